@@ -56,3 +56,39 @@ describe('penstock run keeps files', { timeout: 120_000 }, () => {
     expect([code, linesOf(eventsOf(stdout), 'deploy')]).toEqual([0, ['built']]);
   });
 });
+
+describe('penstock run tells how tests went', { timeout: 120_000 }, () => {
+  it('in the log, the events and the table, also of a stage that failed; a file that cannot be read fails nothing', async () => {
+    const files = {
+      ...pipeline(
+        "  unit: {run: 'exit 1', reports: {junit: 'good*.xml'}}\n  lint: {run: 'true', reports: {junit: ['*.xml', '!good-b.xml']}}\n  none: {run: 'true'}",
+      ),
+      'good-a.xml': '<testsuite name="s"><testcase name="one"/><testcase name="two"><failure/></testcase></testsuite>',
+      'good-b.xml': '<testsuite name="s"><testcase name="three"><skipped/></testcase></testsuite>',
+      'bad.xml': '<testsuite>',
+    };
+    const cwd = folder(files);
+    const json = await penstock(['run', '--json'], { cwd });
+    const completed = eventsOf(json.stdout).filter(({ type }) => type === 'stage_completed');
+    const tests = Object.fromEntries(completed.map(({ stage, status, ...event }) => [stage, [status, event['tests']]]));
+    expect(tests).toEqual({
+      unit: ['FAILED', { total: 3, passed: 1, failed: 1, skipped: 1 }],
+      lint: ['SUCCESS', { total: 2, passed: 1, failed: 1, skipped: 0 }],
+      none: ['SUCCESS', undefined],
+    });
+    expect(linesOf(eventsOf(json.stdout), 'lint')).toEqual([
+      expect.stringMatching(/^"bad.xml" is not in the test report: line 1: Unclosed/),
+      'tests: 1 passed, 1 failed',
+      'failed: s > two',
+    ]);
+    const { stdout } = await penstock(['run'], { cwd });
+    expect(stdout).toContain(
+      [
+        'TESTS   PASSED  FAILED  SKIPPED',
+        'unit         1       1        1',
+        'lint         1       1        0',
+        'in all       2       2        1',
+      ].join('\n'),
+    );
+  });
+});

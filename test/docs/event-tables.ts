@@ -87,6 +87,7 @@ function typeText(type: string): string {
 
 function wordFor(type: string): string {
   if (type === 'StageReason') return 'a [reason](#reasons)';
+  if (type === 'TestsSummary') return 'an object of four numbers';
   if (type === '`service:${string}`') return '`"service:<name>"`';
   if (type === 'string' || type === 'number') return type;
   throw new RangeError(`no word for the type ${type}`);

@@ -279,3 +279,96 @@ stages:
     expect([status, lines.join('\n')]).toEqual(['SUCCESS', expect.stringContaining('twooneran')]);
   });
 });
+
+const REPORT = `query ($id: String!, $status: String, $query: String, $first: Int, $after: String, $stage: String) {
+  testReport(runId: $id) {
+    total passed failed skipped durationSecs
+    cases(status: $status, query: $query, first: $first, after: $after, stage: $stage) {
+      stage suite className name status durationSecs message cursor
+    }
+  }
+}`;
+
+interface Report {
+  readonly testReport: {
+    readonly total: number;
+    readonly cases: readonly { readonly stage: string; readonly name: string; readonly cursor: string }[];
+  } | null;
+}
+
+describe('test reports', { timeout: 120_000 }, () => {
+  it('are counted and listed by status and name, page by page, also of a stage that failed', async () => {
+    const { id, status } = await run(`pipeline: {name: tested}
+stages:
+  unit:
+    run: |
+      { echo '<testsuite name="unit">'; for i in $(seq 3000); do echo "<testcase classname='C' name='case $i' time='0.5'/>"; done
+        echo '<testcase name="breaks"><failure message="no $SERVICE_MASK">trace</failure></testcase></testsuite>'; } > junit-a.xml
+      echo '<!DOCTYPE x [<!ENTITY a "b">]><testsuite/>' > junit-b.xml
+      ln -s /etc/passwd junit-c.xml
+      printf 'hidden-value\\n' >> "$SERVICE_MASK"
+      echo '<testsuite><testcase name="hidden-value"><skipped/></testcase></testsuite>' > junit-d.xml
+      exit 4
+    reports: {junit: 'junit*.xml'}
+  more:
+    run: echo '<testsuite name="more"><testcase name="last"/></testsuite>' > more.xml
+    reports: {junit: more.xml}
+  without: {run: 'true'}
+`);
+    expect(status).toBe('FAILED');
+    const report = async (asked: object = {}): Promise<NonNullable<Report['testReport']>> => {
+      const { data, errors } = await server.graphql<Report>(REPORT, { id, ...asked });
+      expect(errors).toBeUndefined();
+      return data.testReport as NonNullable<Report['testReport']>;
+    };
+    const names = async (asked: object): Promise<string[]> => (await report(asked)).cases.map(({ name }) => name);
+    expect(await report({ status: 'failed' })).toEqual({
+      ...{ total: 3003, passed: 3001, failed: 1, skipped: 1, durationSecs: 1500 },
+      cases: [
+        {
+          ...{ stage: 'unit', suite: 'unit', className: null, name: 'breaks', status: 'failed', durationSecs: 0 },
+          ...{ message: 'no $SERVICE_MASK', cursor: expect.any(String) },
+        },
+      ],
+    });
+    expect(await names({ status: 'SKIPPED' })).toEqual(['***']);
+    expect(await names({ query: 'CASE 299' })).toEqual(
+      [299, ...Array.from({ length: 10 }, (_, digit) => 2990 + digit)].map((number) => `case ${number}`),
+    );
+    expect(await names({ stage: 'more' })).toEqual(['last']);
+    const pages: string[] = [];
+    for (let after: string | undefined; ;) {
+      const { cases } = await report({ first: 1_000, after });
+      pages.push(...cases.map(({ stage, name }) => `${stage}/${name}`));
+      after = cases.at(-1)?.cursor;
+      if (after === undefined) break;
+    }
+    expect(pages).toHaveLength(3003);
+    expect(new Set(pages).size).toBe(3003);
+    expect(pages.at(-1)).toBe('more/last');
+    expect((await linesOf(id)).join('\n')).toMatch(
+      /"junit-b.xml" is not in .* DTD[^]*tests: 3000 passed, 1 failed, 1 skipped/,
+    );
+    const stages = await server.graphql<{ run: { stages: unknown } }>(
+      'query ($id: String!) { run(id: $id) { stages { name tests { total failed durationSecs } } } }',
+      { id },
+    );
+    expect(stages.data.run.stages).toEqual([
+      { name: 'unit', tests: { total: 3002, failed: 1, durationSecs: 1500 } },
+      { name: 'more', tests: { total: 1, failed: 0, durationSecs: 0 } },
+      { name: 'without', tests: null },
+    ]);
+  });
+
+  it('of nobody’s run are none, of a run without them zeros; what is asked badly is said', async () => {
+    const unknown = await server.graphql<Report>(REPORT, { id: '0192f0c1-2b3c-7abc-8def-0123456789ab' });
+    expect(unknown.data.testReport).toBeNull();
+    const { id } = await run("pipeline: {name: untested}\nstages: {a: {run: 'true'}}\n");
+    const none = await server.graphql<Report>(REPORT, { id });
+    expect(none.data.testReport).toMatchObject({ total: 0, cases: [] });
+    for (const asked of [{ status: 'green' }, { first: 0 }, { after: 'x' }, { query: 'x'.repeat(300) }]) {
+      const { errors } = await server.graphql<Report>(REPORT, { id, ...asked });
+      expect(errors?.[0]?.extensions?.code).toBe('BAD_USER_INPUT');
+    }
+  });
+});

@@ -46,6 +46,7 @@ import { withoutMachine } from './inherited-environment.ts';
 import type { LocalExecutors } from './local-executors.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { LocalArtifacts, type KeptVerdict } from './local-artifacts.ts';
+import { localReport } from './local-reports.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
 
 const KEY = 'local';
@@ -306,19 +307,12 @@ export class LocalRun {
         remark: tell,
       });
       const verdict = { ...judged, outputs: maskedOutputs(judged.outputs, mask) };
-      if (work.artifacts === undefined) return resultOf(verdict);
       const { signal } = attempt.preparation;
-      return resultOf(
-        await this.#artifacts.keep({
-          asked: work.artifacts,
-          stage,
-          verdict,
-          folder: root,
-          user,
-          signal,
-          remark: tell,
-        }),
-      );
+      const left = { stage, verdict, folder: root, user, signal, remark: tell };
+      const kept =
+        work.artifacts === undefined ? verdict : await this.#artifacts.keep({ ...left, asked: work.artifacts });
+      const report = await localReport({ ...left, asked: work.reports, mask: (text) => mask.text(text) });
+      return resultOf(report === undefined ? kept : { ...kept, report });
     } catch (error) {
       if (!(error instanceof WorkspaceProblem)) throw error;
       output.remark(`the stage cannot start: ${error.message}`);
@@ -349,10 +343,12 @@ export class LocalRun {
 }
 
 type AttemptResult =
-  | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs' | 'artifacts'>
+  | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs' | 'artifacts' | 'report'>
   | { readonly type: 'lose' };
 
 /** A lost attempt is no result: the run's machine decides whether it is tried again. */
-function resultOf({ status, reason, exitCode, outputs, artifacts }: KeptVerdict): AttemptResult {
-  return reason === 'runner_lost' ? { type: 'lose' } : { type: 'result', status, reason, exitCode, outputs, artifacts };
+function resultOf(kept: KeptVerdict & Pick<ResultCommand, 'report'>): AttemptResult {
+  const { status, reason, exitCode, outputs, artifacts, report } = kept;
+  if (reason === 'runner_lost') return { type: 'lose' };
+  return { type: 'result', status, reason, exitCode, outputs, artifacts, report };
 }

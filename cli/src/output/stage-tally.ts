@@ -1,5 +1,5 @@
 /** Keeps what the closing table says of each stage, in the order of the file where that is known, else of appearance. */
-import type { PublicEvent } from '@penstock/run/public-events';
+import type { PublicEvent, TestsSummary } from '@penstock/run/public-events';
 
 export interface StageRow {
   readonly name: string;
@@ -8,6 +8,7 @@ export interface StageRow {
   finishedAtMs: number | undefined;
   attempts: number;
   reason: string | undefined;
+  tests: TestsSummary | undefined;
 }
 
 export class StageTally {
@@ -50,6 +51,7 @@ export class StageTally {
         row.status = event.status === 'Success' ? 'SUCCESS' : 'FAILED';
         row.finishedAtMs = atMs;
         row.reason = event.status === 'Success' ? undefined : reasonText(event.reason, event.exitCode);
+        row.tests = event.tests;
         return;
       }
       case 'stage_skipped': {
@@ -88,6 +90,7 @@ export class StageTally {
         finishedAtMs: undefined,
         attempts: 0,
         reason: undefined,
+        tests: undefined,
       };
       this.#rows.set(name, row);
     }

@@ -4,6 +4,7 @@ import { cellsOf, fitText, printableText, wrapped } from './printable-text.ts';
 import { statusColor } from './status-colors.ts';
 import { StageLabels } from './stage-labels.ts';
 import { durationText, type StageRow, type StageTally } from './stage-tally.ts';
+import { testsTable } from './tests-table.ts';
 
 /** Beyond so many stages those that succeeded are only counted: the table is read for the others. */
 const FULL_ROWS_MAX = 60;
@@ -26,6 +27,7 @@ export function summaryTable(tally: StageTally, paint: Painter, columns = Infini
     if (hidden > 0) lines.push(paint('dim', `and ${hidden} more`));
     lines.push('');
   }
+  lines.push(...testsTable(all, paint, columns));
   const status = tally.runStatus ?? 'RUNNING';
   const took =
     tally.startedAtMs === undefined || tally.finishedAtMs === undefined

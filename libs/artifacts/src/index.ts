@@ -1,6 +1,8 @@
 export { type Collection, collectFiles, type CollectOptions } from './collect/collection.ts';
 export { ArtifactsFailed } from './errors.ts';
 export { decodeManifest, encodeManifest, type KeptFile, MANIFEST_BYTES_MAX, pathFault } from './manifest.ts';
+export { TEST_STATUSES, type TestCase, testCaseOf, type TestStatus } from './reports/test-case.ts';
+export { readReport, type TestReport } from './reports/read-report.ts';
 export { isKeptAfter, keptLine, leftOutLines, nothingMatchesLine } from './stage-rules.ts';
 export { unpackFiles } from './unpack.ts';
 export { PART_BYTES } from './messages.ts';

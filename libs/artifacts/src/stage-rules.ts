@@ -1,6 +1,6 @@
 /** What is the same wherever a stage's files are kept: on a server, and beside the folder that a run on this machine works in. */
 import type { KeptWhen } from '@penstock/pipeline';
-import type { Listing } from './collect/frames.ts';
+import type { Listing } from './reading/frames.ts';
 
 /** Told one by one in the stage's log. */
 const TOLD_MAX = 10;

@@ -3,7 +3,7 @@
  * grant of a stage that does not wait) decides nothing: idempotence is the machine's, not the sender's.
  * `at` is the owner's wall clock in milliseconds; it never runs backwards within a run.
  */
-import type { StageArtifacts, StageReason } from './stage-state.ts';
+import type { StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { RunEnd } from './state.ts';
 
 export type RunCommand =
@@ -61,5 +61,6 @@ export interface ResultCommand {
   readonly exitCode?: number | undefined;
   readonly outputs?: Readonly<Record<string, string>> | undefined;
   readonly artifacts?: StageArtifacts | undefined;
+  readonly report?: StageReport | undefined;
   readonly logBytes: number;
 }

@@ -13,7 +13,7 @@ import { isTrusted, triggerOf } from './origin.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { StagePicture } from './stages.ts';
-import type { StageArtifacts, StageReason, StageState } from './stage-state.ts';
+import type { StageReason, StageState } from './stage-state.ts';
 import type { RunEnd, RunState } from './state.ts';
 import {
   nextDeadline,
@@ -119,7 +119,7 @@ export class Decision {
       return;
     }
     if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, { logBytes });
-    else this.#fail(at, stage, command.reason ?? 'exit', { logBytes }, command.exitCode, command.artifacts);
+    else this.#fail(at, stage, command.reason ?? 'exit', { logBytes }, command.exitCode, keptOf(command));
   }
 
   lose(at: number, name: string, log: LogEnd): void {
@@ -232,7 +232,7 @@ export class Decision {
     reason: StageReason,
     log: LogEnd,
     exitCode: number | undefined,
-    artifacts?: StageArtifacts,
+    kept: Pick<ResultCommand, 'artifacts' | 'report'> = {},
   ): void {
     const { retry } = this.#definitionOf(stage);
     const exit = exitCode === undefined ? {} : { exitCode };
@@ -264,7 +264,7 @@ export class Decision {
       status: 'FAILED',
       reason: isRetried ? 'quota' : reason,
       ...exit,
-      ...(artifacts === undefined ? {} : { artifacts }),
+      ...kept,
       ...log,
     });
   }
@@ -553,12 +553,16 @@ function namedIn(names: readonly string[]): (stage: StagePicture) => boolean {
   return ({ name }) => set.has(name);
 }
 
-function optional(command: ResultCommand): Pick<ResultCommand, 'outputs' | 'exitCode' | 'artifacts'> {
+function optional(command: ResultCommand): Pick<ResultCommand, 'outputs' | 'exitCode' | 'artifacts' | 'report'> {
   return {
     ...(command.outputs === undefined || Object.keys(command.outputs).length === 0 ? {} : { outputs: command.outputs }),
     ...(command.exitCode === undefined ? {} : { exitCode: command.exitCode }),
-    ...(command.artifacts === undefined ? {} : { artifacts: command.artifacts }),
+    ...keptOf(command),
   };
+}
+
+function keptOf({ artifacts, report }: ResultCommand): Pick<ResultCommand, 'artifacts' | 'report'> {
+  return { ...(artifacts === undefined ? {} : { artifacts }), ...(report === undefined ? {} : { report }) };
 }
 
 function outputsSize(outputs: Readonly<Record<string, string>>): number {

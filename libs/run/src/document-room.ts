@@ -19,6 +19,8 @@ const OUTPUT_COPIES = 3;
 const EVENT_BYTES = 200;
 /** What was kept of a stage's files, in its event, the state and the view. */
 const ARTIFACTS_BYTES = 600;
+/** How its tests went, in the same three. */
+const REPORT_BYTES = 900;
 /** An event that names many stages, without them. */
 const LIST_EVENT_BYTES = 80;
 /** Without names, a stage in the state and in the view, and the events of its last attempt. */
@@ -38,7 +40,7 @@ export function eventBytes(plan: Plan, event: RunEvent): number {
     EVENT_BYTES +
     nameBytes(plan, event.stage) +
     ('outputs' in event ? outputsBytes(event.outputs) : 0) +
-    artifactsBytes(event)
+    keptBytes(event)
   );
 }
 
@@ -77,6 +79,7 @@ function measured({ stages }: Plan): NameSizes {
     names.set(definition.name, bytes);
     sum +=
       (definition.artifacts === undefined ? 0 : ARTIFACTS_BYTES) +
+      (definition.reports === undefined ? 0 : REPORT_BYTES) +
       STAGE_BYTES +
       STAGE_NAMES * bytes +
       2 * textBytes(after);
@@ -84,8 +87,9 @@ function measured({ stages }: Plan): NameSizes {
   return { names, stages: sum };
 }
 
-function artifactsBytes(event: RunEvent): number {
-  return 'artifacts' in event && event.artifacts !== undefined ? ARTIFACTS_BYTES : 0;
+function keptBytes(event: RunEvent): number {
+  if (event.type !== 'stage_completed') return 0;
+  return (event.artifacts === undefined ? 0 : ARTIFACTS_BYTES) + (event.report === undefined ? 0 : REPORT_BYTES);
 }
 
 function grantedBytes(event: Extract<RunEvent, { readonly runner: string }>): number {

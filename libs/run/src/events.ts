@@ -4,7 +4,7 @@
  * A stage is named by its full name.
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
-import type { StageArtifacts, StageReason } from './stage-state.ts';
+import type { StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { TriggerOrigin } from './state.ts';
 
 export type RunEvent =
@@ -141,6 +141,8 @@ interface StageCompleted extends LogEnd {
   readonly outputs?: Readonly<Record<string, string>> | undefined;
   /** What was kept of its files; this commit alone makes it visible. */
   readonly artifacts?: StageArtifacts | undefined;
+  /** How its tests went, where its `reports` say so. */
+  readonly report?: StageReport | undefined;
 }
 
 /** As journals before 0.7 have it, one for each stage. */

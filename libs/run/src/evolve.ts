@@ -117,6 +117,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       if (event.exitCode !== undefined) stage.exitCode = event.exitCode;
       if (event.outputs !== undefined) stage.outputs = event.outputs;
       if (event.artifacts !== undefined) stage.artifacts = event.artifacts;
+      if (event.report !== undefined) stage.report = event.report;
       return;
     }
     case 'stage_skipped':

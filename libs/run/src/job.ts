@@ -6,6 +6,7 @@ import {
   type Expression,
   type ExpressionScope,
   type PlaceDefinition,
+  type ReportsDefinition,
   type SecretUse,
   type Template,
 } from '@penstock/pipeline';
@@ -28,6 +29,8 @@ export interface StageWork {
   readonly place?: PlaceDefinition<string> | undefined;
   /** What of its files is kept; absent: nothing. */
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
+  /** Which files say how its tests went; absent: none. */
+  readonly reports?: ReportsDefinition | undefined;
   /** Kept files of earlier stages, in their order: what a folder that is made anew for this stage begins with. */
   readonly inherits?: readonly InheritedArtifacts[] | undefined;
   readonly timeoutMs: number;
@@ -76,6 +79,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.secrets === undefined ? {} : { secrets: definition.secrets }),
     ...(definition.place === undefined ? {} : { place: renderedPlace(definition.place, scope, counted) }),
     ...keptFields(definition.artifacts),
+    ...(definition.reports === undefined ? {} : { reports: definition.reports }),
     ...inheritedFields(run, plan, index),
     timeoutMs: definition.timeoutMs,
     ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),

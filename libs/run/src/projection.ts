@@ -71,5 +71,6 @@ function stageViewOf(stage: StagePicture): StageView {
     attempt: numberOf(stage),
     ...(stage.failedAttempts === undefined ? {} : { failedAttempts: stage.failedAttempts }),
     ...(stage.artifacts === undefined ? {} : { artifacts: stage.artifacts }),
+    ...(stage.report === undefined ? {} : { report: stage.report }),
   };
 }

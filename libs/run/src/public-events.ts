@@ -11,7 +11,7 @@
  */
 import type { RunEvent } from './events.ts';
 import { isoTime } from './projection.ts';
-import type { StageReason } from './stage-state.ts';
+import type { StageReason, StageReport } from './stage-state.ts';
 
 /** Every event of the stream. */
 export type PublicEvent =
@@ -90,6 +90,15 @@ interface PublicStageCompleted {
   readonly reason?: StageReason | undefined;
   /** What the last attempt's command ended with, where it ended by itself. */
   readonly exitCode?: number | undefined;
+  /** How the tests of the last attempt went, where its `reports` say so: `total`, and of these `passed`, `failed` and `skipped`. */
+  readonly tests?: TestsSummary | undefined;
+}
+
+export interface TestsSummary {
+  readonly total: number;
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
 }
 
 /** A stage will not run. */
@@ -182,6 +191,7 @@ function publicEventOf(event: RunEvent, text: () => StageText): PublicRunEvent |
         attempt: numberIn(event),
         reason: event.reason,
         exitCode: event.exitCode,
+        ...(event.report === undefined ? {} : { tests: testsOf(event.report) }),
       };
     }
     case 'stage_skipped':
@@ -203,6 +213,10 @@ function publicEventOf(event: RunEvent, text: () => StageText): PublicRunEvent |
     default:
       return null;
   }
+}
+
+function testsOf({ total, failed, skipped }: StageReport): TestsSummary {
+  return { total, passed: total - failed - skipped, failed, skipped };
 }
 
 /** Grants that came to nothing are no attempts to clients (PUBLIC-4). */

@@ -41,6 +41,19 @@ export interface StageArtifacts extends KeptArtifacts {
   readonly expiresAt: number;
 }
 
+/** How the tests of a stage went; the tests themselves stand in the object storage, as kept files do. */
+export interface KeptReport extends KeptArtifacts {
+  readonly total: number;
+  readonly failed: number;
+  readonly skipped: number;
+  readonly durationMs: number;
+}
+
+export interface StageReport extends KeptReport {
+  /** Until when the tests are listed, milliseconds since 1970. */
+  readonly expiresAt: number;
+}
+
 /** A process that may exist: what was granted, to whom. */
 export interface LiveAttempt {
   readonly attempt: number;
@@ -75,6 +88,7 @@ export interface StageState {
   exitCode?: number | undefined;
   outputs?: Readonly<Record<string, string>> | undefined;
   artifacts?: StageArtifacts | undefined;
+  report?: StageReport | undefined;
   /** When the next attempt may be queued, while the stage waits for a retry. */
   dueAt?: number | undefined;
   live?: LiveAttempt | undefined;

@@ -7,7 +7,7 @@
  *  STAGES-2 As JSON they are an array of their stages, whatever they are kept as.
  */
 import type { Plan } from './plan.ts';
-import type { LiveAttempt, RunStatus, StageArtifacts, StageReason, StageState } from './stage-state.ts';
+import type { LiveAttempt, RunStatus, StageArtifacts, StageReason, StageReport, StageState } from './stage-state.ts';
 
 export type StagePicture = Readonly<StageState>;
 
@@ -126,6 +126,7 @@ class StageRecord implements StageState {
   exitCode: number | undefined = undefined;
   outputs: Readonly<Record<string, string>> | undefined = undefined;
   artifacts: StageArtifacts | undefined = undefined;
+  report: StageReport | undefined = undefined;
   dueAt: number | undefined = undefined;
   live: LiveAttempt | undefined = undefined;
 

@@ -1,6 +1,6 @@
 /** The state of a run: what its events add up to, plain as JSON. Written by `evolve` alone; the API's view is made from it. */
 import type { RunId, Version } from './brands.ts';
-import type { RunStatus, StageArtifacts, StageReason, StageState } from './stage-state.ts';
+import type { RunStatus, StageArtifacts, StageReason, StageReport, StageState } from './stage-state.ts';
 import type { Stages } from './stages.ts';
 
 /** How a run ends that ends as it begins. */
@@ -124,4 +124,6 @@ export interface StageView {
   readonly failedAttempts?: number | undefined;
   /** Absent where nothing was kept of its files. */
   readonly artifacts?: StageArtifacts | undefined;
+  /** Absent where no file said how its tests went. */
+  readonly report?: StageReport | undefined;
 }

@@ -195,6 +195,26 @@ describe('the sweep', () => {
     expect(await keeper.usage({ key: 'k' })).toEqual({ bytes: 5 });
   });
 
+  it('keeps the tests that a stage has told of, as long as they are listed', async () => {
+    const { file, manifest } = await keep('{}');
+    const report = {
+      manifest,
+      files: 1,
+      bytes: 2,
+      total: 1,
+      failed: 0,
+      skipped: 0,
+      durationMs: 0,
+      expiresAt: now + 3 * DAY,
+    };
+    runs.set(RUN, { open: false, view: { stages: [{ report }] } });
+    now += 2 * DAY;
+    expect(await keeper.sweep()).toEqual({ objects: 0, lists: 0 });
+    expect(await stored()).toEqual([file.sha256, manifest].toSorted());
+    now += 2 * DAY;
+    expect(await keeper.sweep()).toEqual({ objects: 2, lists: 1 });
+  });
+
   it('takes nothing of a run that is not closed', async () => {
     const { file, manifest } = await keep('waiting');
     now += 2 * DAY;

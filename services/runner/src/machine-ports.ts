@@ -7,6 +7,7 @@ import { createLogWriter, endLease, RUNNER_LEASE_MS, watchLeases } from '@pensto
 import { bootClockMs, type Guard } from '@penstock/executor';
 import { InheritedFiles } from './artifacts/inherited-files.ts';
 import { StageArtifacts } from './artifacts/stage-artifacts.ts';
+import { StageReports } from './artifacts/stage-reports.ts';
 import { Attempt } from './attempt/attempt.ts';
 import type { AttemptRecords } from './attempt/attempt-records.ts';
 import { helperRoom, idleHelpersMax } from './executors/idle-helpers.ts';
@@ -43,6 +44,7 @@ export function machinePorts(
     inherited: new InheritedFiles({ bus, runnerId: options.runnerId, folder: join(own, 'unpacking'), log }),
   };
   const artifacts = new StageArtifacts({ bus, runnerId: options.runnerId });
+  const reports = new StageReports({ bus, runnerId: options.runnerId });
   let keysInUse: () => ReadonlySet<string> = () => new Set();
   const users =
     options.stageUids !== undefined && hasUsers(options)
@@ -91,6 +93,7 @@ export function machinePorts(
         userOf,
         sources,
         artifacts,
+        reports,
         log,
         graceMs: options.graceMs,
         time: machineTime,

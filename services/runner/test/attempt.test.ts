@@ -68,6 +68,7 @@ function attempt(of: Job = job, more: Partial<Executor> = {}): Attempt {
     sources: sources as unknown as Sources,
     outgoingLog: outgoingLog as unknown as OutgoingLog,
     artifacts: { keep: async () => undefined },
+    reports: { keep: async () => undefined },
     log: silentLogger(),
     keep: (result) => kept.push(result),
     isSessionActive: () => Promise.resolve(isActive),

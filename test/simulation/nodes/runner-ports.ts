@@ -115,6 +115,7 @@ export function simRunnerPorts(
           inherited: { filling: (_job, fill) => fill },
         },
         artifacts: { keep: async () => undefined },
+        reports: { keep: async () => undefined },
         log,
         time,
       }),

@@ -5,17 +5,16 @@
  * It ends with its parent: at the end of its input.
  */
 import { createHash } from 'node:crypto';
-import { closeSync, constants, fstatSync, openSync, readSync, writeSync } from 'node:fs';
+import { closeSync, fstatSync, readSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import type { KeptFile } from '../manifest.ts';
-import { frame, FRAME_BYTES, type CollectRequest, type Listing, type ReadRequest } from './frames.ts';
-import { Patterns } from './patterns.ts';
-import { findFiles, openFile, WalkTooLarge, type Found } from './walk.ts';
+import { enterFolder, fail, send } from '../reading/child.ts';
+import { FRAME_BYTES, type CollectRequest, type Listing, type ReadRequest } from '../reading/frames.ts';
+import { Patterns } from '../reading/patterns.ts';
+import { findFiles, openFile, WalkTooLarge, type Found } from '../reading/walk.ts';
 
 const READ_BYTES = 1024 * 1024;
 const buffer = Buffer.allocUnsafe(READ_BYTES);
-
-const waiting = new Int32Array(new SharedArrayBuffer(4));
 
 let folder = -1;
 let files: Found[] = [];
@@ -27,17 +26,9 @@ for await (const line of lines) {
 }
 
 function collect({ path, user, patterns, filesMax, bytesMax }: CollectRequest): void {
-  try {
-    // With the rights of the parent, whatever stands above it; no more than the folder is gone through with them.
-    folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-  } catch {
-    return fail('artifacts', 'the working folder cannot be read any more');
-  }
-  if (user !== undefined) {
-    process.setgroups?.([]);
-    process.setgid?.(user.gid);
-    process.setuid?.(user.uid);
-  }
+  const entered = enterFolder({ path, user });
+  if (entered === undefined) return fail('artifacts', 'the working folder cannot be read any more');
+  folder = entered;
   try {
     list(new Patterns(patterns), filesMax, bytesMax);
   } catch (error) {
@@ -114,26 +105,4 @@ function sendFile({ index, sizeBytes }: ReadRequest): void {
     closeSync(file);
   }
   send('end');
-}
-
-function fail(reason: 'artifacts' | 'quota', message: string): void {
-  send('fail', Buffer.from(JSON.stringify({ reason, message })));
-}
-
-/** The pipe is written to as it is: the reader takes what it asked for, and nothing piles up here. */
-function send(kind: Parameters<typeof frame>[0], bytes: Uint8Array = Buffer.alloc(0)): void {
-  for (const part of [frame(kind, bytes.length), bytes]) {
-    for (let at = 0; at < part.length;) at += writeBlocking(part, at);
-  }
-}
-
-/** A pipe that Node has made may refuse to block: then it is asked again once it may have room. */
-function writeBlocking(part: Uint8Array, at: number): number {
-  try {
-    return writeSync(1, part, at);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') throw error;
-    Atomics.wait(waiting, 0, 0, 1);
-    return 0;
-  }
 }

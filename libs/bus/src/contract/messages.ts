@@ -2,11 +2,19 @@
  * Every message that services exchange, as JSON values (log chunks apart: see `chunk.ts`). Requests and their answers
  * stand together. A field that only some senders know is optional; an unknown field is ignored by the receiver.
  */
-import type { ArtifactsDefinition, Least, PlaceDefinition, ResolvedExtension, SecretUse } from '@penstock/pipeline';
+import type {
+  ArtifactsDefinition,
+  Least,
+  PlaceDefinition,
+  ReportsDefinition,
+  ResolvedExtension,
+  SecretUse,
+} from '@penstock/pipeline';
 import type {
   Epoch,
   InheritedArtifacts,
   KeptArtifacts,
+  KeptReport,
   RunEvent,
   RunFilter,
   RunId,
@@ -183,6 +191,8 @@ export interface ResultRequest extends AttemptRef {
   readonly outputs?: Readonly<Record<string, string>> | undefined;
   /** What was kept of its files, stored before this is sent. */
   readonly artifacts?: KeptArtifacts | undefined;
+  /** How its tests went, stored before this is sent. */
+  readonly report?: KeptReport | undefined;
   /** The final offset of the attempt's log. */
   readonly logBytes: number;
   readonly offer?: { readonly scheduler: string; readonly credit: number } | undefined;
@@ -279,6 +289,8 @@ export interface Job extends AttemptRef {
   readonly place?: PlaceDefinition<string> | undefined;
   /** What of its files is kept; absent: nothing. */
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
+  /** Which files say how its tests went; absent: none. */
+  readonly reports?: ReportsDefinition | undefined;
   /** Kept files of earlier stages: what a folder that is made anew for this stage begins with. */
   readonly inherits?: readonly InheritedArtifacts[] | undefined;
   /** Names that the stage may publish. */

@@ -1,10 +1,9 @@
 /** Reads `artifacts` of a stage: patterns, or a map with them and what else is said of the files that are kept. */
 import { fieldOf, readBoolean, mustBe, readKeys, readList, readWord, type Field } from './fields.ts';
 import { parseKeepTime } from '../model/duration.ts';
-import { readGlobs } from './globs.ts';
+import { readFilePatterns } from './file-patterns.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { ArtifactsDefinition, KeptWhen } from '../model/kept-files.ts';
-import { quoted } from '../text/printable.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
 import { ARTIFACTS_KEYS } from './vocabulary.ts';
 
@@ -20,7 +19,7 @@ export interface ArtifactsDraft {
 export function readArtifacts(field: Field): ArtifactsDraft | undefined {
   const { node, path, problems } = field;
   if (node.kind !== 'map') {
-    const paths = readPaths(field);
+    const paths = readFilePatterns(field, 'artifacts');
     return paths === undefined ? undefined : { kept: { paths, when: 'success', required: false }, from: undefined };
   }
   const keys = readKeys(node, ARTIFACTS_KEYS, "in 'artifacts'", path, problems);
@@ -31,7 +30,7 @@ export function readArtifacts(field: Field): ArtifactsDraft | undefined {
     const found = keys.get(key);
     return found === undefined ? undefined : read(fieldOf(found, path, problems));
   };
-  const paths = inner('paths', readPaths);
+  const paths = inner('paths', (value) => readFilePatterns(value, 'artifacts'));
   const when = inner('when', (value) => readWord(value, WHENS)) ?? 'success';
   const required = inner('required', readBoolean) ?? false;
   const expireMs = inner('expire', readExpire);
@@ -52,33 +51,4 @@ function readExpire(field: Field): number | undefined {
     node.kind === 'scalar' && /^[0-9]{1,4}$/.test(node.text) ? `add the unit: '${node.text}d'` : undefined,
   );
   return undefined;
-}
-
-/** Paths are told from the working folder: a pattern that leaves it would never match. */
-function readPaths(field: Field): string[] | undefined {
-  const { problems, path, node } = field;
-  const paths = readGlobs(field);
-  if (paths === undefined) return undefined;
-  const nodes = node.kind === 'list' ? node.items : [node];
-  for (const [index, pattern] of paths.entries()) {
-    const plain = pattern.replace(/^!/, '');
-    const at = nodes[index] ?? node;
-    if (plain.startsWith('/') || plain.startsWith('~'))
-      problems.add(
-        at,
-        path,
-        `the pattern ${quoted(pattern)} must be told from the working folder`,
-        'begin it with a name',
-      );
-    else if (plain.split('/').some((part) => part === '..' || part === '.'))
-      problems.add(
-        at,
-        path,
-        `the pattern ${quoted(pattern)} must stay within the working folder`,
-        "write it without '.' and '..'",
-      );
-  }
-  if (paths.length > 0 && paths.every((pattern) => pattern.startsWith('!')))
-    problems.add(node, path, "all patterns of 'artifacts' begin with '!', so that nothing would ever be kept");
-  return paths;
 }

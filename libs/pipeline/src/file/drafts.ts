@@ -3,6 +3,7 @@
  * themselves. The types stand together because they lead back to each other; nothing is read or decided here.
  */
 import type { Command, Expression, InputDefinition, RetryPolicy, Template } from '../model/definition.ts';
+import type { ReportsDefinition } from '../model/kept-files.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { Span } from '../text/text-position.ts';
@@ -34,6 +35,7 @@ export interface StageDraft {
   readonly secretsSpan: Span | undefined;
   readonly place: PlaceDraft;
   readonly artifacts: ArtifactsDraft | undefined;
+  readonly reports: ReportsDefinition | undefined;
   readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */

@@ -199,6 +199,7 @@ class LevelExpansion {
         ...(secrets === undefined ? {} : { secrets }),
         ...(place === undefined ? {} : { place }),
         ...(artifacts === undefined ? {} : { artifacts }),
+        ...(draft.reports === undefined ? {} : { reports: draft.reports }),
         ...(matrix === undefined ? {} : { matrix }),
         ...(extension === undefined
           ? {}

@@ -52,14 +52,18 @@ export function readUse(
   const extension = findExtension(uses, path, reader);
   const values = given === undefined ? new Map<string, Given>() : readValues(given, path, reader, sites);
   if (extension === undefined) return { extension, inputs: new Map() };
-  const kept = keys.get('artifacts');
-  if (kept !== undefined && extension.body.level !== undefined)
-    problems.add(
-      kept.keySpan,
-      `${path}.artifacts`,
-      "'artifacts' cannot stand beside an extension that has stages of its own",
-      'keep the files by a stage of your own behind it',
-    );
+  if (extension.body.level !== undefined) {
+    for (const key of ['artifacts', 'reports'] as const) {
+      const kept = keys.get(key);
+      if (kept !== undefined)
+        problems.add(
+          kept.keySpan,
+          `${path}.${key}`,
+          `'${key}' cannot stand beside an extension that has stages of its own`,
+          'keep the files by a stage of your own behind it',
+        );
+    }
+  }
   const inputs = new Map<string, Template>();
   // Whose value is at fault was given one all the same.
   const names = new Set(given?.value.kind === 'map' ? given.value.entries.map(({ key }) => key) : []);

@@ -28,6 +28,7 @@ import type { StageReader } from './extension-use.ts';
 import { readMatrix } from './matrix.ts';
 import type { MatrixBudget } from './matrix.ts';
 import { readPlace } from './place.ts';
+import { readReports } from './reports.ts';
 import { readSecrets } from './secrets.ts';
 import { workdirFault } from './workdir.ts';
 import { quoted } from '../text/printable.ts';
@@ -89,6 +90,7 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     secretsSpan: keys.get('secrets')?.keySpan,
     place: readPlace(keys, path, reader, sites),
     artifacts: field('artifacts', readArtifacts),
+    reports: field('reports', readReports),
     use,
     matrix,
     isMatrix: keys.has('matrix'),

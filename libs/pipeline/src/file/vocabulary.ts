@@ -24,8 +24,10 @@ export const STAGE_KEYS = [
   'network',
   'matrix',
   'artifacts',
+  'reports',
 ] as const;
 export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required', 'from'] as const;
+export const REPORTS_KEYS = ['junit'] as const;
 /** Where a stage asks to run. */
 export const PLACE_KEYS = ['image', 'services', 'resources', 'network'] as const;
 export const IMAGE_KEYS = ['name', 'entrypoint', 'user', 'pull', 'auth'] as const;
@@ -119,6 +121,10 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['max-parallel', 'max_parallel'],
   ['attempts', 'max'],
   ['limit', 'max'],
+  ['test_reports', 'reports'],
+  ['test-results', 'reports'],
+  ['test_results', 'reports'],
+  ['xunit', 'junit'],
   ['path', 'paths'],
   ['expire_in', 'expire'],
   ['retention-days', 'expire'],

@@ -4,7 +4,7 @@
  *
  * Stages stand in file order, each matrix stage replaced by its expansions in place; `after` names expanded stages only.
  */
-import type { ArtifactsDefinition } from './kept-files.ts';
+import type { ArtifactsDefinition, ReportsDefinition } from './kept-files.ts';
 import type { PlaceDefinition } from './place.ts';
 import type { SecretUse } from './secret-use.ts';
 
@@ -86,6 +86,8 @@ export interface StageDefinition {
   readonly place?: PlaceDefinition<Template> | undefined;
   /** What of its files is kept after it; absent: nothing. */
   readonly artifacts?: ArtifactsDefinition | undefined;
+  /** Which of its files say how tests went; absent: none. */
+  readonly reports?: ReportsDefinition | undefined;
   readonly matrix?: MatrixCell | undefined;
   /** The extension that the stage comes from: its package lies where `SERVICE_EXTENSION_PATH` says while the stage runs. */
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;

@@ -3,6 +3,12 @@
 /** After which endings of the stage its files are kept. */
 export type KeptWhen = 'success' | 'failure' | 'always';
 
+/** What a stage's `reports` ask for. */
+export interface ReportsDefinition {
+  /** Patterns over paths in the working folder, in order: files that say in the XML of JUnit which tests have passed. */
+  readonly junit: readonly string[];
+}
+
 export interface ArtifactsDefinition {
   /** Patterns over paths in the working folder, in order: the last that fits takes a file in, or out again. None: nothing is kept. */
   readonly paths: readonly string[];

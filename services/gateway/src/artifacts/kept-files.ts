@@ -33,8 +33,11 @@ export class KeptFiles {
     this.#now = now;
   }
 
-  /** Undefined: the stage keeps nothing, or nothing any more. */
-  async of(run: Pick<RunView, 'id'>, { artifacts }: StageView): Promise<readonly KeptFile[] | undefined> {
+  /** What the list of a stage names. Undefined: there is none, or none any more. */
+  async of(
+    run: Pick<RunView, 'id'>,
+    artifacts: StageView['artifacts' | 'report'],
+  ): Promise<readonly KeptFile[] | undefined> {
     if (artifacts === undefined || artifacts.expiresAt <= this.#now()) return undefined;
     const id = `${run.id} ${artifacts.manifest}`;
     const known = this.#remembered.get(id);

@@ -19,7 +19,7 @@ export async function artifactsOf(run: RunView, kept: KeptFiles): Promise<Artifa
   const views: ArtifactView[] = [];
   for (const stage of run.stages) {
     for (const { key, value } of stage.outputs) views.push({ stage: stage.name, key, value });
-    const files = (await kept.of(run, stage)) ?? [];
+    const files = (await kept.of(run, stage.artifacts)) ?? [];
     if (views.length + files.length > LISTED_MAX)
       throw new BadUserInput(
         `The run keeps more than ${LISTED_MAX} files, more than one answer holds; download a stage's as a whole.`,

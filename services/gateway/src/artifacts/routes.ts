@@ -95,7 +95,7 @@ async function keptOf(
   if (ticket !== undefined)
     await options.tickets.use(ticket, run.finishedAt === null ? null : Date.parse(run.finishedAt));
   const stage = run.stages.find(({ name }) => name === stageName);
-  const files = stage === undefined ? undefined : await options.kept.of(run, stage);
+  const files = stage === undefined ? undefined : await options.kept.of(run, stage.artifacts);
   if (stage === undefined || files === undefined) throw new NotFound(NOTHING);
   return { watcher, files };
 }

@@ -22,8 +22,12 @@ export function given(value: Maybe<string>, name: string): string {
 }
 
 /** Cut to the maximum; below 1 it is `BadUserInput`. */
-export function limitOf(limit: Maybe<number>, bounds: { readonly default: number; readonly max: number }): number {
+export function limitOf(
+  limit: Maybe<number>,
+  bounds: { readonly default: number; readonly max: number },
+  name = 'limit',
+): number {
   if (limit === null || limit === undefined) return bounds.default;
-  if (limit < 1) throw new BadUserInput(`'limit' is ${limit}; it must be 1 or more.`);
+  if (limit < 1) throw new BadUserInput(`'${name}' is ${limit}; it must be 1 or more.`);
   return Math.min(limit, bounds.max);
 }

@@ -25,14 +25,15 @@ const LISTS: Readonly<Record<string, ListField>> = {
   extensionVersions: { argument: 'limit', usual: 100, max: 100, each: 0 },
   webhookDeliveries: { argument: 'limit', usual: 20, max: 100, each: 0 },
   runEvents: { argument: 'limit', usual: 100, max: 1_000, each: 0 },
+  cases: { argument: 'first', usual: 100, max: 1_000, each: 0 },
   auditLog: { argument: 'limit', usual: 20, max: 1_000, each: 0 },
 };
 
 /** The events of the whole run are read for them, once: of 25 runs as they usually are, and of one run with 500 stages. */
 const ATTEMPTS_COST = 60;
 
-/** Fields for which the events of a whole run are read, however little is asked of them. */
-const HISTORY_FIELDS: ReadonlySet<string> = new Set(['runEvents', 'attempts']);
+/** Fields for which the events or the tests of a whole run are read, however little is asked of them. */
+const HISTORY_FIELDS: ReadonlySet<string> = new Set(['runEvents', 'attempts', 'cases']);
 
 export function readsHistory({ name, arguments: given = [] }: FieldNode): boolean {
   return HISTORY_FIELDS.has(name.value) || given.some((argument) => argument.name.value === 'atVersion');

@@ -10,6 +10,7 @@ import { registryModule } from './registry.ts';
 import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
 import { secretsModule } from './secrets.ts';
 import { SCHEMA } from './schema.ts';
+import { testReportsModule } from './test-reports.ts';
 import { webhooksModule } from './webhooks.ts';
 
 export function graphqlModules(options: GraphqlOptions): GraphqlModule {
@@ -19,6 +20,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     secretsModule({ bus: options.identity.bus }),
+    testReportsModule(options),
     webhooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
   ];
   const resolvers: Record<string, Record<string, unknown>> = {};

@@ -15,7 +15,7 @@ import type { KeptUsage } from './usage.ts';
 /** As much of a run's document as says what it names. */
 export interface SweptRun {
   readonly open: boolean;
-  readonly view: { readonly stages: readonly Pick<StageView, 'artifacts'>[] };
+  readonly view: { readonly stages: readonly Pick<StageView, 'artifacts' | 'report'>[] };
 }
 
 export interface SweepParts {
@@ -64,16 +64,22 @@ export async function sweepArtifacts(
   return { objects, lists };
 }
 
+/** Of what its stages keep, and of how their tests went: those that have not expired. */
+function listsOf({ view }: SweptRun, now: number): string[] {
+  return view.stages
+    .flatMap(({ artifacts, report }) => [artifacts, report])
+    .flatMap((kept) => (kept === undefined || kept.expiresAt <= now ? [] : [kept.manifest]));
+}
+
 /** Undefined: all of it is kept. */
 async function namedBy(parts: SweepParts, runId: string, now: number): Promise<Set<string> | undefined> {
   const run = await parts.runOf(runId);
   if (run === null) return new Set();
   if (run.open) return undefined;
   const named = new Set<string>();
-  for (const { artifacts } of run.view.stages) {
-    if (artifacts === undefined || artifacts.expiresAt <= now) continue;
-    named.add(artifacts.manifest);
-    const manifest = await parts.contents.whole(runId, artifacts.manifest, MANIFEST_BYTES_MAX);
+  for (const list of listsOf(run, now)) {
+    named.add(list);
+    const manifest = await parts.contents.whole(runId, list, MANIFEST_BYTES_MAX);
     for (const { sha256 } of decodeManifest(manifest)) named.add(sha256);
   }
   return named;
@@ -98,10 +104,7 @@ async function sweepLists({ usage, runOf }: SweepParts, now: number, before: num
   for await (const { id, runId, manifest } of usage.storedBefore(before)) {
     const run = await runOf(runId);
     if (run?.open === true) continue;
-    const isNamed = run?.view.stages.some(
-      ({ artifacts }) => artifacts?.manifest === manifest && artifacts.expiresAt > now,
-    );
-    if (isNamed === true) continue;
+    if (run !== null && listsOf(run, now).includes(manifest)) continue;
     await usage.forget(id);
     forgotten += 1;
   }

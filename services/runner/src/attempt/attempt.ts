@@ -29,7 +29,8 @@ import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
-import type { StageArtifacts } from '../artifacts/stage-artifacts.ts';
+import type { LeftByStage, StageArtifacts } from '../artifacts/stage-artifacts.ts';
+import type { StageReports } from '../artifacts/stage-reports.ts';
 import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
@@ -51,6 +52,8 @@ export interface AttemptParts {
   readonly sources: Sources;
   /** Where what the stage leaves is kept. */
   readonly artifacts: Pick<StageArtifacts, 'keep'>;
+  /** Where it is kept how its tests went. */
+  readonly reports: Pick<StageReports, 'keep'>;
   readonly outgoingLog: Pick<OutgoingLog, 'append' | 'stored' | 'drop'>;
   readonly time: Time;
   readonly log: Log;
@@ -80,7 +83,7 @@ const KILLED_WITH_OTHERS_MS = 250;
 /** What shells answer for what they found and could not execute. */
 const UNSTARTABLE_CODE = 126;
 
-type Ending = AttemptVerdict & Pick<ResultRequest, 'artifacts'>;
+type Ending = AttemptVerdict & Pick<ResultRequest, 'artifacts' | 'report'>;
 
 export class Attempt {
   readonly job: Job;
@@ -248,7 +251,7 @@ export class Attempt {
     });
     const outputs = maskedOutputs(judged.outputs, mask);
     const verdict = outputs === undefined ? judged : { ...judged, outputs };
-    const ending = await this.#keepArtifacts(verdict, prepared, chunker);
+    const ending = await this.#keepLeft(verdict, prepared, chunker);
     if (ending === null) {
       outgoingLog.drop();
       record?.remove();
@@ -273,32 +276,61 @@ export class Attempt {
     return failedBecause('artifacts');
   }
 
-  /** Of a stage that ended by itself; without what it asks to keep it has not succeeded. Null: its session is over, and it was lost. */
-  async #keepArtifacts(verdict: AttemptVerdict, prepared: Prepared, chunker: Chunker): Promise<Ending | null> {
+  /** Of a stage that ended by itself. Null: its session is over, and it was lost. */
+  async #keepLeft(verdict: AttemptVerdict, prepared: Prepared, chunker: Chunker): Promise<Ending | null> {
     const { job, ref } = this;
-    const { artifacts, userOf, log } = this.#parts;
-    if (job.artifacts === undefined) return verdict;
+    if (job.artifacts === undefined && job.reports === undefined) return verdict;
+    const left = {
+      job,
+      ref,
+      folder: prepared.folders.workspace,
+      user: this.#parts.userOf?.(job.key),
+      verdict,
+      signal: this.#preparing.signal,
+      remark: (text: string) => void chunker.remark(this.#secrets.mask.text(text)),
+    };
+    const ending = await this.#keepArtifacts(left, chunker);
+    if (ending === null || job.reports === undefined) return ending;
     try {
-      const kept = await artifacts.keep({
-        job,
-        ref,
-        folder: prepared.folders.workspace,
-        user: userOf?.(job.key),
-        verdict,
-        signal: this.#preparing.signal,
-        remark: (text) => void chunker.remark(this.#secrets.mask.text(text)),
-      });
+      const inside = this.#parts.executor?.filesStayInside === true;
+      const report = await this.#parts.reports.keep(left, (text) => this.#secrets.mask.text(text), inside);
+      return report === undefined ? ending : { ...ending, report };
+    } catch (error) {
+      const stopped = this.#endingOf(chunker);
+      return stopped === undefined ? this.#untold(error, ending, left) : stopped;
+    }
+  }
+
+  /** Without what it asks to keep a stage has not succeeded. */
+  async #keepArtifacts(left: LeftByStage, chunker: Chunker): Promise<Ending | null> {
+    const { verdict, remark } = left;
+    if (this.job.artifacts === undefined) return verdict;
+    try {
+      const kept = await this.#parts.artifacts.keep(left);
       return kept === undefined ? verdict : { ...verdict, artifacts: kept };
     } catch (error) {
-      if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
-      if (this.#abandoned) return null;
-      log.warn({ err: error, ...ref }, 'the files of a stage could not be kept');
+      const ending = this.#endingOf(chunker);
+      if (ending !== undefined) return ending;
+      this.#parts.log.warn({ err: error, ...this.ref }, 'the files of a stage could not be kept');
       const isTold = error instanceof ArtifactsFailed;
-      void chunker.remark(isTold ? error.message : 'the files could not be kept: the runner met an error of its own');
+      remark(isTold ? error.message : 'the files could not be kept: the runner met an error of its own');
       // A stage that failed by itself says so.
       if (verdict.status === 'failed') return verdict;
       return failedBecause(isTold ? error.reason : 'artifacts');
     }
+  }
+
+  /** What becomes of an attempt that is being ended while its files are kept; undefined: it is not. */
+  #endingOf(chunker: Chunker): Ending | null | undefined {
+    if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
+    return this.#abandoned ? null : undefined;
+  }
+
+  /** No stage fails for its reports. */
+  #untold(error: unknown, ending: Ending, { remark }: LeftByStage): Ending {
+    this.#parts.log.warn({ err: error, ...this.ref }, 'the test report of a stage could not be kept');
+    remark('the test report could not be kept: the runner met an error of its own');
+    return ending;
   }
 
   #keep(ending: Ending & { readonly logBytes: number }): ResultRequest {
