@@ -58,7 +58,7 @@ describe('penstock run keeps files', { timeout: 120_000 }, () => {
 });
 
 describe('penstock run tells how tests went', { timeout: 120_000 }, () => {
-  it('in the log, the events and the table, also of a stage that failed; a file that cannot be read fails nothing', async () => {
+  it('the log, the events and the table say it, also of a stage that failed; a file that cannot be read fails nothing', async () => {
     const files = {
       ...pipeline(
         "  unit: {run: 'exit 1', reports: {junit: 'good*.xml'}}\n  lint: {run: 'true', reports: {junit: ['*.xml', '!good-b.xml']}}\n  none: {run: 'true'}",

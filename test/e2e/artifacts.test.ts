@@ -297,7 +297,7 @@ interface Report {
 }
 
 describe('test reports', { timeout: 120_000 }, () => {
-  it('are counted and listed by status and name, page by page, also of a stage that failed', async () => {
+  it('they are counted and listed by status and name, page by page, also of a stage that failed', async () => {
     const { id, status } = await run(`pipeline: {name: tested}
 stages:
   unit:
@@ -360,7 +360,7 @@ stages:
     ]);
   });
 
-  it('of nobody’s run are none, of a run without them zeros; what is asked badly is said', async () => {
+  it('nobody’s run has none, a run without them zeros; what is asked badly is said', async () => {
     const unknown = await server.graphql<Report>(REPORT, { id: '0192f0c1-2b3c-7abc-8def-0123456789ab' });
     expect(unknown.data.testReport).toBeNull();
     const { id } = await run("pipeline: {name: untested}\nstages: {a: {run: 'true'}}\n");

@@ -38,7 +38,7 @@ function casesOf(report: TestReport | undefined): TestCase[] {
 const suite = (cases: string): string => `<testsuite name="unit">${cases}</testsuite>`;
 
 describe('reports of JUnit', { timeout: 60_000 }, () => {
-  it('give each test with its suite, how it went, how long it took and why', async () => {
+  it('each test has its suite, how it went, how long it took and why', async () => {
     write(
       'junit-a.xml',
       `<?xml version="1.0" encoding="UTF-8"?>
@@ -68,7 +68,7 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     ]);
   });
 
-  it('are read in the encoding that they say, with what has no place in XML taken out', async () => {
+  it('they are read in the encoding that they say, with what has no place in XML taken out', async () => {
     write(
       'latin.xml',
       Buffer.from(`<?xml version='1.0' encoding='iso-8859-1'?>${suite('<testcase name="caf\u00e9"/>')}`, 'latin1'),
@@ -83,7 +83,7 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     expect(remarks[0]).toBe(`"other.xml" is not in the test report: line 1: its encoding 'klingon' is not known`);
   });
 
-  it('that cannot be read are told one by one, and the others count', async () => {
+  it('those that cannot be read are told one by one, and the others count', async () => {
     write('a-good.xml', suite('<testcase name="one"/>'));
     write('b-cut.xml', suite('<testcase name="lost"/>').slice(0, -5));
     write('c-empty.xml', '');
@@ -103,7 +103,7 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     ]);
   });
 
-  it('with a DTD are refused, however little their entities would grow to', async () => {
+  it('those with a DTD are refused, however little their entities would grow to', async () => {
     const levels = Array.from({ length: 9 }, (_, level) => `<!ENTITY l${level + 1} "${`&l${level};`.repeat(10)}">`);
     write('laughs.xml', `<!DOCTYPE x [<!ENTITY l0 "lol">${levels.join('')}]>${suite('<testcase name="&l9;"/>')}`);
     write('outside.xml', `<!DOCTYPE x [<!ENTITY p SYSTEM "file:///etc/passwd">]>${suite('<testcase name="&p;"/>')}`);
@@ -114,7 +114,7 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     ]);
   });
 
-  it('are not read beyond their bounds: a file of 1 GB, one more than there is room for', async () => {
+  it('they are not read beyond their bounds: a file of 1 GB, one more than there is room for', async () => {
     write('a-giant.xml', '');
     truncateSync(join(folder, 'a-giant.xml'), 1024 ** 3);
     write('b-first.xml', suite('<testcase name="x"/>'));
@@ -129,7 +129,7 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     ]);
   });
 
-  it('keep 100,000 tests; where there is much to say of them the reasons are left out', async () => {
+  it('they keep 100,000 tests; where there is much to say of them the reasons are left out', async () => {
     const failed = `<testcase classname="c" name="t"><failure message="${'m'.repeat(400)}"/></testcase>`;
     write('a.xml', suite(failed.repeat(60_000)));
     write('b.xml', suite('<testcase name="t"/>'.repeat(50_000)));
@@ -142,7 +142,7 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     expect(remarks).toContain('and 59990 more failed');
   });
 
-  it('are not read through links that leave, nor out of pipes, and a name that says much is cut', async () => {
+  it('they are not read through links that leave, nor out of pipes, and a name that says much is cut', async () => {
     writeFileSync(join(root, 'outside.xml'), suite('<testcase name="outside"/>'));
     symlinkSync('../outside.xml', join(folder, 'link.xml'));
     execFileSync('mkfifo', [join(folder, 'pipe.xml')]);
@@ -155,7 +155,7 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     ]);
   });
 
-  it('are masked, also where a secret value stands at the cut', async () => {
+  it('they are masked, also where a secret value stands at the cut', async () => {
     const secret = 'correct-horse-battery-staple';
     const name = `${'n'.repeat(490)}${secret}`;
     write(`${secret}.xml`, '<html/>');
@@ -167,12 +167,12 @@ describe('reports of JUnit', { timeout: 60_000 }, () => {
     expect(remarks.join('\n')).not.toContain(half);
   });
 
-  it('that nothing matches are told', async () => {
+  it('patterns that nothing matches are told', async () => {
     expect(await read(['a/*.xml', 'b', 'c', 'd'])).toBeUndefined();
     expect(remarks).toEqual(["no file matches 'reports' (a/*.xml, b, c, …)"]);
   });
 
-  it('end with the signal', async () => {
+  it('the reading ends with the signal', async () => {
     const stopped = AbortSignal.abort(new Error('stopped'));
     const reading = readReport({ folder, patterns: ['*'], mask: String, remark: () => {}, signal: stopped });
     await expect(reading).rejects.toThrow('stopped');
