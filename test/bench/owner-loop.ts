@@ -6,7 +6,7 @@ import { PerformanceObserver, type PerformanceEntry } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 import type { CreateRequest } from '@penstock/bus';
 import { newRunId } from '@penstock/run';
-import { Definitions, Dispatch, Partition, type PartitionPorts } from '@penstock/scheduler/testing';
+import { Definitions, Dispatch, LiveRun, Partition, type PartitionPorts } from '@penstock/scheduler/testing';
 
 const RUNS = 100_000;
 const KEYS = 32_000;
@@ -67,12 +67,13 @@ function timed(act: () => void): Turn {
 class Bare {
   readonly dispatch = new Dispatch();
   readonly partition: Partition;
+  readonly opened: readonly Turn[];
   boot = 1_000;
   #ids = 0;
   #sequence = 0;
   #underWay = false;
 
-  constructor() {
+  constructor(runs: readonly LiveRun[] = []) {
     const ports: PartitionPorts = {
       now: () => 1_800_000_000_000 + this.boot,
       bootNow: () => this.boot,
@@ -120,7 +121,15 @@ class Bare {
         },
       },
     );
-    this.partition.start({ sequence: 0, commitNumber: 0, runs: [], neverOwned: true });
+    this.opened = this.#open(runs);
+  }
+
+  /** Each slice is a turn. */
+  #open(runs: readonly LiveRun[]): Turn[] {
+    const turns: Turn[] = [];
+    const opening = this.partition.opening({ sequence: 0, commitNumber: 0, runs, neverOwned: true });
+    for (let isOpen = false; !isOpen;) turns.push(timed(() => (isOpen = opening.next().done === true)));
+    return turns;
   }
 
   create(key: string, yaml: string): void {
@@ -201,12 +210,28 @@ function runnersGone(): Measured[] {
     timed(() => bare.partition.sampleInvariants()),
     timed(() => bare.dispatch.sampleInvariants()),
   ]).flat();
+  const taken = restoredAgain(bare.partition.liveRuns);
+  const closed = timed(() => bare.partition.close());
+  const successor = new Bare(taken);
+  // What it offers and takes up goes on after it is open.
+  const afterwards = successor.ticks();
   return [
+    { what: `${RUNS} live runs: a slice of their take-over`, turns: successor.opened },
+    { what: `${RUNS} live runs: a turn after their take-over`, turns: afterwards },
+    { what: `${RUNS} live runs: they are forgotten`, turns: [closed] },
     { what: `${RUNS} live runs: a second in which nothing happens`, turns: quiet },
     { what: `${RUNS} live runs: ${GONE} of ${RUNNERS} runners gone for good`, turns: lost },
     { what: `${RUNS} live runs: the newest 100 of a tenant`, turns: reads },
     { what: `${RUNS} live runs: a sample of the invariants`, turns: samples },
   ];
+}
+
+/** As a successor finds them. */
+function restoredAgain(runs: Iterable<LiveRun>): LiveRun[] {
+  const settings = { queueTimeoutMs: 86_400_000 };
+  return Array.from(runs, ({ id, definition, events, committedSequence }) =>
+    LiveRun.restore(id, definition, { events: [...events], sequence: committedSequence }, settings),
+  );
 }
 
 /** One stage of each key waits; every key's pass is ahead of the others in its turn. */

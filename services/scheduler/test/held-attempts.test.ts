@@ -138,7 +138,7 @@ describe('an owner that was connected a moment ago (P5)', () => {
     const world = new Harness({ start: false });
     world.mayDeclareLoss = false;
     const runs = [createdOf(text([stage('a')])).restored([queued, started])];
-    world.partition.start({ sequence: 100, commitNumber: 1, runs });
+    world.start({ sequence: 100, commitNumber: 1, runs });
     world.later(1_000);
     expect(world.closedLogs).toEqual([]);
     world.mayDeclareLoss = true;

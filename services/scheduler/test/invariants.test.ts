@@ -9,20 +9,24 @@ const cancelled = { type: 'run_cancelled', at: NOW, cancelledStages: 1 } as cons
 const ports = { append: () => {}, newCommitId: () => 'c1' };
 const nobody = { runOf: () => undefined, admit: () => {} };
 
+function finish(slices: Iterator<void>): void {
+  while (slices.next().done !== true);
+}
+
 describe('concurrency slots', () => {
   it('say so when a run of the partition neither has a slot nor is held', () => {
     const run = createdOf(one).restored([queued]);
     const slots = new ConcurrencySlots(nobody);
     expect(() => slots.assertInvariants([run])).toThrow(`SLOTS-4 is broken: a run neither has a slot nor is held`);
-    slots.restore([run], () => 1);
-    slots.open();
+    finish(slots.restore([run], () => 1));
+    finish(slots.open());
     expect(() => slots.assertInvariants([run])).not.toThrow();
   });
 
   it('say so when a run that has settled keeps its slot', () => {
     const run = createdOf(one).restored([queued]);
     const slots = new ConcurrencySlots(nobody);
-    slots.restore([run], () => 1);
+    finish(slots.restore([run], () => 1));
     run.tell({ type: 'cancel', at: NOW });
     expect(() => slots.assertInvariants([run])).toThrow('SLOTS-1');
     slots.settled(run);
@@ -32,14 +36,14 @@ describe('concurrency slots', () => {
   it('say so when a slot is free and a run waits for it', () => {
     const run = createdOf(one).restored([{ type: 'run_held', at: NOW, reason: 'quota' }]);
     const slots = new ConcurrencySlots(nobody);
-    slots.restore([run], () => 1);
+    finish(slots.restore([run], () => 1));
     expect(() => slots.assertInvariants([run])).toThrow('SLOTS-2');
   });
 
   it('say so when a run has left memory and they have not heard of it', () => {
     const run = createdOf(one).restored([queued, cancelled]);
     const slots = new ConcurrencySlots(nobody);
-    slots.restore([run], () => 1);
+    finish(slots.restore([run], () => 1));
     expect(() => slots.assertInvariants([])).toThrow('SLOTS-4');
     slots.forget(run);
     expect(() => slots.assertInvariants([])).not.toThrow();
@@ -51,13 +55,13 @@ describe('counts of keys', () => {
     const run = createdOf(one).restored([queued]);
     const counts = new KeyCounts();
     expect(() => counts.assertInvariants([run])).toThrow('COUNTS-4');
-    counts.restore([], [run], NOW);
+    finish(counts.restore([], [run], NOW));
     expect(() => counts.assertInvariants([run])).not.toThrow();
   });
 
   it('say so when a run that has left memory is still active', () => {
     const counts = new KeyCounts();
-    counts.restore([], [createdOf(one).restored([queued])], NOW);
+    finish(counts.restore([], [createdOf(one).restored([queued])], NOW));
     expect(() => counts.assertInvariants([])).toThrow('COUNTS-4');
   });
 });

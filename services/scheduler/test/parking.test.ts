@@ -299,7 +299,7 @@ describe('P6: a take-over', () => {
     const { runs, parked } = await loadPartition(opened, stored(documents).opening, { ...restoring, room });
     expect(runs.length + parked.length).toBe(480);
     expect(load.liveBytes).toBeLessThan(BYTES_MAX);
-    room.free();
+    room.freeAll();
     expect(load.liveBytes).toBe(0);
     const world = new Harness({ liveBytesMax: BYTES_MAX, runs, parked });
     for (const { state, events, sequence } of documents) world.documents.set(state.id, { events, sequence });

@@ -340,7 +340,7 @@ describe('take-over', () => {
   it('grants without a known answer are repeated to their own session, never offered to others (P12)', () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
-    world.partition.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).restored([queued, started])] });
+    world.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).restored([queued, started])] });
     world.session('r2-s', { credits: 1 });
     world.later(2_000);
     expect(world.jobs).toMatchObject([{ runner: 'r1', message: { session: 'r1-s', credit: 3, repeated: true } }]);
@@ -362,7 +362,7 @@ describe('take-over', () => {
   it("a cancelled run's attempt is stopped again (P14)", () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
-    world.partition.start({
+    world.start({
       sequence: 100,
       commitNumber: 1,
       runs: [createdOf(one).restored([queued, started, { type: 'run_cancelled', at: NOW, cancelledStages: 1 }])],
@@ -391,7 +391,7 @@ describe('take-over', () => {
   it('a run that cannot be restored is quarantined, its attempts stopped after that is committed', () => {
     const world = new Harness({ start: false });
     world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [] });
-    world.partition.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).unrestorable([queued, started])] });
+    world.start({ sequence: 100, commitNumber: 1, runs: [createdOf(one).unrestorable([queued, started])] });
     expect(world.stops).toEqual([]);
     world.settle();
     expect(world.events()).toEqual(['run_quarantined']);

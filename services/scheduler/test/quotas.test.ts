@@ -128,7 +128,7 @@ describe('runs at once', () => {
 
   it('P23: thousands that end as soon as they go on are admitted one after the other', () => {
     const world = new Harness({ settings: { liveRunsPerKeyMax: 10_000 } });
-    world.load.liveRuns = -10_000;
+    Object.assign(world.load, { liveRunsMax: 10_000 });
     world.session('r1-s', { credits: 1 });
     world.create(one, atOnce(1));
     for (let index = 0; index < 5_000; index++) {

@@ -62,7 +62,7 @@ describe('a runner that comes back with other labels', () => {
       session: 'r1-s',
       credit: 1,
     } as const;
-    world.partition.start({
+    world.start({
       sequence: 100,
       commitNumber: 1,
       runs: [

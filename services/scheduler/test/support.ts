@@ -105,7 +105,8 @@ export class Harness {
   storesMarks = true;
   readonly waitingLogs: { readonly stands: () => boolean; readonly closed: (sequence: number) => void }[] = [];
   readonly partition: Partition;
-  readonly #bare: Partition;
+  /** Whose methods are no steps. */
+  readonly bare: Partition;
   #steps = 0;
   #ids = 0;
   #acknowledged = 0;
@@ -177,11 +178,17 @@ export class Harness {
       });
     };
     const shared = { dispatch: this.dispatch, definitions, load: this.load, readRun };
-    this.#bare = new Partition({ ...settings, ...options.settings }, ports, shared);
-    this.partition = this.#checked(this.#bare);
+    this.bare = new Partition({ ...settings, ...options.settings }, ports, shared);
+    this.partition = this.#checked(this.bare);
     const { runs = [], parked, usages, neverOwned, idsTo } = options;
     if (options.start !== false)
-      this.partition.start({ sequence: this.#sequence, commitNumber: 1, runs, parked, usages, neverOwned, idsTo });
+      this.start({ sequence: this.#sequence, commitNumber: 1, runs, parked, usages, neverOwned, idsTo });
+  }
+
+  /** All slices, one after the other. */
+  start(restored: RestoredPartition): void {
+    const opening = this.bare.opening(restored);
+    while (this.#step(() => opening.next()).done !== true);
   }
 
   /** The same partition, each of whose methods is a step. */
@@ -200,7 +207,7 @@ export class Harness {
     // With thousands of runs, one look at all of them after every step would be most of the test.
     this.#steps += 1;
     if (this.load.liveRuns > 100 && this.#steps % 1_000 !== 0) return result;
-    this.#bare.assertInvariants();
+    this.bare.assertInvariants();
     this.dispatch.assertInvariants();
     return result;
   }

@@ -22,6 +22,6 @@ it('P6: a stage that runs and one that is not due are offered by no owner, one t
     credit: 1,
   } as const;
   const restored = createdOf(yaml).restored([{ type: 'stages_queued', at: NOW, stages: ['runs', 'waits'] }, started]);
-  world.partition.start({ sequence: 100, commitNumber: 1, runs: [restored] });
+  world.start({ sequence: 100, commitNumber: 1, runs: [restored] });
   expect(world.dispatch.demand()).toEqual([{ labels: ['b'], count: 1, below: 1 }]);
 });

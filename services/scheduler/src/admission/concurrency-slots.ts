@@ -13,6 +13,7 @@
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import { invariant } from '../run/invariant.ts';
+import { inSlices } from '../run/slices.ts';
 import { ConcurrencyGroups } from './groups.ts';
 
 interface KeySlots {
@@ -100,26 +101,31 @@ export class ConcurrencySlots {
   // --- Take-over ---------------------------------------------------------------------------------------------------
 
   /** Takes over what an earlier owner left, in the order of creation. Nobody is admitted before `open`. */
-  restore(runs: readonly LiveRun[], limitOf: (key: string) => number): void {
+  *restore(runs: readonly LiveRun[], limitOf: (key: string) => number): Generator<void, void> {
     this.#restoring = true;
-    for (const run of runs) {
+    const held: LiveRun[] = [];
+    yield* inSlices(runs, (run) => {
       const { key, group } = run.state;
       const slots = this.#slotsOf(key);
       slots.limit = limitOf(key);
       slots.runs += 1;
-      if (run.settled) continue;
+      if (run.settled) return;
       if (group !== undefined) this.#groups.enter(key, group, run.id);
-      if (run.state.held) this.#hold(slots, run);
-      else slots.taken.add(run);
-    }
-    for (const slots of this.#keys.values())
-      for (const run of slots.held) if (this.#isFirst(run)) insert(slots.ready, run);
+      if (!run.state.held) slots.taken.add(run);
+      else {
+        this.#hold(slots, run);
+        held.push(run);
+      }
+    });
+    yield* inSlices(held, (run) => {
+      if (this.#isFirst(run)) insert(this.#slotsOf(run.state.key).ready, run);
+    });
   }
 
   /** The end of the run before may have been committed, and the owner gone before this one's turn was: they go on now. */
-  open(): void {
+  *open(): Generator<void, void> {
     this.#restoring = false;
-    for (const slots of this.#keys.values()) this.#admitReady(slots);
+    yield* inSlices(this.#keys.values(), (slots) => this.#admitReady(slots));
   }
 
   // --- Outside of memory -------------------------------------------------------------------------------------------

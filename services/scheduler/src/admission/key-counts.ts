@@ -14,6 +14,7 @@ import type { RunCounter } from '@penstock/store';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { ParkedDocument } from '../run/parked-run.ts';
+import { inSlices } from '../run/slices.ts';
 
 /** A counter without the commit that it is written for. */
 export type KeyCounter = Omit<RunCounter, 'partition' | 'incarnation' | 'sequence'>;
@@ -156,13 +157,15 @@ export class KeyCounts {
   // --- Take-over ---------------------------------------------------------------------------------------------------
 
   /** Takes over what was found; `runs` are those in memory, all of them committed, in the order of their creation. */
-  restore(
+  *restore(
     usages: readonly KeyUsage[],
     runs: readonly LiveRun[],
     now: number,
     parked: readonly ParkedDocument[] = [],
-  ): void {
-    for (const { tenant, key, maxConcurrent, months } of usages) {
+  ): Generator<void, void> {
+    const found = new Set<string>();
+    yield* inSlices(usages, ({ tenant, key, maxConcurrent, months }) => {
+      found.add(key);
       const newest = months.reduce((latest, { month }) => (month > latest ? month : latest), '');
       const count: KeyCount = { tenant, key, months: new Map(), newest, active: new Set(), parked: 0, maxConcurrent };
       this.#keys.set(key, count);
@@ -171,8 +174,7 @@ export class KeyCounts {
         count.months.set(month, monthCount);
         if (!isStored) this.#dirty.add(monthCount);
       }
-    }
-    const found = new Set(usages.map(({ key }) => key));
+    });
     /** By key, of those not found, when the newest of its runs was created. */
     const newest = new Map<string, number>();
     // A key that has begun no run for months still has its concurrency slots: its newest open run says how many.
@@ -181,15 +183,15 @@ export class KeyCounts {
       newest.set(count.key, createdAt);
       count.maxConcurrent = maxConcurrent ?? null;
     };
-    for (const run of runs) {
+    yield* inSlices(runs, (run) => {
       this.created(run);
       this.#setActive(run, now);
       // What the store says of the key's concurrency slots may be older than what was read here.
       const count = this.#changedNow(run.state, now);
       const [created] = run.events;
       if (created?.type === 'run_created') tell(count, run.state.createdAt, created.maxConcurrent);
-    }
-    for (const run of parked) {
+    });
+    yield* inSlices(parked, (run) => {
       const count = this.#changedNow(run, now);
       count.parked += 1;
       if (run.runOfMonth !== undefined) {
@@ -198,7 +200,7 @@ export class KeyCounts {
         month.runs = Math.max(month.runs, run.runOfMonth);
       }
       tell(count, run.createdAt, run.maxConcurrent);
-    }
+    });
   }
 
   // --- The store ---------------------------------------------------------------------------------------------------

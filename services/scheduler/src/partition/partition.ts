@@ -8,7 +8,7 @@
  *  PARTITION-2 One commit is under way at a time. A refused one means that this memory is worth nothing: `close` it, open anew (P2).
  *  PARTITION-3 What is shown or stored is committed. Reads of a run whose decisions are ahead wait for their commit.
  *  PARTITION-4 A run leaves memory only once its last commit is projected, and it has settled (P6) or is parked (`Parking`).
- *  PARTITION-5 Nothing is answered before `start`, nor after `close` (P3).
+ *  PARTITION-5 Nothing is answered, offered or sent before the last slice of `opening`, nor after `close` (P3).
  */
 import type {
   AttemptReply,
@@ -49,25 +49,27 @@ import { KeyCounts, type KeyCounter } from '../admission/key-counts.ts';
 import { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { NewestRuns } from '../run/newest-runs.ts';
-import { mayPark, parkedRunOf, parkedRunOfDocument, type ParkedDocument, type ParkedRun } from '../run/parked-run.ts';
-import { queueDeadline } from '../run/stage-times.ts';
+import { mayPark, parkedRunOf, type ParkedRun } from '../run/parked-run.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import { refusal } from './refusals.ts';
 import type { RestoredPartition } from './restored-partition.ts';
 import { awaitsResult, expireMsOf, resultCommand } from './results.ts';
+import { Resumption } from './resumption.ts';
 import { RunBorder } from './run-border.ts';
 import { RunCreation } from './run-creation.ts';
 import { RunnerRuns } from './runner-runs.ts';
-import { byCreation, ConcurrencySlots } from '../admission/concurrency-slots.ts';
+import { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
+import { Offers } from '../dispatch/offers.ts';
 import { Parking, type ReadRun } from './parking.ts';
+import { openPartition, type PartitionOpeningHost } from './partition-opening.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
 import { readyStagesOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
 import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
 import { SlotsInUse } from './slots-in-use.ts';
-import { isTight, mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
+import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 
 /** Of so many runs all invariants are looked at in a few milliseconds. */
 const SAMPLED_RUNS = 2_000;
@@ -101,6 +103,9 @@ export class Partition {
   /** The last match has left something to the next. */
   #matchesMore = false;
   readonly #heldAttempts: HeldAttempts;
+  readonly #offers: Offers;
+  readonly #resumption: Resumption;
+  readonly #openingHost: PartitionOpeningHost;
   /** Where the samples of the runs' invariants stand. */
   #sampled: Iterator<LiveRun> | undefined;
   #open = false;
@@ -195,6 +200,36 @@ export class Partition {
           logBytes: 0,
         }),
     });
+    this.#offers = new Offers(shared.dispatch);
+    this.#resumption = new Resumption({
+      dispatch: shared.dispatch,
+      heldAttempts: this.#heldAttempts,
+      jobs: this.#jobs,
+      border: this.#border,
+      has: (run) => this.#runs.get(run.id) === run,
+      watchRunner: (runner) => this.#watchRunner(runner),
+    });
+    this.#openingHost = {
+      settings,
+      ports,
+      load: shared.load,
+      cycle: this.#cycle,
+      ids: this.#ids,
+      held: this.#held,
+      backlog: this.#backlog,
+      runnerRuns: this.#runnerRuns,
+      slotsInUse: this.#slotsInUse,
+      counts: this.#counts,
+      slots: this.#slots,
+      parking: this.#parking,
+      newest: this.#newest,
+      deadlines: this.#deadlines,
+      resumption: this.#resumption,
+      border: this.#border,
+      remember: (run) => this.#remember(run),
+      offerWaiting: (run) => this.#offerWaiting(run),
+      quarantine: (run, cause) => this.#quarantine(run, cause),
+    };
   }
 
   get open(): boolean {
@@ -226,63 +261,15 @@ export class Partition {
 
   // --- Opening and closing -----------------------------------------------------------------------------------------
 
-  /** The log is ours from `restored.sequence` on: takes the runs over, and answers from now on. */
-  start({
-    sequence,
-    commitNumber,
-    idsTo = 0,
-    runs,
-    parked = [],
-    usages = [],
-    neverOwned = false,
-  }: RestoredPartition): void {
-    const now = { wall: this.#ports.now(), boot: this.#ports.bootNow() };
-    this.#cycle.start(sequence, commitNumber, idsTo);
-    this.#ids.opened(now.wall, { neverOwned, idsTo });
+  /** The log is ours from `restored.sequence` on: takes the runs over slice by slice, and answers from the end of the last one on. */
+  *opening(restored: RestoredPartition): Generator<void, void> {
+    yield* openPartition(this.#openingHost, restored);
     this.#open = true;
-    const inOrder = [...runs].sort(byCreation);
-    // What stood in the log alone was read whatever room there was.
-    const tooMany = new Set<LiveRun>();
-    for (const run of inOrder) {
-      if (isTight(this.#load, this.#held.ofKey(run.state.key)) && mayPark(run)) tooMany.add(run);
-      this.#remember(run);
-      this.#backlog.add(run);
-      run.times.restore(run.state, now);
-      this.#runnerRuns.happened(run, run.events);
-      this.#slotsInUse.restore(run);
-    }
-    this.#counts.restore(usages, inOrder, now.wall, parked);
-    this.#slots.restore(inOrder, (key) => this.#counts.limitOf(key));
-    this.#restoreParked(parked, tooMany, now);
-    for (const run of inOrder) this.#border.run(run, () => this.#resume(run));
-    for (const runner of this.#runnerRuns.names) this.#runnerRuns.lookAtLabels(runner);
-    this.#slots.open();
+    this.#offers.open();
     this.#parking.fill();
     this.#ports.projectSoon();
     this.#advance();
-  }
-
-  /** Those outside, and those that are to go there, in the order of their creation. */
-  #restoreParked(
-    parked: readonly ParkedDocument[],
-    tooMany: Iterable<LiveRun>,
-    now: { readonly wall: number; readonly boot: number },
-  ): void {
-    const lines = [
-      ...parked.map((outside) => ({ outside, run: undefined, at: outside.createdAt, id: outside.id })),
-      ...[...tooMany].map((run) => ({ outside: undefined, run, at: run.state.createdAt, id: run.id })),
-    ].sort((a, b) => a.at - b.at || (a.id < b.id ? -1 : 1));
-    for (const { outside, run } of lines) {
-      if (outside === undefined) {
-        this.#parking.park(run);
-        continue;
-      }
-      const left = parkedRunOfDocument(outside, queueDeadline(outside.queuedAt, this.settings, now));
-      this.#load.liveRuns += 1;
-      this.#slots.restoreParked(left.key, (key) => this.#counts.limitOf(key));
-      this.#parking.left(left);
-      this.#newest.set(left.tenant, left);
-    }
+    this.#resumption.goOn();
   }
 
   /** Decides nothing new; calls back when all that was decided is acknowledged, so that `released` can be appended. */
@@ -300,6 +287,8 @@ export class Partition {
     this.#newest.clear();
     this.#held.clear();
     this.#awake.clear();
+    this.#offers.clear();
+    this.#resumption.clear();
     this.#slotsInUse.clear();
     this.#runs.clear();
   }
@@ -334,21 +323,6 @@ export class Partition {
     this.#slots.assertRuns(runs);
     this.#counts.assertRuns(runs);
     this.#cycle.assertInvariants(runs);
-  }
-
-  /** Takes up what an earlier owner left: waiting stages, timers, grants without a known answer, stops, lost sessions. */
-  #resume(run: LiveRun): void {
-    const { state } = run;
-    if (!run.ended) this.#offerWaiting(run);
-    this.#deadlines.arm(run, this.#ports.bootNow());
-    for (const { name, live } of state.stages.touched()) {
-      if (live === undefined) continue;
-      if (!this.#dispatch.hasSession(live.session)) this.#heldAttempts.loseUnlessHeld(run, name, live);
-      else if (live.stopping === undefined) this.#jobs.adopt(run, name, live.attempt);
-      else this.#jobs.stop(run, name, live.attempt);
-    }
-    for (const runner of Object.values(state.workspaces)) this.#watchRunner(runner);
-    if (run.restoreError !== undefined && !run.ended) this.#quarantine(run, run.restoreError);
   }
 
   // --- Requests ----------------------------------------------------------------------------------------------------
@@ -444,14 +418,18 @@ export class Partition {
     // An attempt that nobody knows of any more is stopped by the run that it is of.
     for (const { runId } of lease.attempts)
       if (this.#parking.find(runId) !== undefined) this.#parking.bringBack(runId, () => {});
-    this.#jobs.leaseLists(lease, (runId) => this.#runs.get(runId));
+    this.#jobs.leaseLists(lease, (runId) => {
+      const run = this.#runs.get(runId);
+      if (run !== undefined) this.#resumption.resume(run);
+      return run;
+    });
   }
 
   /** The broker says that the session's lease has run out, or that it was given up (P5). */
   sessionLost(session: string, runner: string): void {
     if (!this.#open) return;
     for (const run of this.#runnerRuns.runsOf(runner)) {
-      if (run.state.liveAttempts === 0) continue;
+      if (run.state.liveAttempts === 0 || this.#resumption.resume(run)) continue;
       for (const { name, live } of run.state.stages.touched()) {
         if (live?.session === session) this.#border.run(run, () => this.#heldAttempts.loseUnlessHeld(run, name, live));
       }
@@ -471,6 +449,7 @@ export class Partition {
     this.#awake.tick();
     this.#jobs.repeat();
     this.#heldAttempts.loseReleased();
+    this.#resumption.goOn();
     for (const runner of this.#absentRunners.takeLost(boot)) this.#runnerRuns.away(runner);
     this.#runnerRuns.lookOn((run, runner, labelSets) => {
       this.#decide(run, { type: 'lose-workspace', at: this.#at(run), runner, labelSets });
@@ -483,7 +462,11 @@ export class Partition {
 
   /** When `tick` has a timer to handle, by the boot clock; undefined: none. */
   nextWake(): number | undefined {
-    return this.#matchesMore || this.#runnerRuns.isBusy || this.#jobs.isBusy
+    return this.#matchesMore ||
+      this.#offers.isBusy ||
+      this.#resumption.isBusy ||
+      this.#runnerRuns.isBusy ||
+      this.#jobs.isBusy
       ? this.#ports.bootNow()
       : this.#deadlines.next;
   }
@@ -611,6 +594,7 @@ export class Partition {
     if (!this.#open) return;
     this.#advancing = true;
     try {
+      this.#offers.goOn();
       const mayMatch = mayGrant(this.#load) && this.#ports.mayAct() && this.#released === undefined;
       this.#matchesMore = mayMatch && this.#dispatch.match(this.#ports.bootNow());
     } finally {
@@ -631,6 +615,7 @@ export class Partition {
   }
 
   #tell(run: LiveRun, command: RunCommand): boolean {
+    if (this.#open) this.#resumption.resume(run);
     const from = run.events.length + 1;
     this.#awake.happened(run);
     const decided = run.tell(command);
@@ -689,7 +674,7 @@ export class Partition {
 
   #offer(run: LiveRun, stages: readonly string[]): void {
     if (this.#parking.has(run.id)) return;
-    for (const ready of readyStagesOf(run, stages, this.#granting)) this.#dispatch.offer(ready);
+    for (const ready of readyStagesOf(run, stages, this.#granting)) this.#offers.add(ready);
   }
 
   readonly #granting: ReadyStageHost = {

@@ -1,4 +1,4 @@
-import type { Sequence } from '@penstock/run';
+import type { RunId, Sequence } from '@penstock/run';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { ParkedDocument } from '../run/parked-run.ts';
@@ -16,4 +16,13 @@ export interface RestoredPartition {
   readonly usages?: readonly KeyUsage[] | undefined;
   /** Log and checkpoint were empty: there was no owner before this one. */
   readonly neverOwned?: boolean | undefined;
+  /** What the scheduler keeps free for the runs until they are counted themselves. */
+  readonly room?: ReservedRoom | undefined;
+}
+
+export interface ReservedRoom {
+  /** For those that are not counted yet. */
+  readonly bytes: number;
+  /** The run is counted itself now. */
+  free(runId: RunId): void;
 }

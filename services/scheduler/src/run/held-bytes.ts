@@ -37,6 +37,8 @@ export class HeldBytes {
   readonly #runs = new Map<LiveRun, Held>();
   readonly #keys = new Map<string, number>();
   readonly #definitions = new Map<string, Map<PipelineDefinition, SharedDefinition>>();
+  /** Of all of them. */
+  #bytes = 0;
 
   constructor(load: Pick<SchedulerLoad, 'liveBytes'>) {
     this.#load = load;
@@ -78,7 +80,11 @@ export class HeldBytes {
   }
 
   clear(): void {
-    for (const run of [...this.#runs.keys()]) this.delete(run);
+    this.#load.liveBytes -= this.#bytes;
+    this.#bytes = 0;
+    this.#runs.clear();
+    this.#keys.clear();
+    this.#definitions.clear();
   }
 
   #count(held: Held, bytes: number): void {
@@ -88,6 +94,7 @@ export class HeldBytes {
 
   #countKey(key: string, bytes: number): void {
     this.#load.liveBytes += bytes;
+    this.#bytes += bytes;
     this.#keys.set(key, this.ofKey(key) + bytes);
   }
 

@@ -43,6 +43,7 @@ import { LogEnds } from './log-ends.ts';
 import { Projector } from './projector.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { inSlices } from '../run/slices.ts';
 import type { SchedulerPorts } from './scheduler-ports.ts';
 import { RestoreRoom } from './restore-room.ts';
 import {
@@ -150,17 +151,20 @@ export class PartitionOwner {
     const room = new RestoreRoom(load);
     try {
       const loaded = await loadPartition(opened, opening, { ...this.#restoring(), room });
-      await this.#options.refreshSessions(sessionsIn(loaded.runs), this.#abort.signal);
-      if (this.#abort.signal.aborted) return false;
-      room.free();
-      this.#begin(opened, loaded);
+      await this.#options.refreshSessions(await this.#sessionsIn(loaded.runs), this.#abort.signal);
+      return await this.#begin(opened, { ...loaded, room });
     } finally {
-      room.free();
+      room.freeAll();
     }
-    return true;
   }
 
-  #begin(opened: OpenedPartition, { runs, parked, usages }: LoadedPartition): void {
+  /** False: it was given up meanwhile. */
+  async #begin(
+    opened: OpenedPartition,
+    { runs, parked, usages, room }: LoadedPartition & { readonly room: RestoreRoom },
+  ): Promise<boolean> {
+    const { signal } = this.#abort;
+    if (signal.aborted) return false;
     const { partition, ledger, ports, log, definitions, settings, dispatch, load } = this.#options;
     const { bus, time } = ports;
     const core = new Partition({ ...settings, partition, member: this.#member, epoch: opened.epoch }, this.#ports(), {
@@ -181,6 +185,21 @@ export class PartitionOwner {
       stories: this.#options.stories,
       failed: this.#drop,
     });
+    const opening = core.opening({
+      sequence: opened.sequence,
+      commitNumber: opened.commitNumber,
+      idsTo: opened.idsTo,
+      neverOwned: opened.neverOwned,
+      runs,
+      parked,
+      usages,
+      room,
+    });
+    while (opening.next().done !== true) {
+      await time.turn();
+      if (signal.aborted) return false;
+    }
+    // Whoever asks before is told that nobody is there yet, and asks again (P3).
     this.#subscriptions.push(
       bus.respond<unknown, unknown>(subjects.ownerAll(partition), (body, call) => {
         // What is changed about a run is guarded in the partition; else a request that fails has changed nothing.
@@ -192,21 +211,25 @@ export class PartitionOwner {
         return LATER;
       }),
     );
-    core.start({
-      sequence: opened.sequence,
-      commitNumber: opened.commitNumber,
-      idsTo: opened.idsTo,
-      neverOwned: opened.neverOwned,
-      runs,
-      parked,
-      usages,
-    });
     const message: PartitionOpened = { partition, epoch: opened.epoch, owner: this.#member };
     bus.publish(subjects.opened(partition), message);
     log.info(
       { partition, epoch: opened.epoch, runs: runs.length + parked.length, parked: parked.length },
       'owns the partition',
     );
+    return true;
+  }
+
+  /** Those that hold attempts of the runs, each once. */
+  async #sessionsIn(runs: readonly LiveRun[]): Promise<RunnerSession[]> {
+    const sessions = new Map<string, RunnerSession>();
+    const looking = inSlices(runs, ({ state }) => {
+      if (state.liveAttempts === 0) return;
+      for (const { live } of state.stages.touched())
+        if (live !== undefined) sessions.set(live.session, { runner: live.runner, session: live.session });
+    });
+    while (looking.next().done !== true) await this.#options.ports.time.turn();
+    return [...sessions.values()];
   }
 
   leaseSeen(lease: RunnerLease): void {
@@ -261,6 +284,8 @@ export class PartitionOwner {
         core.close();
         this.#stopListening();
       }
+      // An opening that is under way is given up: it would go on beside the one that hands over what its log says.
+      else this.#abort.abort();
       const isFree = await handBack(this.#opening(signal), known);
       const message: PartitionReleased = { partition: this.number };
       if (isFree && this.#opened !== undefined)
@@ -281,7 +306,8 @@ export class PartitionOwner {
 
   #restoring(): Omit<Restoring, 'room'> {
     const { definitions, settings, log } = this.#options;
-    return { definitions, settings, log, read: (created) => this.#readAgain(created) };
+    const { time } = this.#options.ports;
+    return { definitions, settings, log, read: (created) => this.#readAgain(created), turn: () => time.turn() };
   }
 
   /** One that is parked. */
@@ -515,10 +541,4 @@ function isAbout(reply: JobReply | StopReply, asked: Job | StopRequest): boolean
     reply.session === asked.session &&
     reply.credit === asked.credit
   );
-}
-
-/** Those that hold attempts of the runs, each once. */
-function sessionsIn(runs: readonly LiveRun[]): RunnerSession[] {
-  const live = runs.flatMap(({ state }) => [...state.stages.touched()].flatMap((stage) => stage.live ?? []));
-  return [...new Map(live.map(({ runner, session }) => [session, { runner, session }])).values()];
 }

@@ -19,6 +19,7 @@ import type { KeyUsage } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
 import { parkedDocumentOf, type ParkedDocument } from '../run/parked-run.ts';
 import type { RestoreRoom } from './restore-room.ts';
+import { Turns } from './turns.ts';
 import { loadUsages, type ReplayedEvents } from './usage-take-over.ts';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -54,6 +55,8 @@ export interface Restoring {
   readonly read?: ((created: RunCreated) => Promise<DefinitionSource>) | undefined;
   /** Absent: everything is read into memory. */
   readonly room?: Pick<RestoreRoom, 'take' | 'isTight'> | undefined;
+  /** Gives others a turn; absent: nobody else is there. */
+  readonly turn?: (() => Promise<void>) | undefined;
 }
 
 export interface Opening {
@@ -165,13 +168,15 @@ export async function loadPartition(
   shared: Restoring,
 ): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
-    const loaded = await loadHistories(opened, { partition, log, ledger, signal }, shared.room);
+    const turns = new Turns(shared.turn);
+    const loaded = await loadHistories(opened, { partition, log, ledger, signal, turns }, shared.room);
     if (loaded !== undefined) {
-      const usages = await loadUsages(ledger, partition, loaded.replayed, now());
+      const usages = await loadUsages(ledger, partition, loaded.replayed, now(), turns);
       const runs: LiveRun[] = [];
       for (const [id, history] of loaded.histories) {
         signal.throwIfAborted();
         runs.push(await liveRunOf(id, history, shared));
+        await turns.after(history.events.length);
       }
       return { runs, usages, parked: [...loaded.parked.values()] };
     }
@@ -196,7 +201,13 @@ type TakeDocument = (document: RunDocument, mayWait: boolean) => Promise<void>;
 
 async function loadHistories(
   opened: OpenedPartition,
-  { partition, log, ledger, signal }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'>,
+  {
+    partition,
+    log,
+    ledger,
+    signal,
+    turns,
+  }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'> & { readonly turns: Turns },
   room: Restoring['room'],
 ): Promise<(Found & { readonly replayed: readonly ReplayedEvents[] }) | undefined> {
   const checkpoint = await ledger.checkpoint(partition);
@@ -206,6 +217,7 @@ async function loadHistories(
   const replayed: ReplayedEvents[] = [];
   const take: TakeDocument = async (document, mayWait) => {
     const { id, key } = document.state;
+    await turns.after(document.events.length);
     const known = histories.get(id);
     if (known !== undefined && known.events.length >= document.events.length) return;
     if (mayWait && (parked.get(id)?.version ?? 0) >= document.events.length) return;
@@ -234,6 +246,7 @@ async function loadHistories(
     if (next !== undefined && commit.number !== next) return undefined;
     next = commit.number + 1;
     if (!(await replay(found, commit, entry.sequence, ledger, take))) return undefined;
+    for (const { events } of commit.runs) await turns.after(events.length);
     for (const { id, from, events } of commit.runs) {
       // Of a run that waits outside, a commit with its beginning says all that is to be counted.
       const all = histories.get(id)?.events ?? events;

@@ -5,6 +5,7 @@
 import { attemptMs, monthEnd, monthOf, monthStart, type RunEvent, type Sequence, type Version } from '@penstock/run';
 import type { RunCounter, RunsLedger } from '@penstock/store';
 import type { KeyUsage } from '../admission/key-counts.ts';
+import { Turns } from './turns.ts';
 
 /** Events that a commit added to a run, as they stand among the run's others. */
 export interface ReplayedEvents {
@@ -45,26 +46,36 @@ export async function loadUsages(
   partition: number,
   replayed: readonly ReplayedEvents[],
   now: number,
+  turns: Turns = new Turns(),
 ): Promise<KeyUsage[]> {
   const keys = new Map<string, KeyFound>();
-  for (const month of monthsOf(replayed, now)) {
-    for await (const counter of ledger.countersOf(partition, month)) takeCounter(keys, counter);
+  for (const month of await monthsOf(replayed, now, turns)) {
+    for await (const counter of ledger.countersOf(partition, month)) {
+      takeCounter(keys, counter);
+      await turns.after(1);
+    }
   }
-  for (const events of replayed) replay(keys, events);
-  return [...keys.values()].map(({ tenant, key, maxConcurrent, months }) => ({
-    tenant,
-    key,
-    maxConcurrent,
-    months: [...months].map(([month, { runs, stageMs, isStored }]) => ({ month, runs, stageMs, isStored })),
-  }));
+  for (const events of replayed) {
+    replay(keys, events);
+    await turns.after(events.count);
+  }
+  const usages: KeyUsage[] = [];
+  for (const { tenant, key, maxConcurrent, months } of keys.values()) {
+    const counted = [...months].map(([month, { runs, stageMs, isStored }]) => ({ month, runs, stageMs, isStored }));
+    usages.push({ tenant, key, maxConcurrent, months: counted });
+    await turns.after(1);
+  }
+  return usages;
 }
 
 /** This month, and those beside it: the clocks of earlier owners may have been a little different. And what the log is about. */
-function monthsOf(replayed: readonly ReplayedEvents[], now: number): Set<string> {
+async function monthsOf(replayed: readonly ReplayedEvents[], now: number, turns: Turns): Promise<Set<string>> {
   const month = monthOf(now);
   const months = new Set([monthOf(monthStart(month) - 1), month, monthOf(monthEnd(month))]);
-  for (const { all, from, count } of replayed)
+  for (const { all, from, count } of replayed) {
     for (const { at } of all.slice(from - 1, from - 1 + count)) months.add(monthOf(at));
+    await turns.after(count);
+  }
   return months;
 }
 

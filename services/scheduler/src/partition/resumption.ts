@@ -1,0 +1,74 @@
+/**
+ * Runs that a take-over has found with attempts or workspaces: what their earlier owner left under way is taken up some at a time,
+ * and of each run before anything else is done about it.
+ */
+import type { Dispatch } from '../dispatch/dispatch.ts';
+import type { JobDeliveries } from '../dispatch/job-deliveries.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import type { HeldAttempts } from './held-attempts.ts';
+import type { RunBorder } from './run-border.ts';
+
+const RUNS_AT_ONCE = 200;
+
+export interface ResumptionHost {
+  readonly dispatch: Pick<Dispatch, 'hasSession'>;
+  readonly heldAttempts: Pick<HeldAttempts, 'loseUnlessHeld'>;
+  readonly jobs: Pick<JobDeliveries, 'adopt' | 'stop'>;
+  readonly border: RunBorder;
+  /** Whether it is in memory still. */
+  has(run: LiveRun): boolean;
+  /** The runner holds a workspace. */
+  watchRunner(runner: string): void;
+}
+
+export class Resumption {
+  readonly #host: ResumptionHost;
+  readonly #left = new Set<LiveRun>();
+
+  constructor(host: ResumptionHost) {
+    this.#host = host;
+  }
+
+  /** Some have not been taken up yet. */
+  get isBusy(): boolean {
+    return this.#left.size > 0;
+  }
+
+  add(run: LiveRun): void {
+    if (run.state.liveAttempts > 0 || Object.keys(run.state.workspaces).length > 0) this.#left.add(run);
+  }
+
+  /** The next ones. */
+  goOn(): void {
+    let left = RUNS_AT_ONCE;
+    for (const run of this.#left) {
+      if (left === 0) return;
+      left -= 1;
+      this.resume(run);
+    }
+  }
+
+  /** Grants without a known answer, stops, lost sessions. False: that was done before, or waits for a decision to be committed. */
+  resume(run: LiveRun): boolean {
+    const { dispatch, heldAttempts, jobs, border, has, watchRunner } = this.#host;
+    if (this.#left.size === 0 || !this.#left.has(run)) return false;
+    const isThere = has(run);
+    if (isThere && !run.isCommitted) return false;
+    this.#left.delete(run);
+    if (!isThere) return false;
+    border.run(run, () => {
+      for (const { name, live } of run.state.stages.touched()) {
+        if (live === undefined) continue;
+        if (!dispatch.hasSession(live.session)) heldAttempts.loseUnlessHeld(run, name, live);
+        else if (live.stopping === undefined) jobs.adopt(run, name, live.attempt);
+        else jobs.stop(run, name, live.attempt);
+      }
+      for (const runner of Object.values(run.state.workspaces)) watchRunner(runner);
+    });
+    return true;
+  }
+
+  clear(): void {
+    this.#left.clear();
+  }
+}
