@@ -30,6 +30,8 @@ export interface Program {
   readonly script: string;
   /** The ways in which it is not held. */
   readonly notHeld?: readonly Way[] | undefined;
+  /** In a Pod: by something that only the cluster can give; the suite looks whether it does. */
+  readonly isClusters?: boolean | undefined;
 }
 
 const PROCESS: readonly Way[] = ['process, root', 'process, another user'];
@@ -129,7 +131,7 @@ export const PROGRAMS: readonly Program[] = [
   ['trace-server', 'trace the server', './probe ptrace "$SERVER_PID"'],
   ['server-memory', "read the server's memory", './probe read-memory "$SERVER_PID"'],
   ['server-descriptor', "take the server's descriptors", './probe take-descriptor "$SERVER_PID"'],
-  ['trace-helper', 'trace the process that starts its stage', './probe ptrace 1', [...AS_ANOTHER, 'Pod']],
+  ['trace-helper', 'trace the process that starts its stage', './probe ptrace 1', AS_ANOTHER],
   [
     'helper-descriptor',
     'take descriptors of the process that starts its stage',
@@ -140,7 +142,7 @@ export const PROGRAMS: readonly Program[] = [
     'spare-others',
     'make the kernel kill the process that starts its stage first',
     'test -n "$IN_IMAGE" || for f in /proc/[0-9]*/oom_score_adj; do case "$(tr "\\0" "\\n" < "${f%/*}/environ" 2>/dev/null | grep -c PENSTOCK_STAGE=)" in 0) echo 1000 > "$f" && echo FOUND;; esac; done; true',
-    ['process, another user', 'sandbox, another user', 'Pod'],
+    ['process, another user', 'sandbox, another user'],
   ],
   // Rights.
   ['become-root', 'become root', 'grep -Eq "^ *0 +[1-9]" /proc/self/uid_map || ./probe setuid'],
@@ -220,7 +222,7 @@ export const PROGRAMS: readonly Program[] = [
     'for f in /run/docker.sock /run/podman/podman.sock; do test -w $f && echo FOUND; done; true',
   ],
   // Amounts.
-  ['processes', 'start a thousand processes', './probe fork 1024', EVERYWHERE],
+  ['processes', 'start a thousand processes', './probe fork 1024', MACHINE_WAYS, true],
   ['memory', 'use more memory than it asks for', './probe memory 512', EVERYWHERE],
   [
     'shared-memory-size',
@@ -235,11 +237,14 @@ export const PROGRAMS: readonly Program[] = [
     'mkdir many; i=0; while [ $i -lt 100 ]; do mkdir many/$i && (cd many/$i && seq 1 100 | xargs touch) || break; i=$((i+1)); done; [ $i -eq 100 ] && echo FOUND; rm -rf many',
     EVERYWHERE,
   ],
-].map(([name, about, script, notHeld]) => ({ name, about, script, notHeld }) as Program);
+].map(([name, about, script, notHeld, isClusters]) => ({ name, about, script, notHeld, isClusters }) as Program);
 
 /** The table of docs/security.md. */
 export function heldTable(): string {
-  const mark = (program: Program, way: Way): string => (program.notHeld?.includes(way) === true ? 'not held' : 'held');
+  const mark = ({ notHeld, isClusters }: Program, way: Way): string => {
+    if (way === 'Pod' && isClusters === true) return 'as its cluster does';
+    return notHeld?.includes(way) === true ? 'not held' : 'held';
+  };
   return [
     `| a stage could … | ${WAYS.join(' | ')} |`,
     `|---|${WAYS.map(() => '---').join('|')}|`,

@@ -332,6 +332,14 @@ export const variables = {
     services: ['serve', 'runner'],
     meaning: 'The image of stages in Pods that name none; without it they fail there.',
   }),
+  k8sGuardImage: optional({
+    name: 'SERVICE_K8S_GUARD_IMAGE',
+    kind: text(),
+    defaultText: "the stage's own",
+    services: ['serve', 'runner'],
+    meaning:
+      'The image of the guards of Pods, whose `sh` is to be linked statically (as in `busybox`): with it an image that was made against its guard reaches nothing either.',
+  }),
   k8sSetupTimeout: variable({
     name: 'SERVICE_K8S_SETUP_TIMEOUT',
     kind: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),

@@ -21,7 +21,7 @@ import { PodWatch } from './cluster/pod-watch.ts';
 import { emptyFoldersOf } from './pod/folders.ts';
 import { renderPodJob } from './pod/job-text.ts';
 import { labelOf, labelsOfSession, selectorOfRunner } from './pod/labels.ts';
-import { imagesOf, outputFileOf, refusalOf } from './pod/pod-manifest.ts';
+import { imagesOf, outputFileOf, refusalOf, type PodLimits } from './pod/pod-manifest.ts';
 import { pastOf, type PodPast } from './pod-notes.ts';
 import { StagePod, type Holding } from './stage-pod.ts';
 import { endEarlierPod, sweepOrphans } from './sweep.ts';
@@ -39,6 +39,10 @@ export interface KubernetesExecutorOptions {
   readonly sessionOver: Promise<unknown>;
   /** For stages that name none. */
   readonly image?: string | undefined;
+  /** Of the guards; absent: the stage's own. */
+  readonly guardImage?: string | undefined;
+  /** Of one stage, where the pipeline does not say. */
+  readonly limits?: PodLimits | undefined;
   /** A Pod whose stage has not begun by then is given up. */
   readonly setupMs: number;
   /** Whether the cluster keeps the network policies that our labels ask for. */
@@ -154,7 +158,7 @@ export class KubernetesExecutor implements Executor {
   }
 
   async #run(spec: StageSpec, { sink, record, past }: Kept, onPod: (pod: StagePod) => void): Promise<StageExit> {
-    const { image: defaultImage, setupMs, leaseMs, hasNetworkPolicies } = this.#options;
+    const { image: defaultImage, guardImage, limits, setupMs, leaseMs, hasNetworkPolicies } = this.#options;
     const refuse = async (why: string): Promise<StageExit> => {
       await sink.write('system', Buffer.from(`the stage cannot start: ${why}\n`));
       return { kind: 'exit', code: UNSTARTABLE_CODE };
@@ -194,6 +198,8 @@ export class KubernetesExecutor implements Executor {
       graceMs: spec.graceMs ?? GRACE_MS,
       setupMs,
       leaseMs,
+      guardImage,
+      limits,
     };
     this.#held.add(plan.name);
     const pod = new StagePod({ plan, job, folders: full, sink, record, past }, this.#holding);

@@ -70,6 +70,8 @@ const CONNECT_RETRY = { firstMs: 100, maxMs: 1_000 };
 const LOOK_MS = 500;
 /** Of the grace that a guard has to end a stage itself, before its Pod is deleted. */
 const STOP_MARGIN_MS = 5_000;
+/** A guard that has not given everything by then, after the end of its stage's container, is not waited for. */
+const HAND_OVER_MS = 10_000;
 const DELETE_TRIES_MAX = 5;
 const READY_MS = 60_000;
 /** Node fires a longer timer at once. */
@@ -89,6 +91,7 @@ export class StagePod implements StageProcess {
   /** Aborted when the attempt is over. */
   readonly #over = new AbortController();
   #state: PodState | null = null;
+  #handOverUntil: number | undefined;
   #isGone = false;
   #isAbandoned = false;
   #stopped: StopReason | null = null;
@@ -171,6 +174,8 @@ export class StagePod implements StageProcess {
         watch.add(name, { onPod: (pod) => this.#onPod(pod), onGone: (pod) => this.#onGone(pod) });
         if (this.#wasBegun) void this.#find();
         exit = await this.#untilEnded();
+        const { overuse } = this.#state ?? {};
+        if (overuse !== undefined) await this.#remark(`the stage was ended, for it has written too much: ${overuse}`);
         await this.#logs.end();
       }
     } catch (error) {
@@ -268,15 +273,23 @@ export class StagePod implements StageProcess {
     if (this.#isProvenEnded(now)) return this.#ending();
     const isStopOverdue = now > this.#stopAt + this.#plan.graceMs + STOP_MARGIN_MS;
     if (this.#isAbandoned || this.#nonsense !== null || isStopOverdue) void this.#delete(1);
-    if (state?.stage.kind === 'running' && this.#line === null && !this.#connecting && now >= this.#connectAt)
-      void this.#connect();
+    const isThere = state?.guard.kind === 'running' && (this.#wasBegun || state.stage.kind === 'running');
+    if (isThere && this.#line === null && !this.#connecting && now >= this.#connectAt) void this.#connect();
     return null;
   }
 
   /** STAGE-POD-3. */
   #isProvenEnded(now: number): boolean {
-    if (this.#state?.stage.kind === 'terminated') return true;
+    if (this.#state?.stage.kind === 'terminated') return this.#hasHandedOver(now);
     return this.#wasBegun && now >= this.#answeredFence + this.#holding.fenceMs;
+  }
+
+  /** What the stage has printed is with its guard, also where its own container ended first: of its memory's end, say. */
+  #hasHandedOver(now: number): boolean {
+    if (this.#done !== null || !this.#wasBegun || this.#state?.guard.kind !== 'running' || this.#isAbandoned)
+      return true;
+    this.#handOverUntil ??= now + HAND_OVER_MS;
+    return now >= this.#handOverUntil;
   }
 
   /** Why a Pod whose stage has not begun is given up. */

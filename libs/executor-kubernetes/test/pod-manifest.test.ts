@@ -55,6 +55,43 @@ describe('a stage as a Pod', () => {
       });
   });
 
+  it("has its guard in a container and of a user of its own, and the guard's folder to be read only", () => {
+    const [guard, stage] = pod.spec?.containers ?? [];
+    expect([guard?.name, stage?.name]).toEqual(['guard', 'stage']);
+    expect(pod.spec?.shareProcessNamespace).toBeUndefined();
+    const own = renderPod({ ...plan, image: { name: 'i', user: String(guard?.securityContext?.runAsUser) } });
+    expect(own.spec?.containers[0]?.securityContext?.runAsUser).not.toBe(own.spec?.securityContext?.runAsUser);
+    expect(guard?.volumeMounts).toEqual([{ name: 'guard', mountPath: '/penstock' }]);
+    expect(stage?.volumeMounts?.[0]).toEqual({ name: 'guard', mountPath: '/penstock', readOnly: true });
+    // The first process of the stage comes from there, and waits for the guard to have put it there.
+    expect(stage?.command?.[0]).toBe('/penstock/sh');
+    expect(guard?.lifecycle?.postStart?.exec?.command?.at(-1)).toContain('/penstock/ready');
+    expect(renderPod({ ...plan, guardImage: 'busybox' }).spec?.containers.map(({ image }) => image)).toEqual([
+      'busybox',
+      plan.image.name,
+    ]);
+  });
+
+  it('leaves the cluster nothing to put into its commands', () => {
+    const entrypoint = ['sh', '-c', 'echo $$ $(HOME)'];
+    const service = { name: 'db', image: { name: 'db', entrypoint }, env: {} };
+    const { spec: made } = renderPod({ ...plan, spec: { ...spec, place: { services: [service] } } });
+    const words = [...(made?.containers ?? []), ...(made?.initContainers ?? [])].flatMap(({ command = [] }) => command);
+    for (const word of words) expect(word.replaceAll('$$', '')).not.toContain('$');
+    expect(made?.initContainers?.[0]?.command?.at(-1)).toBe('echo $$$$ $$(HOME)');
+  });
+
+  it('is bounded also where it asks for nothing, and reserves nothing then', () => {
+    const plain = renderPod({ ...plan, spec: { ...spec, place: {} }, limits: { diskBytes: 5 } }).spec;
+    expect(plain?.containers[1]?.resources).toEqual({
+      limits: { memory: String(4 * 1024 ** 3), 'ephemeral-storage': '5' },
+      requests: { memory: '0', 'ephemeral-storage': '0' },
+    });
+    expect(plain?.volumes?.[1]?.emptyDir).toEqual({ sizeLimit: '5' });
+    expect(pod.spec?.containers[1]?.resources?.limits).toMatchObject({ cpu: '500m', memory: '1024' });
+    expect(pod.spec?.containers[1]?.resources?.requests).not.toHaveProperty('memory');
+  });
+
   it('never starts again, and has a last deadline behind every other', () => {
     expect(pod.spec?.restartPolicy).toBe('Never');
     expect(pod.spec?.activeDeadlineSeconds).toBe(300 + 60 + 10 + 60);

@@ -131,10 +131,27 @@ describe('an ending', () => {
     });
   });
 
+  it('by its own disk is its own end, and by a node that is short of it is none', () => {
+    const evicted = (message: string): Status => ({ ...stage({}), reason: 'Evicted', message });
+    expect(ended(evicted('Usage of EmptyDir volume "folder-0" exceeds the limit "5". '))).toMatchObject({
+      kind: 'signal',
+      oom: false,
+    });
+    expect(ended(evicted('The node was low on resource: ephemeral-storage.'))).toMatchObject({ reason: 'evicted' });
+  });
+
+  it('is told in the words of its guard, which nobody else can write', () => {
+    const terminated = (name: string, message: string) =>
+      container({ terminated: { exitCode: 124, reason: 'Error', message } }, { name });
+    const both = { containerStatuses: [terminated('guard', 'no answer'), terminated('stage', 'all was well')] };
+    expect(ended(both)).toMatchObject({ kind: 'lost', cause: expect.stringContaining('no answer') });
+  });
+
   it('of what never began says what it waited for', () => {
     const state: PodState = {
       uid: 'u1',
       stage: { kind: 'none' },
+      guard: { kind: 'none' },
       waitsFor: 'it could not be scheduled',
       isDeleting: false,
       isPastDeadline: false,

@@ -36,6 +36,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'k8sNamespace',
         'k8sKubeconfig',
         'k8sImage',
+        'k8sGuardImage',
         'k8sSetupTimeout',
         'k8sNetworkPolicies',
         'gitAllowedHosts',

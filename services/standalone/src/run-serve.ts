@@ -77,6 +77,7 @@ const KEYS = [
   'k8sNamespace',
   'k8sKubeconfig',
   'k8sImage',
+  'k8sGuardImage',
   'k8sSetupTimeout',
   'k8sNetworkPolicies',
   'logLevel',

@@ -6,7 +6,7 @@
  */
 import type { Cluster, ExecSocket } from '../cluster/cluster.ts';
 import { BadLine, ClusterError } from '../errors.ts';
-import { GUARD_FOLDER, STAGE_CONTAINER } from '../pod/pod-manifest.ts';
+import { GUARD_CONTAINER, GUARD_FOLDER } from '../pod/pod-manifest.ts';
 import { FrameReader, type LineFrame } from './frames.ts';
 
 const ASK_MS = 1_000;
@@ -51,7 +51,7 @@ export class Line {
   }
 
   async #open(cluster: Cluster, pod: string): Promise<void> {
-    const socket = await cluster.exec(pod, STAGE_CONTAINER, ['sh', `${GUARD_FOLDER}/line`], {
+    const socket = await cluster.exec(pod, GUARD_CONTAINER, ['sh', `${GUARD_FOLDER}/line`], {
       onStdout: (bytes) => this.#guarded(() => this.#onBytes(bytes)),
       onStderr: (bytes) => this.#guarded(() => this.#onSaid(bytes)),
       onClose: (status) => this.#end(new ClusterError(0, status?.message ?? 'the connection broke')),

@@ -19,12 +19,15 @@ export interface KnownOfPod {
 export function endingOf({ wasBegun, isAbandoned, stopped, done, state, isGone }: KnownOfPod): StageExit {
   const stage = state?.stage;
   const terminated = stage?.kind === 'terminated' ? stage : undefined;
+  // The guard knows why, and nobody else has its words in their hands.
+  const guard = state?.guard.kind === 'terminated' ? state.guard : undefined;
   const isOom = terminated?.reason === 'OOMKilled';
   if (isAbandoned && done?.cause !== 'exit') return { kind: 'lost', cause: 'the session of its runner is over' };
   if (stopped !== null) return stopped === 'timeout' ? { kind: 'timeout' } : { kind: 'stopped', reason: stopped };
   if (done !== null && done.cause === 'exit') return exitOf(done.code, isOom);
   // A Pod that was ended when its stage had run out of memory has two causes; its own comes first.
   if (isOom && done === null) return { kind: 'signal', signal: 'SIGKILL', code: 137, oom: true };
+  if (state?.overuse !== undefined) return { kind: 'signal', signal: 'SIGKILL', code: 137, oom: false };
   if (state?.takenAway !== undefined || (isGone && terminated === undefined))
     return {
       kind: 'unplaced',
@@ -33,11 +36,10 @@ export function endingOf({ wasBegun, isAbandoned, stopped, done, state, isGone }
     };
   if (state?.isPastDeadline === true) return { kind: 'lost', cause: 'its Pod has reached its last deadline' };
   if (done !== null) return exitOf(done.code, isOom);
-  if (terminated !== undefined)
-    return {
-      kind: 'lost',
-      cause: `its container ended: ${terminated.message === '' ? `${terminated.reason}, exit code ${terminated.code}` : terminated.message}`,
-    };
+  if (terminated !== undefined) {
+    const { message, reason, code } = guard ?? terminated;
+    return { kind: 'lost', cause: `its container ended: ${message === '' ? `${reason}, exit code ${code}` : message}` };
+  }
   return {
     kind: 'lost',
     cause: wasBegun

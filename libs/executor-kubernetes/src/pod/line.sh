@@ -1,4 +1,4 @@
-# One line between a stage's guard and its runner, by `exec` into the container: what comes in are orders, what goes out are blocks
+# One line between a stage's guard and its runner, by `exec` into the guard's container: what comes in are orders, what goes out are blocks
 # of output (on 1) and answers (on 2). A new line ends the one before it; what was sent and not taken is sent again.
 #
 #   in:   "attach <out> <err>" blocks up to these were taken: send from there     "ack <stream> <n>" so many blocks were taken
@@ -9,7 +9,7 @@
 umask 077
 cd /penstock || exit 70
 trap '' TERM INT HUP
-{ read -r uid && IFS= read -r output; } <settings
+read -r uid <settings
 exec 9<>wake 7<>note 5<>token.out 6<>token.err
 if [ -e line.pid ]; then
   read -r old <line.pid && kill -KILL $old 2>/dev/null
@@ -46,11 +46,6 @@ send() {
     if blocks err $err; then err=$((err + count)) && continue; fi
     if [ -z "$told" ] && [ -e done ] && is_sent out $out && is_sent err $err; then
       read -r _ code cause <state
-      if [ -n "$output" ] && [ -f "$output" ] && [ ! -L "$output" ]; then
-        head -c 262145 "$output" >outputs
-      else
-        : >outputs
-      fi
       echo "outputs $(wc -c <outputs)"
       cat outputs
       echo "done $code $cause"
@@ -86,7 +81,10 @@ while read -r order first second; do
     ask) ask ;;
     until) echo "until $first" >&9 ;;
     put)
+      # For the stage's user to read; nobody else has this folder.
+      umask 022
       while IFS= read -r text && [ "$text" != "$second" ]; do printf '%s\n' "$text"; done >"$first"
+      umask 077
       ;;
     go) mv job.new job && echo go >&9 ;;
     stop | bye) echo "$order $first" >&9 ;;

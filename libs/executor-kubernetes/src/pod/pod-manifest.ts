@@ -5,18 +5,34 @@
 import type { V1Container, V1Pod, V1Secret } from '@kubernetes/client-node';
 import type { StageImage, StageService, StageSpec } from '@penstock/executor';
 import { LEASE_ANNOTATION, POD_LABEL } from './labels.ts';
-import { guardScript, lineScript } from './scripts.ts';
+import { guardScript, lineScript, starterScript } from './scripts.ts';
 
 export const STAGE_CONTAINER = 'stage';
+/** Its guard's: what runs here no stage can reach. */
+export const GUARD_CONTAINER = 'guard';
 export const GUARD_FOLDER = '/penstock';
 /** Blocks of output, 64 KiB each and for each stream, that wait in the Pod to be taken. */
 const WINDOW_BLOCKS = 32;
 /** The folder of the guard is in memory: both windows, the job and a little more. */
 const GUARD_FOLDER_SIZE = '16Mi';
+/** Both windows are in memory of the guard's, its job and its shells. */
+const GUARD_RESOURCES = { requests: { cpu: '5m', memory: '16Mi' }, limits: { memory: '128Mi' } };
+const MEMORY_BYTES = 4 * 1024 ** 3;
+const DISK_BYTES = 20 * 1024 ** 3;
 /** Where neither image nor pipeline says otherwise; no Pod of ours runs as root. */
 const USER = 1000;
+/** The guard is another user than everybody else of its Pod: this, or the next below it that nobody is. */
+const GUARD_USER_MAX = 65_533;
 const READY_MS = 60_000;
 const ANNOTATION_CHARACTERS_MAX = 1_000;
+
+/** Absent: as below. Processes are bounded by the node alone (the kubelet's `podPidsLimit`): no Pod can ask for that. */
+export interface PodLimits {
+  /** Of a stage whose pipeline names none. */
+  readonly memoryBytes?: number | undefined;
+  /** Of its folders, and of what it writes beside them. */
+  readonly diskBytes?: number | undefined;
+}
 
 export interface PodPlan {
   readonly name: string;
@@ -28,6 +44,9 @@ export interface PodPlan {
   readonly setupMs: number;
   /** Of its runner. */
   readonly leaseMs: number;
+  /** Of the guard; absent: the stage's. */
+  readonly guardImage?: string | undefined;
+  readonly limits?: PodLimits | undefined;
 }
 
 /** What a Pod of ours can be asked for; a sentence where it cannot. */
@@ -40,10 +59,10 @@ export function refusalOf(images: readonly StageImage[]): string | undefined {
   return undefined;
 }
 
-export function renderPod({ name, labels, spec, image, graceMs, setupMs, leaseMs }: PodPlan): V1Pod {
+export function renderPod(plan: PodPlan): V1Pod {
+  const { name, labels, spec, image, graceMs, setupMs, leaseMs, limits = {} } = plan;
   const { services = [], resources, network } = spec.place ?? {};
   const folders = spec.folders ?? [];
-  const outputFile = outputFileOf(spec);
   const [user, group] = numbersOf(image);
   const secrets = secretNames(name, spec, image);
   return {
@@ -73,31 +92,30 @@ export function renderPod({ name, labels, spec, image, graceMs, setupMs, leaseMs
         : { hostAliases: [{ ip: '127.0.0.1', hostnames: services.map((each) => each.name) }] }),
       ...(secrets.pull === undefined ? {} : { imagePullSecrets: [{ name: secrets.pull }] }),
       initContainers: services.map((service, at) => renderService(service, at, secrets.services)),
+      // In this order: the second is not started before the hook of the first has ended.
       containers: [
+        renderGuard(plan),
         {
           name: STAGE_CONTAINER,
           image: image.name,
-          imagePullPolicy: image.pull === 'always' ? 'Always' : 'IfNotPresent',
-          command: ['sh', '-c', CHOOSE_SHELL, guardScript, lineScript],
-          env: [
-            { name: 'PENSTOCK_POD_UID', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } },
-            { name: 'PENSTOCK_SETUP_SECS', value: String(Math.ceil(setupMs / 1000)) },
-            { name: 'PENSTOCK_TERM_MS', value: String(graceMs) },
-            { name: 'PENSTOCK_OUTPUT_FILE', value: outputFile ?? '' },
-            { name: 'PENSTOCK_WINDOW', value: String(WINDOW_BLOCKS) },
-          ],
+          imagePullPolicy: pullPolicyOf(image),
+          command: [`${GUARD_FOLDER}/sh`, '-c', asIs(starterScript), 'penstock-starter'],
+          env: [{ name: 'PENSTOCK_OUTPUT_FILE', value: outputFileOf(spec) ?? '' }],
           workingDir: '/',
-          resources: limitsOf(resources),
+          resources: resourcesOf(resources, limits),
           securityContext: CONFINED,
           volumeMounts: [
-            { name: 'guard', mountPath: GUARD_FOLDER },
+            { name: 'guard', mountPath: GUARD_FOLDER, readOnly: true },
             ...folders.map((mountPath, index) => ({ name: `folder-${index}`, mountPath })),
           ],
         },
       ],
       volumes: [
         { name: 'guard', emptyDir: { medium: 'Memory', sizeLimit: GUARD_FOLDER_SIZE } },
-        ...folders.map((_path, index) => ({ name: `folder-${index}`, emptyDir: {} })),
+        ...folders.map((_path, index) => ({
+          name: `folder-${index}`,
+          emptyDir: { sizeLimit: String(limits.diskBytes ?? DISK_BYTES) },
+        })),
       ],
     },
   };
@@ -143,11 +161,51 @@ export function outputFileOf({ env, folders = [] }: Pick<StageSpec, 'env' | 'fol
   return file !== undefined && folders.some((folder) => file.startsWith(`${folder}/`)) ? file : undefined;
 }
 
-/** bash and the shell of busybox can wait for a time; where there is neither, the guard makes do. */
-const CHOOSE_SHELL =
-  'if command -v bash >/dev/null 2>&1; then exec bash --norc -c "$0" penstock-guard "$1"; fi; exec sh -c "$0" penstock-guard "$1"';
+/**
+ * What the stage's container begins with is the guard's own shell, from the only folder that they share: it can be executed there, and
+ * not read. bash and the shell of busybox can wait for a time; where there is neither, the guard makes do.
+ */
+const BEGIN_GUARD = [
+  `cat /proc/$$/exe >${GUARD_FOLDER}/sh.new && chmod 111 ${GUARD_FOLDER}/sh.new && mv ${GUARD_FOLDER}/sh.new ${GUARD_FOLDER}/sh || exit 70`,
+  'if command -v bash >/dev/null 2>&1; then exec bash --norc -c "$0" penstock-guard "$1"; fi',
+  'exec sh -c "$0" penstock-guard "$1"',
+].join('\n');
 
 const CONFINED = { allowPrivilegeEscalation: false, capabilities: { drop: ['ALL'] } };
+
+function renderGuard({ spec, image, guardImage, graceMs, setupMs }: PodPlan): V1Container {
+  const taken = new Set(imagesOf(spec, image).map((each) => numbersOf(each)[0]));
+  let user = GUARD_USER_MAX;
+  while (taken.has(user)) user -= 1;
+  return {
+    name: GUARD_CONTAINER,
+    image: guardImage ?? image.name,
+    imagePullPolicy: guardImage === undefined ? pullPolicyOf(image) : 'IfNotPresent',
+    command: ['sh', '-c', ...[BEGIN_GUARD, guardScript, lineScript].map(asIs)],
+    env: [
+      { name: 'PENSTOCK_POD_UID', valueFrom: { fieldRef: { fieldPath: 'metadata.uid' } } },
+      { name: 'PENSTOCK_SETUP_SECS', value: String(Math.ceil(setupMs / 1000)) },
+      { name: 'PENSTOCK_TERM_MS', value: String(graceMs) },
+      { name: 'PENSTOCK_WINDOW', value: String(WINDOW_BLOCKS) },
+    ],
+    workingDir: '/',
+    resources: GUARD_RESOURCES,
+    securityContext: { ...CONFINED, readOnlyRootFilesystem: true, runAsUser: user, runAsGroup: user },
+    lifecycle: {
+      postStart: { exec: { command: ['sh', '-c', `until [ -e ${GUARD_FOLDER}/ready ]; do sleep 0.02; done`] } },
+    },
+    volumeMounts: [{ name: 'guard', mountPath: GUARD_FOLDER }],
+  };
+}
+
+/** A cluster reads `$$` and `$(NAME)` in a command as something of its own. */
+function asIs(word: string): string {
+  return word.replaceAll('$', '$$$$');
+}
+
+function pullPolicyOf({ pull }: StageImage): string {
+  return pull === 'always' ? 'Always' : 'IfNotPresent';
+}
 
 function renderService(service: StageService, at: number, secret: string | undefined): V1Container {
   const { name, image, env, ready, readyTimeoutMs = READY_MS } = service;
@@ -155,10 +213,10 @@ function renderService(service: StageService, at: number, secret: string | undef
   return {
     name: `service-${name}`,
     image: image.name,
-    imagePullPolicy: image.pull === 'always' ? 'Always' : 'IfNotPresent',
+    imagePullPolicy: pullPolicyOf(image),
     // What makes it a sidecar: it goes on beside the stage, and ends after it.
     restartPolicy: 'Always',
-    ...(image.entrypoint === undefined ? {} : { command: [...image.entrypoint] }),
+    ...(image.entrypoint === undefined ? {} : { command: image.entrypoint.map(asIs) }),
     env: Object.keys(env).map((variable, index) => ({
       name: variable,
       valueFrom: { secretKeyRef: { name: secret ?? '', key: `${at}-${index}` } },
@@ -183,11 +241,17 @@ function numbersOf({ user }: StageImage): [user: number, group: number] {
   return [uid, gid];
 }
 
-function limitsOf(resources: NonNullable<StageSpec['place']>['resources']): V1Container['resources'] & object {
-  const limits: Record<string, string> = {};
-  if (resources?.cpu !== undefined) limits['cpu'] = `${Math.max(1, Math.round(resources.cpu * 1000))}m`;
-  if (resources?.memoryBytes !== undefined) limits['memory'] = String(resources.memoryBytes);
-  return { limits };
+/** What is asked for is also reserved; bounds that nobody has asked for reserve nothing. */
+function resourcesOf(
+  asked: NonNullable<StageSpec['place']>['resources'],
+  { memoryBytes = MEMORY_BYTES, diskBytes = DISK_BYTES }: PodLimits,
+): V1Container['resources'] & object {
+  const limits: Record<string, string> = { 'ephemeral-storage': String(diskBytes) };
+  const requests: Record<string, string> = { 'ephemeral-storage': '0' };
+  if (asked?.cpu !== undefined) limits['cpu'] = `${Math.max(1, Math.round(asked.cpu * 1000))}m`;
+  limits['memory'] = String(asked?.memoryBytes ?? memoryBytes);
+  if (asked?.memoryBytes === undefined) requests['memory'] = '0';
+  return { limits, requests };
 }
 
 function secretNames(

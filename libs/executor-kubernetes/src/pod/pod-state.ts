@@ -1,6 +1,6 @@
 /** What a Pod's status says about its stage, as far as that counts (P36): phases and absence prove nothing, so they are no part of it. */
 import type { V1ContainerStatus, V1Pod } from '@kubernetes/client-node';
-import { STAGE_CONTAINER } from './pod-manifest.ts';
+import { GUARD_CONTAINER, STAGE_CONTAINER } from './pod-manifest.ts';
 
 type StageContainer =
   | { readonly kind: 'none' }
@@ -24,12 +24,15 @@ interface ServiceState {
 export interface PodState {
   readonly uid: string;
   readonly stage: StageContainer;
+  readonly guard: StageContainer;
   /** What keeps it from starting. */
   readonly fault?: PodFault | undefined;
   /** Why it waits, as far as the cluster says. */
   readonly waitsFor?: string | undefined;
   /** By whom and why it was, or is being, taken away; its own end is no such thing. */
   readonly takenAway?: string | undefined;
+  /** It has written more than its disk: that was the stage's own doing. */
+  readonly overuse?: string | undefined;
   readonly isDeleting: boolean;
   /** `activeDeadlineSeconds` has ended it. */
   readonly isPastDeadline: boolean;
@@ -41,24 +44,36 @@ const FINAL_PULL_REASONS = new Set(['InvalidImageName', 'ErrImageNeverPull', 'Si
 /** Of a pull: the registry has answered, and will say the same again. */
 const FINAL_PULL_MESSAGE =
   /not found|manifest unknown|name unknown|unauthorized|authorization failed|authentication required|denied|forbidden|no match for platform|invalid reference/i;
-const START_REASONS = new Set(['StartError', 'ContainerCannotRun', 'RunContainerError', 'CreateContainerError']);
+const START_REASONS = new Set([
+  'StartError',
+  'ContainerCannotRun',
+  'RunContainerError',
+  'CreateContainerError',
+  'PostStartHookError',
+]);
 /** Of a Pod that the kubelet has refused or ended; nothing of the stage's own doing. */
 const REFUSED =
   /^(Evicted|Preempting|NodeLost|NodeShutdown|Shutdown|Terminated|UnexpectedAdmissionError|NodeAffinity|NodePorts|Outof\w+|OutOf\w+|NodeName|TaintToleration|PodHasNodeName)$/;
+/** Of an eviction by what the Pod itself has written; a node that is short of disk says something else. */
+const OVERUSE =
+  /EmptyDir volume .* exceeds|exceeded its local ephemeral storage limit|exceeds the total limit of containers/;
 const MESSAGE_CHARACTERS_MAX = 500;
 const SERVICE_PREFIX = 'service-';
 
 export function stateOf(pod: V1Pod): PodState {
   const { metadata, status } = pod;
   const inits = status?.initContainerStatuses ?? [];
-  const own = (status?.containerStatuses ?? []).find(({ name }) => name === STAGE_CONTAINER);
+  const mains = status?.containerStatuses ?? [];
+  const own = mains.find(({ name }) => name === STAGE_CONTAINER);
   const isDeleting = metadata?.deletionTimestamp !== undefined && metadata.deletionTimestamp !== null;
   return {
     uid: metadata?.uid ?? '',
     stage: stageOf(own),
-    fault: [...inits, ...(own === undefined ? [] : [own])].map(faultOf).find((fault) => fault !== undefined),
-    waitsFor: waitOf(pod, own, inits),
+    guard: stageOf(mains.find(({ name }) => name === GUARD_CONTAINER)),
+    fault: [...inits, ...mains].map(faultOf).find((fault) => fault !== undefined),
+    waitsFor: waitOf(pod, [...inits, ...mains]),
     takenAway: takenAwayOf(pod),
+    overuse: overuseOf(pod),
     isDeleting,
     isPastDeadline: status?.reason === 'DeadlineExceeded',
     services: inits.map((each) => ({
@@ -97,7 +112,7 @@ function faultOf(container: V1ContainerStatus): PodFault | undefined {
     const why = failed === undefined ? message : short(failed.message);
     return { reason: 'image', message: `nothing could be started in the image ${image}: ${why}`, isFinal: true };
   }
-  if (container.name === STAGE_CONTAINER) return undefined;
+  if (!container.name.startsWith(SERVICE_PREFIX)) return undefined;
   const ended = terminated ?? (restartCount > 0 ? lastState?.terminated : undefined);
   return ended === undefined
     ? undefined
@@ -109,15 +124,11 @@ function faultOf(container: V1ContainerStatus): PodFault | undefined {
 }
 
 /** In the words of the cluster, for a remark. */
-function waitOf(
-  pod: V1Pod,
-  own: V1ContainerStatus | undefined,
-  inits: readonly V1ContainerStatus[],
-): string | undefined {
+function waitOf(pod: V1Pod, containers: readonly V1ContainerStatus[]): string | undefined {
   const scheduled = (pod.status?.conditions ?? []).find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status === 'False')
     return `it could not be scheduled: ${short(scheduled.message ?? scheduled.reason)}`;
-  for (const { name, state } of [...inits, ...(own === undefined ? [] : [own])]) {
+  for (const { name, state } of containers) {
     const { reason, message } = state?.waiting ?? {};
     if (reason !== undefined && reason !== 'PodInitializing' && reason !== 'ContainerCreating')
       return `its container '${name}' waits: ${reason}${message === undefined ? '' : ` (${short(message)})`}`;
@@ -133,6 +144,11 @@ function takenAwayOf({ metadata, status }: V1Pod): string | undefined {
   return metadata?.deletionTimestamp === undefined || metadata.deletionTimestamp === null
     ? undefined
     : 'its Pod was deleted';
+}
+
+function overuseOf({ status }: V1Pod): string | undefined {
+  const isOwn = status?.reason === 'Evicted' && OVERUSE.test(status.message ?? '');
+  return isOwn ? short(status.message) : undefined;
 }
 
 function serviceName({ name }: V1ContainerStatus): string {

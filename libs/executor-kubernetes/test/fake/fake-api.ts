@@ -158,7 +158,12 @@ export class FakeApi {
       ...pod,
       metadata: { ...pod.metadata, uid },
       status: {
-        containerStatuses: [{ name: 'stage', image: '', restartCount: 0, state: running }],
+        containerStatuses: ['guard', 'stage'].map((each) => ({
+          name: each,
+          image: '',
+          restartCount: 0,
+          state: running,
+        })),
         initContainerStatuses: (pod.spec.initContainers ?? []).map((each) => ({
           name: each.name,
           image: '',

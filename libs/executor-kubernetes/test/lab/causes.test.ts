@@ -132,6 +132,20 @@ describe.runIf(found !== null)('a stage in a Pod', () => {
     await untilNone();
   });
 
+  it('has bounds also where its pipeline asks for none', async () => {
+    const own = lab.executor({ limits: { memoryBytes: 32 * 1024 ** 2, diskBytes: 16 * 1024 ** 2 } });
+    const exit = await own.start(stageOf('echo printed; tail /dev/zero'), new RecordingSink()).ended;
+    expect(exit).toEqual({ kind: 'signal', signal: 'SIGKILL', code: 137, oom: true });
+    const sink = new RecordingSink();
+    const folder = mkdtempSync(join(tmpdir(), 'penstock-lab-'));
+    const spec = stageOf('head -c 50000000 /dev/zero >large; sleep 600', { cwd: folder, folders: [folder] });
+    expect(await own.start({ ...spec, timeoutMs: 150_000 }, sink).ended).toMatchObject({ kind: 'signal', oom: false });
+    expect(sink.text('system')).toContain('written too much');
+    rmSync(folder, { recursive: true });
+    await own.close();
+    await untilNone();
+  }, 200_000);
+
   it('that somebody deletes, or evicts, was taken away', async () => {
     for (const how of ['delete', 'evict']) {
       const sink = new RecordingSink();

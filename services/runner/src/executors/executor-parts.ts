@@ -42,6 +42,7 @@ export function executorsOf(owner: Owner): readonly ExecutorWithParts[] {
       deniedHosts,
       stagePaths,
       limits,
+      limitsSet: owner.stageLimits ?? {},
       slots,
       leaseMs,
       log,

@@ -27,6 +27,8 @@ export interface ExecutorParts {
   readonly stagePaths: readonly string[];
   /** What a stage may take of this machine. */
   readonly limits: StageLimits;
+  /** Of these what somebody has said: it holds also where stages run on other machines. */
+  readonly limitsSet: Partial<StageLimits>;
   readonly slots: number;
   /** Of the session's lease. */
   readonly leaseMs: number;

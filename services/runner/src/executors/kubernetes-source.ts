@@ -8,6 +8,8 @@ export interface KubernetesSettings {
   readonly kubeconfig?: string | undefined;
   /** For stages that name none. */
   readonly image?: string | undefined;
+  /** Of the guards; absent: the stage's own. */
+  readonly guardImage?: string | undefined;
   readonly setupMs: number;
   readonly hasNetworkPolicies: boolean;
 }
@@ -16,6 +18,7 @@ interface Variables {
   readonly k8sNamespace: string | undefined;
   readonly k8sKubeconfig: string | undefined;
   readonly k8sImage: string | undefined;
+  readonly k8sGuardImage: string | undefined;
   readonly k8sSetupTimeout: number;
   readonly k8sNetworkPolicies: boolean;
 }
@@ -28,6 +31,7 @@ export function kubernetesSettings(variables: Variables): KubernetesSettings | u
     namespace,
     kubeconfig,
     image,
+    guardImage: variables.k8sGuardImage,
     setupMs: variables.k8sSetupTimeout,
     hasNetworkPolicies: variables.k8sNetworkPolicies,
   };
@@ -44,7 +48,7 @@ export async function findKubernetes(
   return {
     kind: 'kubernetes',
     outlives: true,
-    create: ({ runnerId, leaseMs, log }, guard) =>
+    create: ({ runnerId, leaseMs, log, limitsSet }, guard) =>
       new KubernetesExecutor({
         cluster,
         runnerId,
@@ -53,6 +57,8 @@ export async function findKubernetes(
         fenceMs: FENCE_MS,
         sessionOver: guard.gone,
         image: settings.image,
+        guardImage: settings.guardImage,
+        limits: limitsSet,
         setupMs: settings.setupMs,
         hasNetworkPolicies: settings.hasNetworkPolicies,
         warn: (error, message) => log.warn({ err: error }, message),
