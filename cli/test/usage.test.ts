@@ -142,6 +142,20 @@ describe('validate', () => {
     ]);
   });
 
+  it('warns of what is over, and the file is good', async () => {
+    const over = 'pipeline: {name: x}\nstages:\n  a: {run: make, quarantine: {until: 2020-01-31}}\n';
+    const cwd = folder({ '.pipeline.yaml': over });
+    const { code, stderr } = await penstock(['validate'], { cwd });
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('.pipeline.yaml, line 3, column 38: this quarantine was over with 2020-01-31'),
+    ]);
+    expect(JSON.parse((await penstock(['validate', '--json'], { cwd })).stdout)).toMatchObject({
+      ok: true,
+      diagnostics: [{ line: 3, column: 38 }],
+    });
+  });
+
   it('answers the same as JSON', async () => {
     const { code, stdout } = await penstock(['validate', '--json'], { cwd: folder({ '.pipeline.yaml': bad }) });
     expect(code).toBe(1);

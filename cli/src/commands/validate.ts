@@ -3,6 +3,7 @@ import {
   formatDiagnostics,
   parsePipeline,
   usesOf,
+  warningsOf,
   type Diagnostic,
   type ResolvedExtension,
 } from '@penstock/pipeline';
@@ -53,15 +54,18 @@ async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandCo
           file: file.name,
           pipeline: result.definition.name,
           stages: result.definition.stages.map((stage) => stage.name),
-          diagnostics: [],
+          diagnostics: warningsOf(file.text, result.definition, Date.now()),
         }
       : { ok: false, file: file.name, diagnostics: result.diagnostics };
     terminal.print(`${JSON.stringify(answer)}\n`);
   } else if (result.ok) {
+    const warnings = warningsOf(file.text, result.definition, Date.now());
     const count = result.definition.stages.length;
     terminal.print(
       `${printableText(file.name)}: pipeline '${printableText(result.definition.name)}' with ${count} stage${count === 1 ? '' : 's'}, no problems.\n`,
     );
+    for (const warning of warnings)
+      terminal.note(`penstock: ${printableText(file.name)}, ${printableText(diagnosticLine(warning))}`);
     if (extensions.unknown.length > 0)
       terminal.note(
         `penstock: not checked, for they are in no lock or were never fetched: ${printableText(extensions.unknown.join(', '))}.`,

@@ -2,6 +2,8 @@
 export type * from './model/definition.ts';
 export type * from './model/kept-files.ts';
 export type * from './model/place.ts';
+export type { Quarantine } from './model/quarantine.ts';
+export { warningsOf } from './file/warnings.ts';
 export type * from './model/secret-use.ts';
 export { diagnosticLine, formatDiagnostics } from './text/diagnostic-text.ts';
 export { bindingsOf, evaluate, renderTemplate, truthy } from './expressions/evaluate.ts';

@@ -79,6 +79,13 @@ export class RunReads {
     return tally.health(pipelineName);
   }
 
+  /** As the store's, which is about a second behind. Throws `Unavailable`. */
+  async earlierFailure(run: RunView): Promise<RunView | null> {
+    return await this.#store.earlierFailure(run).catch((error: unknown) => {
+      throw unavailableStore(error);
+    });
+  }
+
   /** Of a user's tenant, whose runs share one key: its owner knows what the store does not yet have. `month` is UTC, `2026-11`. */
   async usage({ tenant, month }: { readonly tenant: string; readonly month: string }): Promise<TenantUsage> {
     const { usage } = await this.#owners.get(partitionOfKey(tenant, this.#owners.partitions), {

@@ -11,6 +11,7 @@ import { hasRoom } from './document-room.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { isTrusted, triggerOf } from './origin.ts';
 import { retryCauseOf } from './retry-cause.ts';
+import { isFailureTolerated } from './tolerated.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import type { StagePicture } from './stages.ts';
 import type { StageReason, StageState } from './stage-state.ts';
@@ -286,7 +287,7 @@ export class Decision {
     this.#emit(event.attempt === 0 ? event : { ...event, ...numberField(stage) });
     const planned = this.#planned(stage.name);
     const matrix = planned.definition.matrix;
-    if (event.status === 'FAILED' && matrix?.failFast === true && !planned.definition.allowFailure)
+    if (event.status === 'FAILED' && matrix?.failFast === true && !this.#mayFail(planned.index))
       this.#endFamily(at, planned);
     this.#advance(at, [planned.index]);
   }
@@ -316,8 +317,8 @@ export class Decision {
 
   /** A sibling's failure has ended the matrix: an attempt that was being stopped for its timeout then has no successor. */
   #familyIsOver(stage: StagePicture): boolean {
-    const { definition, siblings } = this.#planned(stage.name);
-    if (definition.matrix?.failFast !== true || definition.allowFailure) return false;
+    const { definition, siblings, index } = this.#planned(stage.name);
+    if (definition.matrix?.failFast !== true || this.#mayFail(index)) return false;
     return siblings.some((sibling) => this.#run.stages.statusOf(sibling) === 'FAILED');
   }
 
@@ -417,14 +418,17 @@ export class Decision {
 
   #succeeded(index: number): boolean {
     const status = this.#run.stages.statusOf(index);
-    return status === 'SUCCESS' || (status === 'FAILED' && this.#plan.stages[index]?.definition.allowFailure === true);
+    return status === 'SUCCESS' || (status === 'FAILED' && this.#mayFail(index));
+  }
+
+  #mayFail(index: number): boolean {
+    const definition = this.#plan.stages[index]?.definition;
+    return definition !== undefined && isFailureTolerated(this.#run, definition);
   }
 
   #end(at: number): void {
     const failures = this.#run.stages.filter(
-      (stage, index) =>
-        (stage.status === 'FAILED' || stage.status === 'CANCELLED') &&
-        this.#plan.stages[index]?.definition.allowFailure !== true,
+      (stage, index) => (stage.status === 'FAILED' || stage.status === 'CANCELLED') && !this.#mayFail(index),
     );
     const interrupted = failures.some((stage) => stage.reason === 'runner_lost');
     const outgrown = this.#isOutgrown();

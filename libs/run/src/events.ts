@@ -50,6 +50,8 @@ export interface RunCreated {
   readonly origin: TriggerOrigin;
   /** A value for every input that the pipeline declares; absent where it declares none. */
   readonly inputs?: Readonly<Record<string, string>> | undefined;
+  /** Equal for runs of one text with the same lock and the same inputs; absent in runs of releases before the field. */
+  readonly fingerprint?: string | undefined;
   /** The concurrency group within the key, evaluated; absent: none. */
   readonly group?: string | undefined;
   /** How many runs the key has had created in the month of `at`, this one included (P23); absent: it does not count. */

@@ -15,6 +15,7 @@ import type { Plan } from './plan.ts';
 import { Stages, type StagePicture } from './stages.ts';
 import type { StageState } from './stage-state.ts';
 import type { LockedExtension, RunState } from './state.ts';
+import { isFailureTolerated } from './tolerated.ts';
 
 export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
   return {
@@ -28,6 +29,7 @@ export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
     ...(created.inputs === undefined ? {} : { inputs: created.inputs }),
     ...(created.extensions === undefined ? {} : { extensions: lockOf(created.extensions) }),
     ...(created.group === undefined ? {} : { group: created.group }),
+    ...(created.fingerprint === undefined ? {} : { fingerprint: created.fingerprint }),
     createdAt: created.at,
     version: 1,
     eventBytes: 0,
@@ -118,6 +120,7 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       if (event.outputs !== undefined) stage.outputs = event.outputs;
       if (event.artifacts !== undefined) stage.artifacts = event.artifacts;
       if (event.report !== undefined) stage.report = event.report;
+      if (event.status === 'FAILED' && isTolerated(run, plan, event.stage)) stage.tolerated = true;
       return;
     }
     case 'stage_skipped':
@@ -186,6 +189,11 @@ export function stageNamed(run: RunState, plan: Plan, name: string): StagePictur
 
 function editNamed(run: RunState, plan: Plan, name: string): StageState {
   return run.stages.edit(indexNamed(run, plan, name)) as StageState;
+}
+
+function isTolerated(run: RunState, plan: Plan, name: string): boolean {
+  const planned = plan.stages[indexNamed(run, plan, name)];
+  return planned !== undefined && isFailureTolerated(run, planned.definition);
 }
 
 function indexNamed(run: RunState, plan: Plan, name: string): number {

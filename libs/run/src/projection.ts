@@ -19,6 +19,7 @@ export function viewOf(run: RunState): RunView {
     cancelledStages: run.cancelledStages ?? null,
     stages: run.stages.map(stageViewOf),
     ...originViewOf(run.origin),
+    ...(run.fingerprint === undefined ? {} : { fingerprint: run.fingerprint }),
     ...(run.inputs === undefined ? {} : { inputs: Object.entries(run.inputs).map(([key, value]) => ({ key, value })) }),
     ...(run.extensions === undefined ? {} : { extensions: run.extensions }),
   };
@@ -72,5 +73,6 @@ function stageViewOf(stage: StagePicture): StageView {
     ...(stage.failedAttempts === undefined ? {} : { failedAttempts: stage.failedAttempts }),
     ...(stage.artifacts === undefined ? {} : { artifacts: stage.artifacts }),
     ...(stage.report === undefined ? {} : { report: stage.report }),
+    ...(stage.tolerated === undefined ? {} : { tolerated: stage.tolerated }),
   };
 }

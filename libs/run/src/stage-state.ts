@@ -89,6 +89,8 @@ export interface StageState {
   outputs?: Readonly<Record<string, string>> | undefined;
   artifacts?: StageArtifacts | undefined;
   report?: StageReport | undefined;
+  /** It has failed, and that fails nothing; absent else, and in documents of releases before the field. */
+  tolerated?: true | undefined;
   /** When the next attempt may be queued, while the stage waits for a retry. */
   dueAt?: number | undefined;
   live?: LiveAttempt | undefined;

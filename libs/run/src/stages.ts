@@ -127,6 +127,7 @@ class StageRecord implements StageState {
   outputs: Readonly<Record<string, string>> | undefined = undefined;
   artifacts: StageArtifacts | undefined = undefined;
   report: StageReport | undefined = undefined;
+  tolerated: true | undefined = undefined;
   dueAt: number | undefined = undefined;
   live: LiveAttempt | undefined = undefined;
 

@@ -51,6 +51,7 @@ export interface RunState {
   readonly inputs?: Readonly<Record<string, string>> | undefined;
   readonly extensions?: readonly LockedExtension[] | undefined;
   readonly group?: string | undefined;
+  readonly fingerprint?: string | undefined;
   readonly createdAt: number;
   /** The number of events that made this state. */
   version: Version;
@@ -98,6 +99,8 @@ export interface RunView {
   readonly trusted?: boolean | undefined;
   readonly actor?: string | undefined;
   readonly provider?: string | undefined;
+  /** Equal for runs of one text with the same lock and the same inputs. */
+  readonly fingerprint?: string | undefined;
   /** Which file ran: its path in the repository, `server_template`, or `none`; absent for a run that came from no repository. */
   readonly source?: string | undefined;
   readonly repository?: string | undefined;
@@ -122,6 +125,8 @@ export interface StageView {
   readonly attempt: number;
   /** How many attempts before the last one failed by themselves, lost runners not counted; absent where none did. */
   readonly failedAttempts?: number | undefined;
+  /** It has failed, and that fails nothing. */
+  readonly tolerated?: true | undefined;
   /** Absent where nothing was kept of its files. */
   readonly artifacts?: StageArtifacts | undefined;
   /** Absent where no file said how its tests went. */

@@ -16,6 +16,8 @@ export const runsSpec = {
     /** '' for a run from no repository, and in documents of releases before the field. */
     repository: 'string',
     ref: 'string',
+    /** Commit and fingerprint: equal for runs that ought to end alike. '' for a run without a commit, and as above. */
+    sameAs: 'string',
     open: 'boolean',
     incarnation: 'integer',
     sequence: 'integer',
@@ -34,6 +36,7 @@ export const runsSpec = {
     ['tenant', 'pipelineName', 'repository', 'status'],
     ['tenant', 'pipelineName', 'ref', 'status'],
     ['tenant', 'pipelineName', 'repository', 'ref', 'status'],
+    ['tenant', 'sameAs', 'status'],
     ['partition', 'open'],
     ['partition', 'incarnation', 'sequence'],
     ['partition', 'incarnation'],
@@ -102,6 +105,7 @@ export interface EncodedRun {
   readonly status: string;
   readonly repository: string;
   readonly ref: string;
+  readonly sameAs: string;
   readonly open: boolean;
   readonly incarnation: number;
   readonly sequence: Sequence;
@@ -153,6 +157,7 @@ export function* encodeRunInSteps(
     status: state.status,
     repository: (state.origin.repository ?? '').toWellFormed(),
     ref: (state.origin.ref ?? '').toWellFormed(),
+    sameAs: sameAsOf({ commit: state.origin.commit, fingerprint: state.fingerprint }),
     open,
     incarnation,
     sequence,
@@ -170,6 +175,11 @@ export function* encodeRunInSteps(
     yield undefined;
   }
   return { ...run, story: `${head}${texts}]}`, encodedEvents: { count: events.length, text: texts } };
+}
+
+/** '': it is like no other run. */
+export function sameAsOf({ commit, fingerprint }: Pick<RunView, 'commit' | 'fingerprint'>): string {
+  return commit === undefined || fingerprint === undefined ? '' : `${commit.toWellFormed()}/${fingerprint}`;
 }
 
 export function decodeRun(

@@ -12,7 +12,7 @@
  *
  * All methods reject with the errors of the store's port.
  */
-import { monthOf, monthStart, RUN_STATUSES, type RunFilter, type RunView, type Sequence } from '@penstock/run';
+import { judge, monthOf, monthStart, RUN_STATUSES, type RunFilter, type RunView, type Sequence } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { StoreUsageError } from './errors.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
@@ -24,6 +24,7 @@ import {
   decodeRun,
   encodeRun,
   runsSpec,
+  sameAsOf,
   type EncodedRun,
   type RunDocument,
 } from './run-documents.ts';
@@ -88,6 +89,9 @@ export interface RunsReader {
   /** The newest first, by id. Read in steps: how large a view is depends on its run. */
   page(options: RunPage): Promise<RunView[]>;
 
+  /** The newest of the runs before this one, of its tenant, commit, file and inputs, that failed by itself; null: none. As projected. */
+  earlierFailure(run: Pick<RunView, 'id' | 'tenant' | 'commit' | 'fingerprint'>): Promise<RunView | null>;
+
   /** Of the newest `limit` runs of that name, 1 to 500; an unknown name has none. */
   pipelineHealth(
     pipelineName: string,
@@ -134,6 +138,8 @@ const READ_CHARACTERS = 2 * 1024 * 1024;
 const ITERATION_BATCH = 50;
 /** Stands for "any number" in a counter's row. */
 const NO_LIMIT = -1;
+/** Failed runs of one commit and definition that are looked at: beyond these it is no luck any more. */
+const ALIKE_MAX = 5;
 /** Counters have no parts: a page of them is small. */
 const COUNTERS_PAGE = 1_000;
 /** Characters of documents sent in one write: a batch stays well below the port's bound, however large its runs are. */
@@ -204,6 +210,26 @@ export class RunsRepository implements RunsReader, RunsLedger {
       ...(before === undefined ? {} : { after: { id: before } }),
       parts: ['view'],
     });
+  }
+
+  async earlierFailure(run: Pick<RunView, 'id' | 'tenant' | 'commit' | 'fingerprint'>): Promise<RunView | null> {
+    const sameAs = sameAsOf(run);
+    if (sameAs === '') return null;
+    let before: string = run.id;
+    for (let looked = 0; looked < ALIKE_MAX; looked++) {
+      const [row]: DocumentOf<typeof runsSpec, 'view'>[] = await this.#runs.list({
+        where: { tenant: run.tenant, sameAs, status: 'FAILED' },
+        orderBy: { field: 'id', direction: 'desc' },
+        limit: 1,
+        after: { id: before },
+        parts: ['view'],
+      });
+      if (row === undefined) return null;
+      const view = viewOfRow(row);
+      if (judge(view)?.verdict === 'failed') return view;
+      before = view.id;
+    }
+    return null;
   }
 
   async pipelineHealth(

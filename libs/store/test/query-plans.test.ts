@@ -61,6 +61,16 @@ const queries: readonly (readonly [title: string, spec: CollectionSpec, selectio
       after: { id: 'x' },
     },
   ]),
+  [
+    'a failed run of the same commit and definition',
+    runsSpec,
+    {
+      where: { tenant: 'a', sameAs: 'c/f', status: 'FAILED' },
+      orderBy: { field: 'id', direction: 'desc' },
+      limit: 1,
+      after: { id: 'x' },
+    },
+  ],
   ['the open runs of a partition', runsSpec, { where: { partition: 0, open: true }, limit: 50, after: { id: 'x' } }],
   [
     'runs later in an incarnation',

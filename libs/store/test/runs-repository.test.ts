@@ -249,6 +249,28 @@ describe('runs repository', () => {
     });
   });
 
+  it('an earlier failure: the newest before the run, of its tenant, commit and definition, that failed by itself', async () => {
+    const like = { commit: 'c1', fingerprint: 'f1', status: 'FAILED' } as const;
+    const exit = [stageView('a', 'FAILED', { reason: 'exit' })];
+    await runs.saveBatch([
+      runDocument({ ...like, id: runId(1), stages: exit }),
+      runDocument({ ...like, id: runId(2), stages: exit }),
+      runDocument({ ...like, id: runId(3), stages: [stageView('a', 'FAILED', { reason: 'image' })] }),
+      runDocument({ ...like, id: runId(4), stages: exit, status: 'SUCCESS' }),
+      runDocument({ ...like, id: runId(5), stages: exit, fingerprint: 'f2' }),
+      runDocument({ ...like, id: runId(6), stages: exit, commit: 'c2' }),
+      runDocument({ ...like, id: runId(7), stages: exit, tenant: 'alice', key: 'alice' }),
+      runDocument({ ...like, id: runId(9), stages: exit }),
+    ]);
+    const of = async (number: number, more: object = {}) =>
+      (await runs.earlierFailure({ id: runId(number), tenant: 'service', ...like, ...more }))?.id ?? null;
+    expect(await of(8)).toBe(runId(2));
+    expect(await of(2)).toBe(runId(1));
+    expect(await of(1)).toBeNull();
+    expect(await of(8, { commit: undefined })).toBeNull();
+    expect(await of(8, { fingerprint: undefined })).toBeNull();
+  });
+
   it('P23: keeps the counter of a key and month, over a lower one only', async () => {
     const counter = {
       partition: 2,

@@ -23,6 +23,9 @@ export interface SomeRun {
   readonly yaml?: string;
   readonly repository?: string;
   readonly ref?: string;
+  readonly commit?: string;
+  readonly fingerprint?: string;
+  readonly stages?: readonly StageView[];
 }
 
 export function runDocument(some: SomeRun): RunDocument {
@@ -37,8 +40,13 @@ export function runDocument(some: SomeRun): RunDocument {
   } = some;
   const createdAt = 1_763_730_000_000;
   const { repository, ref } = some;
-  const from = { ...(repository === undefined ? {} : { repository }), ...(ref === undefined ? {} : { ref }) };
-  const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api', ...from } } as const;
+  const from = {
+    ...(repository === undefined ? {} : { repository }),
+    ...(ref === undefined ? {} : { ref }),
+    ...(some.commit === undefined ? {} : { commit: some.commit }),
+  };
+  const print = some.fingerprint === undefined ? {} : { fingerprint: some.fingerprint };
+  const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api', ...from }, ...print } as const;
   return {
     partition: some.partition ?? 0,
     open: some.open ?? false,
@@ -58,7 +66,7 @@ export function runDocument(some: SomeRun): RunDocument {
       workspaces: {},
     },
     events: [{ type: 'run_created', at: createdAt, ...created }],
-    view: runView({ id, tenant, key, pipelineName, status, version, ...from }),
+    view: runView({ id, tenant, key, pipelineName, status, version, stages: some.stages ?? [], ...from, ...print }),
   };
 }
 

@@ -2,6 +2,7 @@
  * The owner of all partitions, as far as a gateway can tell: it answers on the real broker from runs in its memory, and
  * a test says what happens to them. What it commits is folded by the real `evolve`.
  */
+import { createHash } from 'node:crypto';
 import {
   subjects,
   type Bus,
@@ -188,6 +189,7 @@ export class FakeOwner {
       yaml,
       origin,
       ...(parsed.definition.inputs === undefined ? {} : { inputs: inputs.values }),
+      fingerprint: createHash('sha256').update(yaml).digest('hex'),
       pipelineName: parsed.definition.name,
       priority: request.priority ?? 0,
     };

@@ -97,6 +97,22 @@ describe('a run that ends as it begins', () => {
     const [created] = world.acknowledge().runs[0]?.events ?? [];
     expect(created).toMatchObject({ type: 'run_created', inputs: { version: '1', count: '3' } });
   });
+
+  it('runs of one text, lock and inputs have one fingerprint, which changes with each of them', () => {
+    const input = { type: 'string', description: '', options: [], required: false } as const;
+    const file = (name: string): string =>
+      text([stage(name)], { inputs: [{ ...input, name: 'version', variable: 'INPUT_VERSION' }] });
+    const fingerprint = (yaml: string, version: string): string | undefined => {
+      const world = new Harness();
+      world.create(yaml, { inputs: [['version', version]] });
+      const [created] = world.acknowledge().runs[0]?.events ?? [];
+      return created?.type === 'run_created' ? created.fingerprint : undefined;
+    };
+    const first = fingerprint(file('a'), '1');
+    expect(first).toMatch(/^[\w-]{22}$/);
+    expect(fingerprint(file('a'), '1')).toBe(first);
+    expect(new Set([first, fingerprint(file('a'), '2'), fingerprint(file('b'), '1')]).size).toBe(3);
+  });
 });
 
 describe('a run with extensions', () => {

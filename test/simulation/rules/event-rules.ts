@@ -133,7 +133,8 @@ function checkGrant(
   if (state.held) fail('groups', `stage ${stage.name} is granted while its run is held`);
   for (const dependency of planned.dependencies) {
     const before = state.stages.get(dependency);
-    const allowed = plan.stages[dependency]?.definition.allowFailure === true;
+    const earlier = plan.stages[dependency]?.definition;
+    const allowed = earlier?.allowFailure === true || state.createdAt < (earlier?.quarantine?.endsAt ?? 0);
     if (before === undefined || !isEnded(before.status))
       fail('dependencies', `stage ${stage.name} is granted before ${before?.name ?? ''} has ended`);
     else if (!definition.runsAfterFailure && before.status !== 'SUCCESS' && !(before.status === 'FAILED' && allowed))

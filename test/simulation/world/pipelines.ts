@@ -2,10 +2,11 @@
  * Random pipelines: graphs, matrices, retries, conditions, groups, labels. A run's text is the JSON of its definition, so
  * that a world costs no YAML parsing; the parser has its own tests.
  */
-import type { Expression, PipelineDefinition, StageDefinition } from '@penstock/pipeline';
+import type { Expression, PipelineDefinition, Quarantine, StageDefinition } from '@penstock/pipeline';
 import type { RunCreated } from '@penstock/run';
 import { BadPipeline, definedRun, type DefinedPipeline, type DefinitionSource } from '@penstock/scheduler/testing';
 import type { Random } from '../../support/random.ts';
+import { EPOCH_MS, NEXT_MONTH_MS } from './epoch.ts';
 
 export interface PipelineOptions {
   readonly name: string;
@@ -84,11 +85,20 @@ function drawStage(
       on: (['failure', 'timeout', 'lost'] as const).filter(() => random.chance(0.6)),
     },
     allowFailure: random.chance(0.2),
+    ...(random.chance(0.1) ? { quarantine: drawQuarantine(random) } : {}),
     workspace: random.chance(0.3) ? 'fresh' : 'shared',
     runsOn: labels.filter(() => random.chance(0.5)),
     outputs: [],
   };
 }
+
+/** Over, over in the middle of the world's time, or not over. */
+function drawQuarantine(random: Random): Quarantine {
+  const endsAt = random.pick([0, EPOCH_MS + random.int(QUARANTINE_MS_MAX), NEXT_MONTH_MS * 2]);
+  return { until: 'a day', endsAt, start: 0, path: '' };
+}
+
+const QUARANTINE_MS_MAX = 60_000;
 
 /** Nothing makes it much shorter. */
 function noise(random: Random, length: number): string {

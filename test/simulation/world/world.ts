@@ -4,6 +4,7 @@
  * live in it take it as a dependency, and what they do is witnessed by the oracle.
  */
 import { Random } from '../../support/random.ts';
+import { EPOCH_MS, NEXT_MONTH_MS } from './epoch.ts';
 import { SimOutage, Violation } from './errors.ts';
 import { Marks } from './marks.ts';
 import type { Mutation } from './mutations.ts';
@@ -13,9 +14,6 @@ import type { SimNode } from './sim-node.ts';
 import { Timeline } from './timeline.ts';
 import type { Witness } from './witness.ts';
 
-/** 2026-11-01 and 2026-12-01 at 00:00 UTC: virtual time zero is the first of them, or as long before the second as the world wants. */
-const EPOCH_MS = 1_793_491_200_000;
-const NEXT_MONTH_MS = EPOCH_MS + 30 * 24 * 60 * 60 * 1000;
 /** No message is under way for longer: connections that are stuck are closed before. */
 const SLOW_MS_MAX = 15_000;
 

@@ -44,6 +44,7 @@ class Measure {
         ? 0
         : NODE_BYTES + this.list(stage.artifacts.paths) + this.list(stage.artifacts.from ?? [])) +
       (stage.reports === undefined ? 0 : NODE_BYTES + this.list(stage.reports.junit)) +
+      (stage.quarantine === undefined ? 0 : 2 * NODE_BYTES + textBytes(stage.quarantine.reason ?? '')) +
       (stage.workdir === undefined ? 0 : this.template(stage.workdir)) +
       (stage.matrix === undefined ? 0 : textBytes(stage.matrix.of) + this.#record(stage.matrix.values, textBytes)) +
       (stage.extension === undefined ? 0 : 100 + stage.extension.id.length)

@@ -5,6 +5,7 @@
 import type { Command, Expression, InputDefinition, RetryPolicy, Template } from '../model/definition.ts';
 import type { ReportsDefinition } from '../model/kept-files.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
+import type { Quarantine } from '../model/quarantine.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
@@ -36,6 +37,9 @@ export interface StageDraft {
   readonly place: PlaceDraft;
   readonly artifacts: ArtifactsDraft | undefined;
   readonly reports: ReportsDefinition | undefined;
+  readonly quarantine: Quarantine | undefined;
+  /** Where that stands. */
+  readonly quarantineSpan: Span | undefined;
   readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */

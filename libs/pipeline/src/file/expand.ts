@@ -169,6 +169,7 @@ class LevelExpansion {
     const workdir = this.#workdir(draft, around, site);
     const artifacts = this.#artifacts(draft, index);
     const secrets = draft.secrets ?? context.secrets;
+    const quarantine = draft.quarantine ?? context.quarantine;
     const shell = used === undefined ? draft.shell : used.body.shell;
     const extension = used ?? context.extension;
     const hasManyImages = [draft.place, used?.body.place ?? NO_PLACE].some(hasChosenImage);
@@ -200,6 +201,7 @@ class LevelExpansion {
         ...(place === undefined ? {} : { place }),
         ...(artifacts === undefined ? {} : { artifacts }),
         ...(draft.reports === undefined ? {} : { reports: draft.reports }),
+        ...(quarantine === undefined ? {} : { quarantine }),
         ...(matrix === undefined ? {} : { matrix }),
         ...(extension === undefined
           ? {}
@@ -248,6 +250,7 @@ class LevelExpansion {
       place,
       secrets: draft.secrets ?? context.secrets,
       allowFailure: draft.allowFailure || context.allowFailure,
+      quarantine: draft.quarantine ?? context.quarantine,
       matrix,
       site,
     });

@@ -1,6 +1,7 @@
 /** What the stages of a level inherit: from the pipeline nothing, from the stage that uses an extension its settings. */
 import type { LoadedExtension } from './drafts.ts';
 import type { Expression, MatrixCell, RetryPolicy, Template } from '../model/definition.ts';
+import type { Quarantine } from '../model/quarantine.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { PlaceDefinition } from '../model/place.ts';
 import type { Environment } from './environment.ts';
@@ -31,6 +32,7 @@ export interface LevelContext {
   readonly place: PlaceDefinition<Template> | undefined;
   readonly secrets: readonly SecretUse[] | undefined;
   readonly allowFailure: boolean;
+  readonly quarantine: Quarantine | undefined;
   readonly matrix: MatrixCell | undefined;
   /** Where problems are shown: the stage of the file that all this comes from. */
   readonly site: Site | undefined;
@@ -56,6 +58,7 @@ export const ROOT_CONTEXT: LevelContext = {
   place: undefined,
   secrets: undefined,
   allowFailure: false,
+  quarantine: undefined,
   matrix: undefined,
   site: undefined,
 };

@@ -146,6 +146,13 @@ function readRoot(
         "an extension names no secrets: a stage that uses it says under 'secrets' what it gets",
         "say in the 'description' which variables are to be given",
       );
+  for (const { quarantineSpan, path } of level?.drafts ?? [])
+    if (quarantineSpan !== undefined)
+      problems.add(
+        quarantineSpan,
+        `${path}.quarantine`,
+        'an extension has no quarantine: it is for a pipeline to say, at the stage that uses the extension',
+      );
   const context: ReferenceContext = {
     ...(level ?? { ...EMPTY_LEVEL, env: variables }),
     template: false,

@@ -29,6 +29,7 @@ import { readMatrix } from './matrix.ts';
 import type { MatrixBudget } from './matrix.ts';
 import { readPlace } from './place.ts';
 import { readReports } from './reports.ts';
+import { readQuarantine } from './quarantine.ts';
 import { readSecrets } from './secrets.ts';
 import { workdirFault } from './workdir.ts';
 import { quoted } from '../text/printable.ts';
@@ -91,6 +92,8 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     place: readPlace(keys, path, reader, sites),
     artifacts: field('artifacts', readArtifacts),
     reports: field('reports', readReports),
+    quarantine: field('quarantine', readQuarantine),
+    quarantineSpan: keys.get('quarantine')?.keySpan,
     use,
     matrix,
     isMatrix: keys.has('matrix'),

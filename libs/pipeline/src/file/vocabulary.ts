@@ -25,7 +25,9 @@ export const STAGE_KEYS = [
   'matrix',
   'artifacts',
   'reports',
+  'quarantine',
 ] as const;
+export const QUARANTINE_KEYS = ['until', 'reason'] as const;
 export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required', 'from'] as const;
 export const REPORTS_KEYS = ['junit'] as const;
 /** Where a stage asks to run. */

@@ -6,6 +6,7 @@
  */
 import type { ArtifactsDefinition, ReportsDefinition } from './kept-files.ts';
 import type { PlaceDefinition } from './place.ts';
+import type { Quarantine } from './quarantine.ts';
 import type { SecretUse } from './secret-use.ts';
 
 /** A text with `${{ }}` in it: literal parts and expressions, joined in order. A plain text is one literal part. */
@@ -88,6 +89,8 @@ export interface StageDefinition {
   readonly artifacts?: ArtifactsDefinition | undefined;
   /** Which of its files say how tests went; absent: none. */
   readonly reports?: ReportsDefinition | undefined;
+  /** Absent: none. */
+  readonly quarantine?: Quarantine | undefined;
   readonly matrix?: MatrixCell | undefined;
   /** The extension that the stage comes from: its package lies where `SERVICE_EXTENSION_PATH` says while the stage runs. */
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;

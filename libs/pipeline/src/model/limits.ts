@@ -46,6 +46,8 @@ export const PIPELINE_LIMITS = {
   envValueBytesMax: 32 * 1024,
   outputsMax: 100,
   outputNameLengthMax: 100,
+  /** Of why a stage is in quarantine. */
+  quarantineReasonLengthMax: 500,
   /** Of a stage. */
   secretsMax: 20,
   secretNameLengthMax: 100,

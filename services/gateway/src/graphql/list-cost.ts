@@ -34,6 +34,14 @@ const ATTEMPTS_COST = 60;
 
 /** Fields for which the events or the tests of a whole run are read, however little is asked of them. */
 const HISTORY_FIELDS: ReadonlySet<string> = new Set(['runEvents', 'attempts', 'cases']);
+/** A run's verdict may ask for others of its commit. */
+const VERDICT_COST = 10;
+
+const COSTS: Readonly<Record<string, number>> = {
+  attempts: ATTEMPTS_COST,
+  verdict: VERDICT_COST,
+  verdictEvidence: VERDICT_COST,
+};
 
 export function readsHistory({ name, arguments: given = [] }: FieldNode): boolean {
   return HISTORY_FIELDS.has(name.value) || given.some((argument) => argument.name.value === 'atVersion');
@@ -42,7 +50,7 @@ export function readsHistory({ name, arguments: given = [] }: FieldNode): boolea
 /** Of a field without a selection `below` is 0. */
 export function fieldCost(field: FieldNode, below: number, variables: Variables): number {
   const list = Object.hasOwn(LISTS, field.name.value) ? LISTS[field.name.value] : undefined;
-  if (list === undefined) return (field.name.value === 'attempts' ? ATTEMPTS_COST : 1) + below;
+  if (list === undefined) return (Object.hasOwn(COSTS, field.name.value) ? (COSTS[field.name.value] ?? 1) : 1) + below;
   const argument = field.arguments?.find(({ name }) => name.value === list.argument);
   const count = Math.max(1, Math.min(list.max, countOf(argument, variables, list)));
   // Health is one object, whatever it was made of.

@@ -11,6 +11,7 @@ import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
 import { secretsModule } from './secrets.ts';
 import { SCHEMA } from './schema.ts';
 import { testReportsModule } from './test-reports.ts';
+import { verdictsModule } from './verdicts.ts';
 import { webhooksModule } from './webhooks.ts';
 
 export function graphqlModules(options: GraphqlOptions): GraphqlModule {
@@ -21,6 +22,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     secretsModule({ bus: options.identity.bus }),
     testReportsModule(options),
+    verdictsModule(options),
     webhooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
   ];
   const resolvers: Record<string, Record<string, unknown>> = {};

@@ -13,6 +13,7 @@ import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts'
 import { pageOf, stagesPage, type RunsArguments, type StagesArguments } from './run-pages.ts';
 import { runAtVersion, stagesOfRun } from './history.ts';
 import { objectBytesMin, selectsField } from './selection.ts';
+import { VERDICT_FIELDS } from './verdicts.ts';
 import { artifactsOf } from '../artifacts/listing.ts';
 import type { KeptFiles } from '../artifacts/kept-files.ts';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
@@ -51,7 +52,7 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
       version: () => version,
       runs: (_: unknown, args: RunsArguments, { caller, work }: GraphqlContext, info: GraphQLResolveInfo) => {
         const tenants = requireReader(caller);
-        const withStages = selectsField(info, 'stages');
+        const withStages = ['stages', ...VERDICT_FIELDS].some((field) => selectsField(info, field));
         const page = { ...pageOf(args), withStages, meter: withStages ? work.keep : work.look };
         return work.read(() => reads.newest(tenants, page));
       },
@@ -77,7 +78,7 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
         return work.read(() => reads.health(name, tenants, window));
       },
       validatePipeline: (_: unknown, args: ValidateArguments, { caller }: GraphqlContext) =>
-        validatePipeline(caller, args, uses),
+        validatePipeline(caller, args, uses, now),
       artifacts: async (
         _: unknown,
         args: { run_id?: Maybe<string>; runId?: Maybe<string> },

@@ -34,6 +34,7 @@ export const SCHEMA = /* GraphQL */ `
 
   type PipelineValidation {
     valid: Boolean!
+    "Of a valid file: warnings, which hold nothing up."
     diagnostics: [PipelineDiagnostic!]!
   }
 

@@ -3,7 +3,7 @@ import { BadUserInput } from '@penstock/errors';
 import type { LockEntry } from '@penstock/extension';
 import { requireReader, type Caller } from '@penstock/identity';
 import { parsePipelineOffThread } from '@penstock/parse-pool';
-import type { Diagnostic } from '@penstock/pipeline';
+import { warningsOf, type Diagnostic } from '@penstock/pipeline';
 import { diagnosticsOf } from './bad-pipeline.ts';
 import type { UsesResolver } from './extensions.ts';
 import { readingTurn } from './reading-turn.ts';
@@ -15,6 +15,7 @@ export interface ValidateArguments {
 
 export interface Validation {
   readonly valid: boolean;
+  /** Of a valid file: what is to be looked at, and holds nothing up. */
   readonly diagnostics: readonly Pick<Diagnostic, 'line' | 'column' | 'message' | 'suggestion'>[];
 }
 
@@ -28,6 +29,7 @@ export async function validatePipeline(
   caller: Caller,
   { yaml, lock }: ValidateArguments,
   uses: UsesResolver,
+  now: () => number,
 ): Promise<Validation> {
   requireReader(caller);
   if (yaml === null || yaml === undefined)
@@ -40,7 +42,9 @@ export async function validatePipeline(
       { key, ...(extensions.length === 0 ? {} : { extensions }) },
       PARSE_MS_MAX,
     );
-    return parsed.ok ? { valid: true, diagnostics: [] } : { valid: false, diagnostics: parsed.diagnostics };
+    return parsed.ok
+      ? { valid: true, diagnostics: warningsOf(yaml, parsed.definition, now()) }
+      : { valid: false, diagnostics: parsed.diagnostics };
   } catch (error) {
     const diagnostics = diagnosticsOf(error);
     if (diagnostics === undefined) throw error;

@@ -1,4 +1,5 @@
 /** A request to create a run, made into one that nobody knows yet: nothing is counted or kept before it is decided. */
+import { createHash } from 'node:crypto';
 import type { CreateRequest } from '@penstock/bus';
 import { resolveInputs, type PipelineDefinition } from '@penstock/pipeline';
 import { groupOf, isoTime, monthEnd, monthOf, newRun, planOf, type RunCreated, type RunSettings } from '@penstock/run';
@@ -56,6 +57,7 @@ export function newRunOf(
     priority,
     origin,
     ...(inputs === undefined ? {} : { inputs }),
+    ...(yaml === '' ? {} : { fingerprint: fingerprintOf(yaml, extensions, inputs) }),
     ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
     ...(limits?.artifactBytes === undefined ? {} : { artifactBytes: limits.artifactBytes }),
     ...(limits?.keySlots === undefined ? {} : { keySlots: Math.max(1, limits.keySlots) }),
@@ -79,6 +81,22 @@ export function newRunOf(
   );
   return LiveRun.create(runId, definition, created, settings);
 }
+
+/** Of what the run means: two with the same can only end differently for other causes than their definition. */
+function fingerprintOf(
+  yaml: string,
+  extensions: RunCreated['extensions'] = [],
+  inputs: RunCreated['inputs'] = {},
+): string {
+  const lock = extensions.map(({ uses, hash }) => [uses, hash]).toSorted();
+  const hash = createHash('sha256')
+    .update(JSON.stringify([lock, Object.entries(inputs).toSorted()]))
+    .update(yaml);
+  return hash.digest('base64url').slice(0, FINGERPRINT_CHARACTERS);
+}
+
+/** 132 bits. */
+const FINGERPRINT_CHARACTERS = 22;
 
 function inputsOf(definition: PipelineDefinition, given: CreateRequest['inputs'] = []): RunCreated['inputs'] {
   const resolved = resolveInputs(definition, new Map(given));
