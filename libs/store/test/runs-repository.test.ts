@@ -249,7 +249,7 @@ describe('runs repository', () => {
     });
   });
 
-  it('an earlier failure: the newest before the run, of its tenant, commit and definition, that failed by itself', async () => {
+  it('an earlier failure is the newest before the run, of its tenant, commit and definition, that failed by itself', async () => {
     const like = { commit: 'c1', fingerprint: 'f1', status: 'FAILED' } as const;
     const exit = [stageView('a', 'FAILED', { reason: 'exit' })];
     await runs.saveBatch([

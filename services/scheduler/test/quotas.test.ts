@@ -140,7 +140,7 @@ describe('runs at once', () => {
     world.result(world.job(0));
     world.settle();
     expect(world.events().filter((type) => type === 'run_completed')).toHaveLength(5_001);
-  });
+  }, 240_000);
 
   it('P23: a take-over knows who has a concurrency slot, who waits in which order, and how many may go on', () => {
     const limits = { maxConcurrent: 1 };
