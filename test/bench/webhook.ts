@@ -74,7 +74,7 @@ async function benchIntake(): Promise<string[]> {
     secrets: { git_host_a: SECRET },
     waitSecs: 0,
     tiers: loadTiers(),
-    backlogMax: 10_000_000,
+    waitingMax: { deliveries: 10_000_000, bytes: Infinity },
   });
   const app = buildServer({ corsOrigins: [], connectionsMax: 1_000, log: silentLog });
   await ingest.addRoutes(app);
@@ -140,7 +140,7 @@ async function startBareRoute(url: string): Promise<{ readonly port: number; clo
     const given = Buffer.from(String(request.headers['x-hub-signature-256']).slice('sha256='.length), 'hex');
     if (!timingSafeEqual(given, createHmac('sha256', SECRET).update(body).digest()))
       return await reply.code(401).send();
-    await store.publish(`delivery.bare-${(count += 1)}`, body);
+    await store.publish(`delivery.bare.${(count += 1)}`, body);
     return { accepted: true };
   });
   await app.listen({ host: '127.0.0.1', port: 0 });

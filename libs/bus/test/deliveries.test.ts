@@ -1,8 +1,11 @@
+import { jetstream } from '@nats-io/jetstream';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type Bus,
   connectBus,
+  connectionOf,
+  type DeliveryPlace,
   ensureStreams,
   type HeldDelivery,
   openDeliveryLog,
@@ -10,6 +13,7 @@ import {
 } from '../src/index.ts';
 
 const MIB = 1024 * 1024;
+const at = (lane: string): DeliveryPlace => ({ lane, host: 'host' });
 
 let broker: TestBroker;
 let bus: Bus;
@@ -59,38 +63,70 @@ describe('the stream of deliveries', () => {
     const other = await connectBus({ servers: broker.url, name: 'other' });
     const logs = [openDeliveryLog(bus), openDeliveryLog(other)];
     const written = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => logs[index % 2]?.persist('one', Buffer.from(`copy ${index}`), 'lane')),
+      Array.from({ length: 20 }, (_, index) =>
+        logs[index % 2]?.persist('one', Buffer.from(`copy ${index}`), at('lane')),
+      ),
     );
-    const first = Buffer.from((await logs[0]?.find('one')) ?? []).toString();
+    const first = Buffer.from((await logs[0]?.find('one', 'lane')) ?? []).toString();
     expect(written.filter((each) => each?.stored === true)).toHaveLength(1);
     const read = written.flatMap((each) => (each?.stored === false ? [Buffer.from(each.first).toString()] : []));
     expect(new Set(read)).toEqual(new Set([first]));
     await other.close(0);
   });
 
-  it('hands each delivery out with its lane, and counts those that are not acknowledged', async () => {
+  it('hands each delivery out with its lane, its host and its size', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
     const seen = collector();
     const consumer = startDeliveryConsumer(bus, seen);
-    await log.persist('a', Buffer.from('first'), 'lane-a');
-    await log.persist('b', Buffer.from('second'), 'lane-b');
+    await log.persist('a', Buffer.from('first'), at('lane-a'));
+    await log.persist('b', Buffer.from('second'), at('lane-b'));
     const [a, b] = [await seen.next(), await seen.next()];
     expect([a.lane, b.lane]).toEqual(['lane-a', 'lane-b']);
     expect(Buffer.from((await log.read(b.sequence)) ?? []).toString()).toBe('second');
-    expect(await log.backlog()).toBe(2);
+    expect([a.host, a.bytes, b.bytes]).toEqual(['host', 5, 6]);
     a.acknowledge();
     b.acknowledge();
-    await bus.flush();
-    expect(await openDeliveryLog(bus).backlog()).toBe(0);
     expect(consumer.held).toBe(0);
     await consumer.stop();
+  });
+
+  it('reads a lane in order, so many and so large at a time, and says how many follow', async () => {
+    const log = openDeliveryLog(bus);
+    for (let index = 0; index < 6; index++)
+      await log.persist(`d${index}`, Buffer.alloc(1_000, String(index)), at(index % 2 === 0 ? 'even' : 'odd'));
+    const read = async (after: number, deliveries: number, bytes: number): Promise<[number[], number]> => {
+      const lane = await log.readLane('odd', after, { deliveries, bytes });
+      return [lane.deliveries.map(({ sequence }) => sequence), lane.behind];
+    };
+    expect(await read(0, 10, 100_000)).toEqual([[2, 4, 6], 0]);
+    expect(await read(2, 1, 100_000)).toEqual([[4], 1]);
+    expect(await read(0, 10, 1)).toEqual([[2], 2]);
+    expect(await read(6, 10, 100_000)).toEqual([[], 0]);
+  });
+
+  it('P24: takes what an earlier release has stored, and hands it out without a lane', async () => {
+    const old = jetstream(connectionOf(bus));
+    await old.publish('delivery.old', 'x');
+    await openDeliveryLog(bus).ensureConsumer();
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, seen);
+    expect(await seen.next()).toMatchObject({ lane: null, sequence: 1 });
+    await consumer.stop();
+  });
+
+  it('holds so many and no more, whatever there would be room for', async () => {
+    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesMax: 2 });
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    for (const id of ['a', 'b']) await log.persist(id, Buffer.from(id), at('lane'));
+    await expect(log.persist('c', Buffer.from('c'), at('lane'))).rejects.toMatchObject({ tag: 'StoreRefused' });
   });
 
   it('holds no more than it may, and asks for more when there is room', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
-    for (let index = 0; index < 10; index++) await log.persist(`d${index}`, Buffer.from('x'), 'lane');
+    for (let index = 0; index < 10; index++) await log.persist(`d${index}`, Buffer.from('x'), at('lane'));
     const seen = collector();
     const consumer = startDeliveryConsumer(bus, { ...seen, heldMax: 4 });
     for (let index = 0; index < 4; index++) await seen.next();
@@ -107,7 +143,7 @@ describe('the stream of deliveries', () => {
     await log.ensureConsumer();
     const [first, second] = [collector(), collector()];
     const one = startDeliveryConsumer(bus, first);
-    await log.persist('held', Buffer.from('x'), 'lane');
+    await log.persist('held', Buffer.from('x'), at('lane'));
     await first.next();
     await one.stop();
     const two = startDeliveryConsumer(bus, second);
@@ -118,7 +154,7 @@ describe('the stream of deliveries', () => {
   it('what was not acknowledged is there after a kill of the broker, and goes to the next consumer', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
-    await log.persist('kept', Buffer.from('x'), 'lane');
+    await log.persist('kept', Buffer.from('x'), at('lane'));
     await broker.kill();
     await broker.restart();
     const seen = collector();
@@ -134,22 +170,22 @@ describe('the stream of deliveries', () => {
     await log.ensureConsumer();
     const seen = collector();
     const consumer = startDeliveryConsumer(bus, seen);
-    for (const id of ['a', 'b', 'c']) await log.persist(id, Buffer.from(id), 'lane');
+    for (const id of ['a', 'b', 'c']) await log.persist(id, Buffer.from(id), at('lane'));
     const [a, , c] = [await seen.next(), await seen.next(), await seen.next()];
     await log.removeProcessed(Date.now() + 60_000);
-    expect(await log.find('a')).not.toBeNull();
+    expect(await log.find('a', 'lane')).not.toBeNull();
     a.acknowledge();
     c.acknowledge();
     await bus.flush();
     await log.removeProcessed(Date.now() - 60_000);
-    expect(await log.find('a')).not.toBeNull();
+    expect(await log.find('a', 'lane')).not.toBeNull();
     await log.removeProcessed(Date.now() + 60_000);
-    expect([await log.find('a'), await log.find('b'), await log.find('c')].map((each) => each !== null)).toEqual([
-      false,
-      true,
-      true,
-    ]);
-    expect((await log.persist('a', Buffer.from('again'), 'lane')).stored).toBe(true);
+    expect(
+      [await log.find('a', 'lane'), await log.find('b', 'lane'), await log.find('c', 'lane')].map(
+        (each) => each !== null,
+      ),
+    ).toEqual([false, true, true]);
+    expect((await log.persist('a', Buffer.from('again'), at('lane'))).stored).toBe(true);
     await consumer.stop();
   });
 
@@ -163,13 +199,13 @@ describe('the stream of deliveries', () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
     const bytes = Buffer.alloc(200 * 1024, 'x');
-    for (let index = 0; index < 5; index++) await log.persist(`d${index}`, bytes, 'lane');
-    await expect(log.persist('more', bytes, 'lane')).rejects.toMatchObject({ tag: 'StoreRefused' });
+    for (let index = 0; index < 5; index++) await log.persist(`d${index}`, bytes, at('lane'));
+    await expect(log.persist('more', bytes, at('lane'))).rejects.toMatchObject({ tag: 'StoreRefused' });
     const seen = collector();
     const consumer = startDeliveryConsumer(bus, seen);
     for (let index = 0; index < 5; index++) (await seen.next()).acknowledge();
     await bus.flush();
-    expect(await log.persist('more', bytes, 'lane')).toEqual({ stored: true });
+    expect(await log.persist('more', bytes, at('lane'))).toEqual({ stored: true });
     await consumer.stop();
   });
 });

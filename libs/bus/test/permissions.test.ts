@@ -368,9 +368,9 @@ describe('each service does its whole job as its own user', () => {
     const [ingest, scheduler] = [await busOf('webhook-ingest'), await busOf('scheduler')];
     const log = openDeliveryLog(ingest);
     await log.ensureConsumer();
-    expect(await log.persist('d1', Buffer.from('one'), 'lane')).toEqual({ stored: true });
-    expect(await log.persist('d1', Buffer.from('two'), 'lane')).toMatchObject({ stored: false });
-    expect(Buffer.from((await log.find('d1')) ?? []).toString()).toBe('one');
+    expect(await log.persist('d1', Buffer.from('one'), { lane: 'l', host: 'h' })).toEqual({ stored: true });
+    expect(await log.persist('d1', Buffer.from('two'), { lane: 'l', host: 'h' })).toMatchObject({ stored: false });
+    expect(Buffer.from((await log.find('d1', 'l')) ?? []).toString()).toBe('one');
     const handed = Promise.withResolvers<void>();
     const consumer = startDeliveryConsumer(ingest, {
       onDelivery: (delivery) => {
@@ -379,9 +379,15 @@ describe('each service does its whole job as its own user', () => {
       },
     });
     await handed.promise;
-    await vi.waitFor(async () => expect(await openDeliveryLog(ingest).backlog()).toBe(0), { timeout: 10_000 });
-    await log.removeProcessed(Date.now() + 60_000);
-    expect(await log.find('d1')).toBeNull();
+    expect((await log.readLane('l', 0, { deliveries: 2, bytes: 1024 })).deliveries).toHaveLength(1);
+    expect(await log.bytesMax()).toBeGreaterThan(0);
+    await vi.waitFor(
+      async () => {
+        await log.removeProcessed(Date.now() + 60_000);
+        expect(await log.find('d1', 'l')).toBeNull();
+      },
+      { timeout: 10_000 },
+    );
     await consumer.stop();
     scheduler.respond(subjects.ownerAll(2), (_body, { subject }) => subject);
     scheduler.respond(subjects.committing, (_body, { subject }) => subject);

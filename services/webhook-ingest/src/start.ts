@@ -62,8 +62,8 @@ export interface WebhookIngestOptions {
   readonly statusHosts?: { readonly [P in ProviderName]?: StatusHost | undefined } | undefined;
   /** Deliveries processed at a time, half as many of one host; default 16. */
   readonly concurrency?: number | undefined;
-  /** Not processed yet, all ingests together; default 20,000. */
-  readonly backlogMax?: number | undefined;
+  /** Of one repository, not processed yet. Default 100,000, and an eighth of what the stream may hold. */
+  readonly waitingMax?: { readonly deliveries: number; readonly bytes: number } | undefined;
   /** The users that stages of this machine run as: none of them has a folder of it cloned. Absent: stages have no users of their own. */
   readonly stageUids?: UidRange | undefined;
   /** Milliseconds since 1970; default the system clock. */
@@ -137,7 +137,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     verification: { connections, secrets, unsigned: options.unsigned ?? !Object.values(secrets).some(Boolean) },
     repositories: options.repositories,
     waitMs: (options.waitSecs ?? WAIT_SECS) * 1000,
-    backlogMax: options.backlogMax,
+    waitingMax: options.waitingMax,
     waitingIn: (lane) => processing.waitingIn(lane),
     refused: new RefusedDeliveries(deliveries, log, now),
     payloads,

@@ -105,7 +105,10 @@ describe('the same delivery again', () => {
         (message) => message.runId === runId && resolve(message),
       ),
     );
-    await log.persist(String(delivery['id']), Buffer.from(JSON.stringify({ ...delivery, runId })), 'lane');
+    await log.persist(String(delivery['id']), Buffer.from(JSON.stringify({ ...delivery, runId })), {
+      lane: 'lane',
+      host: 'host',
+    });
     await decided;
     expect(await world.reads.view(runId, ['service'])).toMatchObject({ status: 'SKIPPED', stages: [] });
     expect(await deliveryOf(id)).toMatchObject({ runId: first.body.run_id });
@@ -223,8 +226,8 @@ describe('a run id once answered becomes a run', () => {
 });
 
 describe('limits', () => {
-  it('a backlog that is full answers 503 with Retry-After', async () => {
-    const ingest = await world.ingest({ backlogMax: 0 });
+  it('a repository of which too much waits is answered 503 with Retry-After', async () => {
+    const ingest = await world.ingest({ waitingMax: { deliveries: 0, bytes: 0 } });
     const { status, headers, body } = await ingest.send(push, github(newId()));
     expect([status, body['error']]).toEqual([503, 'unavailable']);
     expect(Number(headers['retry-after'])).toBeGreaterThan(0);

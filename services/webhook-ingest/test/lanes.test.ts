@@ -5,20 +5,29 @@ import { Lanes } from '../src/processing/lanes.ts';
 function controlled(concurrency: number) {
   const begun: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<void>>();
-  const lanes = new Lanes<string>({
+  const pieces = new Map<string, string[]>();
+  const lanes = new Lanes({
     concurrency,
-    groupOf: (name) => name.split('.')[1] ?? name,
-    work: (piece) => {
+    work: async (lane) => {
+      const [piece] = pieces.get(lane) ?? [];
+      if (piece === undefined) return false;
       begun.push(piece);
       const end = Promise.withResolvers<void>();
       ends.set(piece, end);
-      return end.promise;
+      await end.promise;
+      pieces.get(lane)?.shift();
+      return true;
     },
     failed: () => {},
   });
+  const add = (lane: string, piece: string): void => {
+    pieces.set(lane, [...(pieces.get(lane) ?? []), piece]);
+    lanes.add(lane, lane.split('.')[1] ?? lane);
+  };
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   return {
     lanes,
+    add,
     begun,
     end: async (piece: string) => (ends.get(piece)?.resolve(), await settled()),
     fail: async (piece: string) => (ends.get(piece)?.reject(new Error('no')), await settled()),
@@ -27,9 +36,9 @@ function controlled(concurrency: number) {
 
 describe('lanes', () => {
   it('take turns: one with many delays another by one piece', async () => {
-    const { lanes, begun, end } = controlled(1);
-    for (const piece of ['a1', 'a2', 'a3', 'a4']) lanes.add('a', piece);
-    lanes.add('b', 'b1');
+    const { add, begun, end } = controlled(1);
+    for (const piece of ['a1', 'a2', 'a3', 'a4']) add('a', piece);
+    add('b', 'b1');
     await end('a1');
     await end('b1');
     await end('a2');
@@ -37,8 +46,8 @@ describe('lanes', () => {
   });
 
   it('LANE-1: one host that does not answer leaves half of the places to others', async () => {
-    const { lanes, begun, end } = controlled(4);
-    for (const lane of ['a.slow', 'b.slow', 'c.slow', 'd.fine', 'e.fine', 'f.fine']) lanes.add(lane, lane);
+    const { add, begun, end } = controlled(4);
+    for (const lane of ['a.slow', 'b.slow', 'c.slow', 'd.fine', 'e.fine', 'f.fine']) add(lane, lane);
     expect(begun).toEqual(['a.slow', 'b.slow', 'd.fine', 'e.fine']);
     await end('d.fine');
     expect(begun.at(-1)).toBe('f.fine');
@@ -49,9 +58,9 @@ describe('lanes', () => {
   });
 
   it('LANE-1: no more at a time than may be, and of a lane one, in order', async () => {
-    const { lanes, begun, end } = controlled(2);
-    for (const piece of ['a1', 'a2']) lanes.add('a', piece);
-    for (const lane of ['b', 'c']) lanes.add(lane, `${lane}1`);
+    const { add, begun, end } = controlled(2);
+    for (const piece of ['a1', 'a2']) add('a', piece);
+    for (const lane of ['b', 'c']) add(lane, `${lane}1`);
     expect(begun).toEqual(['a1', 'b1']);
     await end('b1');
     await end('a1');
@@ -59,9 +68,9 @@ describe('lanes', () => {
   });
 
   it('LANE-2: what fails is done again before what follows it, and holds nobody else up', async () => {
-    const { lanes, begun, end, fail } = controlled(1);
-    for (const piece of ['a1', 'a2']) lanes.add('a', piece);
-    lanes.add('b', 'b1');
+    const { add, begun, end, fail } = controlled(1);
+    for (const piece of ['a1', 'a2']) add('a', piece);
+    add('b', 'b1');
     await fail('a1');
     expect(begun).toEqual(['a1', 'b1']);
     await end('b1');
@@ -71,9 +80,29 @@ describe('lanes', () => {
     expect(begun.at(-1)).toBe('a2');
   });
 
+  it('what comes while the last piece is looked for is not left behind', async () => {
+    const looking = Promise.withResolvers<boolean>();
+    let looks = 0;
+    const twice = Promise.withResolvers<void>();
+    const lanes = new Lanes({
+      concurrency: 1,
+      work: async () => {
+        looks += 1;
+        if (looks === 2) twice.resolve();
+        return looks === 1 ? await looking.promise : false;
+      },
+      failed: () => {},
+    });
+    lanes.add('a', 'host');
+    lanes.add('a', 'host');
+    looking.resolve(false);
+    await twice.promise;
+    expect(looks).toBe(2);
+  });
+
   it('stop begins nothing more and waits for what is under way', async () => {
-    const { lanes, begun, end } = controlled(1);
-    for (const piece of ['a1', 'a2']) lanes.add('a', piece);
+    const { lanes, add, begun, end } = controlled(1);
+    for (const piece of ['a1', 'a2']) add('a', piece);
     let stopped = false;
     const stopping = lanes.stop().then(() => (stopped = true));
     expect(stopped).toBe(false);

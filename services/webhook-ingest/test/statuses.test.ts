@@ -44,8 +44,8 @@ const start = (options = {}): Promise<RunningIngest> =>
     dashboardUrl: 'https://ci.example',
     ...options,
   });
-const pushA = (ingest: RunningIngest, commit: string, url = repository.url) => {
-  const text = JSON.stringify(githubPush({ url, commit }));
+const pushA = (ingest: RunningIngest, commit: string, name = 'acme/demo') => {
+  const text = JSON.stringify(githubPush({ url: repository.url, commit, repository: name }));
   return ingest.send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
 };
 const expectNoneLeft = () =>
@@ -147,8 +147,8 @@ describe('commit statuses', () => {
   });
 
   it('nothing is told for skipped pushes, without a token, or for unsigned ones in production', async () => {
-    await pushA(await start(), repository.commit({ 'README.md': 'x' }));
-    await pushA(await start({ statusHosts: {} }), newCommit());
+    // An ingest that is new tells the last one of a repository once more.
+    await pushA(await start(), repository.commit({ 'README.md': 'x' }), 'acme/quiet');
     const mirrors = { fetch: ({ commit }: { commit: string }) => world.mirrors.fetch({ url: repository.url, commit }) };
     const production = await start({ mode: 'production', allowedHosts: ['git.example'], secrets: {}, mirrors });
     const { body } = await production.send(
@@ -156,6 +156,7 @@ describe('commit statuses', () => {
       { 'x-github-event': 'push' },
     );
     expect(body).toMatchObject({ status: 'Success' });
+    await pushA(await start({ statusHosts: {} }), newCommit(), 'acme/quiet');
     await expectNoneLeft();
     expect(host.told).toEqual([]);
   });

@@ -22,8 +22,10 @@ export const subjects = {
   logOfRun: (runId: string) => `log.${runId}.*`,
   /** Chunks as republished once stored, with `Nats-Sequence` and `Nats-Last-Sequence`: the live tail. */
   liveLogOfRun: (runId: string) => `live.log.${runId}.*`,
-  /** A push that was taken in, by the hash that identifies it (P24). */
-  delivery: (id: string | '*') => `delivery.${id}`,
+  /** A push that was taken in, by what the processing takes turns between and the hash that identifies it (P24). */
+  delivery: (lane: string | '*', id: string | '*') => `delivery.${lane}.${id}`,
+  /** As earlier releases stored it, which named no lane. */
+  deliveryWithoutLane: (id: string | '*') => `delivery.${id}`,
   /** What became of deliveries, once decided. */
   decided: 'ingest.decided',
   /** Connected repositories have changed: what is remembered of them is asked for anew. */

@@ -10,22 +10,26 @@ import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
 import { backoffMs, within } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
-import { ACK_WAIT_MS, DELIVERY_CONSUMER, LANE_HEADER, openDeliveryLog } from './delivery-log.ts';
+import { ACK_WAIT_MS, DELIVERY_CONSUMER, HOST_HEADER, openDeliveryLog } from './delivery-log.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { streams } from '../contract/subjects.ts';
 import type { Wire } from '../wire/wire.ts';
 
 export interface HeldDelivery {
   readonly sequence: number;
-  readonly lane: string;
-  /** Processed: never handed out again, unless this message does not reach the broker. */
+  /** Null: an earlier release has stored it, which named none. */
+  readonly lane: string | null;
+  /** See `DeliveryPlace`. */
+  readonly host: string;
+  readonly bytes: number;
+  /** Processed, or sure to be: never handed out again, unless this message does not reach the broker. */
   acknowledge(): void;
 }
 
 export interface DeliveryConsumerOptions {
   /** Called once for each delivery held. */
   readonly onDelivery: (delivery: HeldDelivery) => void;
-  /** Default 2,000. */
+  /** Default 4,000. */
   readonly heldMax?: number | undefined;
 }
 
@@ -35,7 +39,7 @@ export interface DeliveryConsumer {
   stop(): Promise<void>;
 }
 
-const HELD_MAX = 2_000;
+const HELD_MAX = 4_000;
 const PULL_MS = 20_000;
 const HEARTBEAT_MS = 2_000;
 /** A broker that is there answers in a hundredth of it. */
@@ -138,7 +142,9 @@ class PullConsumer implements DeliveryConsumer {
     if (!known)
       this.#onDelivery({
         sequence,
-        lane: message.headers?.get(LANE_HEADER) ?? '',
+        lane: laneOf(message.subject),
+        host: message.headers?.get(HOST_HEADER) ?? '',
+        bytes: Number(message.headers?.get('Nats-Msg-Size')) || 0,
         acknowledge: () => this.#acknowledge(sequence),
       });
     if (this.#wanted <= 0) this.#pull();
@@ -177,6 +183,12 @@ class PullConsumer implements DeliveryConsumer {
   #answer(to: string, message: string): void {
     if (this.#wire.connected) this.#wire.send(to, message);
   }
+}
+
+/** `delivery.<lane>.<id>`, or of earlier releases `delivery.<id>`. */
+function laneOf(subject: string): string | null {
+  const [, lane = '', id] = subject.split('.');
+  return id === undefined ? null : lane;
 }
 
 /** `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.…` */

@@ -1,7 +1,7 @@
 /**
- * The stream of deliveries (P24): a message a delivery, on a subject of its own, and one durable consumer that all ingests
- * share. It owns nothing but the outcome of a write: whatever the broker answers, or does not answer, the caller learns
- * which message stands for the delivery.
+ * The stream of deliveries (P24): a message a delivery, on a subject of its own that names its lane, and one durable
+ * consumer that all ingests share. It owns nothing but the outcome of a write: whatever the broker answers, or does not
+ * answer, the caller learns which message stands for the delivery.
  *
  * DELIVERYLOG-1 Of several writes of one delivery, from any number of processes, one is stored. The others are given its bytes.
  * DELIVERYLOG-2 What is removed has been acknowledged by the consumer, and everything before it too.
@@ -23,31 +23,51 @@ type Persisted =
   /** Another message, or this one by an earlier try whose answer was lost, stands for the delivery. */
   | { readonly stored: false; readonly first: Uint8Array };
 
+export interface DeliveryPlace {
+  /** What the processing takes turns between, and keeps in order: a token of a subject that follows from the delivery's id. */
+  readonly lane: string;
+  /** A name for what the delivery will be waiting for; said with its head. */
+  readonly host: string;
+}
+
+export interface LaneReadMost {
+  readonly deliveries: number;
+  readonly bytes: number;
+}
+
+export interface LaneRead {
+  readonly deliveries: readonly { readonly sequence: number; readonly bytes: Uint8Array }[];
+  /** How many stand in the lane behind those. */
+  readonly behind: number;
+}
+
 export interface DeliveryLog {
-  /** `lane` is what the processing is fair between. Throws `StoreRefused`, `RequestTimeout`, `BrokerAway`, `NoResponders`, `MessageTooLarge`, `NotPermitted`. */
-  persist(id: string, bytes: Uint8Array, lane: string): Promise<Persisted>;
+  /** Throws `StoreRefused`, `RequestTimeout`, `BrokerAway`, `NoResponders`, `MessageTooLarge`, `NotPermitted`. */
+  persist(id: string, bytes: Uint8Array, place: DeliveryPlace): Promise<Persisted>;
   /** Null: it has been removed. */
   read(sequence: number): Promise<Uint8Array | null>;
+  /** What stands in a lane behind a sequence, in order, at least one of them where there is one. */
+  readLane(lane: string, after: number, most: LaneReadMost): Promise<LaneRead>;
   /** The delivery of this id, if it was not removed yet. */
-  find(id: string): Promise<Uint8Array | null>;
+  find(id: string, lane: string): Promise<Uint8Array | null>;
   /** Creates the consumer where it is missing. */
   ensureConsumer(): Promise<void>;
-  /** Deliveries that are not acknowledged yet; at most a second old. */
-  backlog(): Promise<number>;
+  /** What the stream may hold. */
+  bytesMax(): Promise<number>;
   /** DELIVERYLOG-2: removes what was acknowledged and stored before this time (milliseconds since 1970). */
   removeProcessed(before: number): Promise<void>;
 }
 
 export const DELIVERY_CONSUMER = 'ingest';
-/** Carries the lane, since consumers are given heads only. */
-export const LANE_HEADER = 'Penstock-Lane';
+/** Carries the host, since consumers are given heads only. */
+export const HOST_HEADER = 'Penstock-Host';
 /** A dead ingest's deliveries go to another after this. A living one says every third of it that it still works on them. */
 export const ACK_WAIT_MS = 15_000;
 /** Handed out and not acknowledged, all ingests together. */
 const ACK_PENDING_MAX = 50_000;
 const ATTEMPT_TIMEOUT_MS = 3_000;
 const PERSIST_TRIES = 3;
-const BACKLOG_MS_MAX = 1_000;
+const ANY_DELIVERY = 'delivery.>';
 /** Later than any message, by whatever clock. */
 const ROOM_AHEAD_MS = 24 * 60 * 60 * 1000;
 
@@ -58,15 +78,14 @@ export function openDeliveryLog(bus: Bus): DeliveryLog {
 class JetStreamDeliveries implements DeliveryLog {
   readonly #wire: Wire;
   #makingRoom: Promise<void> | undefined;
-  #backlog: { readonly askedAt: number; readonly count: Promise<number> } | undefined;
 
   constructor(wire: Wire) {
     this.#wire = wire;
   }
 
-  async persist(id: string, bytes: Uint8Array, lane: string): Promise<Persisted> {
-    const subject = subjects.delivery(id);
-    const how = { expectedLastSequence: 0, more: { [LANE_HEADER]: lane } };
+  async persist(id: string, bytes: Uint8Array, { lane, host }: DeliveryPlace): Promise<Persisted> {
+    const subject = subjects.delivery(lane, id);
+    const how = { expectedLastSequence: 0, more: { [HOST_HEADER]: host } };
     for (let attempt = 1; ; attempt += 1) {
       try {
         await store(this.#wire, subject, bytes, how, ATTEMPT_TIMEOUT_MS);
@@ -76,16 +95,16 @@ class JetStreamDeliveries implements DeliveryLog {
         if (isFull(error)) await this.#makeRoom();
         else if (!isTaken(error)) await pause(backoffMs(attempt, BROKER_BACKOFF));
       }
-      const first = await this.find(id);
+      const first = await this.find(id, lane);
       if (first !== null) return { stored: false, first };
     }
   }
 
-  async find(id: string): Promise<Uint8Array | null> {
+  async find(id: string, lane: string): Promise<Uint8Array | null> {
     const message = await leaderMessage(
       this.#wire,
       streams.deliveries,
-      { last_by_subj: subjects.delivery(id) },
+      { last_by_subj: subjects.delivery(lane, id) },
       ATTEMPT_TIMEOUT_MS,
     );
     return message?.bytes ?? null;
@@ -94,6 +113,25 @@ class JetStreamDeliveries implements DeliveryLog {
   async read(sequence: number): Promise<Uint8Array | null> {
     const message = await leaderMessage(this.#wire, streams.deliveries, { seq: sequence }, ATTEMPT_TIMEOUT_MS);
     return message?.bytes ?? null;
+  }
+
+  async readLane(lane: string, after: number, most: LaneReadMost): Promise<LaneRead> {
+    const which = { seq: after + 1, next_by_subj: subjects.delivery(lane, '*') };
+    const request = { ...which, batch: most.deliveries, max_bytes: most.bytes };
+    const read = await directBatch(this.#wire, streams.deliveries, request, ATTEMPT_TIMEOUT_MS);
+    const last = read.at(-1);
+    if (last !== undefined) return { deliveries: read, behind: Number(last.header('Nats-Num-Pending')) || 0 };
+    // A replica may be behind, and nothing is what a lane's end is known by.
+    const next = await leaderMessage(this.#wire, streams.deliveries, which, ATTEMPT_TIMEOUT_MS);
+    return { deliveries: next === null ? [] : [next], behind: 0 };
+  }
+
+  async bytesMax(): Promise<number> {
+    interface Info {
+      config: { max_bytes: number };
+    }
+    const info = await api<Info>(this.#wire, `STREAM.INFO.${streams.deliveries}`, undefined, ATTEMPT_TIMEOUT_MS);
+    return info.config.max_bytes;
   }
 
   async ensureConsumer(): Promise<void> {
@@ -117,21 +155,18 @@ class JetStreamDeliveries implements DeliveryLog {
     );
   }
 
-  backlog(): Promise<number> {
-    const known = this.#backlog;
-    if (known !== undefined && performance.now() - known.askedAt < BACKLOG_MS_MAX) return known.count;
-    const count = this.#consumer().then((info) => info.num_pending + info.num_ack_pending);
-    this.#backlog = { askedAt: performance.now(), count };
-    return count;
-  }
-
   async removeProcessed(before: number): Promise<void> {
-    const { ack_floor: floor } = await this.#consumer();
+    const { ack_floor: floor } = await api<{ ack_floor: { stream_seq: number } }>(
+      this.#wire,
+      `CONSUMER.INFO.${streams.deliveries}.${DELIVERY_CONSUMER}`,
+      undefined,
+      ATTEMPT_TIMEOUT_MS,
+    );
     if (floor.stream_seq === 0) return;
-    const request = { seq: 1, batch: 1, next_by_subj: subjects.delivery('*') };
+    const request = { seq: 1, batch: 1, next_by_subj: ANY_DELIVERY };
     const [oldest] = await directBatch(this.#wire, streams.deliveries, request, ATTEMPT_TIMEOUT_MS);
     if (oldest === undefined || oldest.sequence > floor.stream_seq) return;
-    const startTime = { batch: 1, next_by_subj: subjects.delivery('*'), start_time: new Date(before).toISOString() };
+    const startTime = { batch: 1, next_by_subj: ANY_DELIVERY, start_time: new Date(before).toISOString() };
     const [younger] = await directBatch(this.#wire, streams.deliveries, startTime, ATTEMPT_TIMEOUT_MS);
     const keepFrom = Math.min(floor.stream_seq + 1, younger?.sequence ?? Infinity);
     if (keepFrom > oldest.sequence)
@@ -142,10 +177,6 @@ class JetStreamDeliveries implements DeliveryLog {
   #makeRoom(): Promise<void> {
     this.#makingRoom ??= this.removeProcessed(Date.now() + ROOM_AHEAD_MS).finally(() => (this.#makingRoom = undefined));
     return this.#makingRoom;
-  }
-
-  #consumer(): Promise<{ num_pending: number; num_ack_pending: number; ack_floor: { stream_seq: number } }> {
-    return api(this.#wire, `CONSUMER.INFO.${streams.deliveries}.${DELIVERY_CONSUMER}`, undefined, ATTEMPT_TIMEOUT_MS);
   }
 }
 

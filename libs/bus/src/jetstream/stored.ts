@@ -87,7 +87,7 @@ function parseApi<T>(subject: string, message: Msg): T {
 export async function leaderMessage(
   wire: Wire,
   stream: string,
-  which: { readonly last_by_subj: string } | { readonly seq: number },
+  which: { readonly last_by_subj: string } | { readonly seq: number; readonly next_by_subj?: string },
   timeoutMs: number,
 ): Promise<StoredMessage | null> {
   interface Answer {

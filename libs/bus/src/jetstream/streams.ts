@@ -28,15 +28,18 @@ export interface StreamsOptions {
   readonly logsBytesMax?: number | undefined;
   /** Default 7 days. */
   readonly logsAgeMsMax?: number | undefined;
-  /** Default 128 MiB, or a sixth of a smaller journal. When they are used up, processed deliveries go before their hour is over, and without any new ones are refused. */
+  /** Default 1 GiB, or a sixth of a journal whose size is given. When they are used up, processed deliveries go before their hour is over, and without any new ones are refused. */
   readonly deliveriesBytesMax?: number | undefined;
+  /** The same, by count. Default a million. */
+  readonly deliveriesMax?: number | undefined;
 }
 
 const PARTITIONS_KEY = 'penstock.partitions';
 const JOURNAL_BYTES_MAX = 2 * 1024 ** 3;
 const LOGS_BYTES_MAX = 4 * 1024 ** 3;
-/** An hour of 2 KB deliveries at 18 a second, or 500 of the longest that are taken. */
-const DELIVERIES_BYTES_MAX = 128 * 1024 ** 2;
+/** A million deliveries of usual size, or 4,000 of the longest that are taken: hosts never send again what was refused. */
+const DELIVERIES_BYTES_MAX = 1024 ** 3;
+const DELIVERIES_MAX = 1_000_000;
 const LOGS_AGE_MS_MAX = 7 * 24 * 3_600_000;
 /** No message id is used in JOURNAL: the window is as short as it can sensibly be, so that nothing is remembered in vain. */
 const DUPLICATE_WINDOW_MS = 1_000;
@@ -158,13 +161,14 @@ function logsConfig(options: StreamsOptions, replicas: number): Wanted {
 function deliveriesConfig(options: StreamsOptions, replicas: number): Wanted {
   return {
     name: streams.deliveries,
-    subjects: [subjects.delivery('*')],
+    subjects: [subjects.delivery('*', '*'), subjects.deliveryWithoutLane('*')],
     retention: RetentionPolicy.Limits,
     storage: StorageType.File,
     discard: DiscardPolicy.New,
     max_bytes:
       options.deliveriesBytesMax ??
-      Math.min(DELIVERIES_BYTES_MAX, Math.floor((options.journalBytesMax ?? JOURNAL_BYTES_MAX) / 6)),
+      Math.min(DELIVERIES_BYTES_MAX, Math.floor((options.journalBytesMax ?? Infinity) / 6)),
+    max_msgs: options.deliveriesMax ?? DELIVERIES_MAX,
     num_replicas: replicas,
     duplicate_window: nanos(DUPLICATE_WINDOW_MS),
     allow_direct: true,
@@ -226,8 +230,12 @@ async function find(manager: JetStreamManager, name: string): Promise<StreamConf
 
 /** Of what an operator may change between two starts. */
 function differs(stored: StreamConfig, wanted: Wanted): boolean {
-  const changeable = ['max_bytes', 'max_age', 'num_replicas'] as const;
-  return changeable.some((field) => wanted[field] !== undefined && wanted[field] !== stored[field]);
+  const changeable = ['max_bytes', 'max_msgs', 'max_age', 'num_replicas'] as const;
+  return (
+    changeable.some((field) => wanted[field] !== undefined && wanted[field] !== stored[field]) ||
+    // An earlier release has made it: subjects are added, never taken away.
+    wanted.subjects.some((subject) => !stored.subjects.includes(subject))
+  );
 }
 
 function checkPartitions(stored: StreamConfig, partitions: number): void {

@@ -3,7 +3,8 @@
  *
  *  INTAKE-1 Nothing of a body is parsed before it was verified, and nothing is promised before the broker has acknowledged it.
  *  INTAKE-2 A delivery seen before is answered by the first one's run: from the stream for an hour, from the store for a week.
- *  INTAKE-3 What is taken in and not processed is bounded, for all together and for each repository.
+ *  INTAKE-3 What is taken in and not processed is on the broker's disk, and bounded there by count and bytes: of all together by the
+ *     stream, of each repository here, so that none fills the room of the others.
  *  INTAKE-4 Who signs and who does not share nothing: a key (groups, quotas, order) is that of a provider, a repository and a trust.
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -34,7 +35,7 @@ import {
 } from '../model/delivery.ts';
 import { BodyTooLarge, InvalidSignature, type DeliveryError } from '../model/errors.ts';
 import { isProvedFor } from '../model/proof.ts';
-import { laneOf } from '../model/lane-name.ts';
+import { hostOf, laneOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy } from '../model/ports.ts';
@@ -55,10 +56,10 @@ export interface IntakeOptions {
   /** Of repositories that nobody has connected; undefined: all. */
   readonly repositories?: readonly string[] | undefined;
   readonly waitMs: number;
-  /** Not processed yet, all ingests together. Default 20,000. */
-  readonly backlogMax?: number | undefined;
-  /** How many deliveries of one repository this ingest has taken from the stream and not processed. */
-  waitingIn(lane: string): number;
+  /** Of one repository, not processed yet. Default 100,000, and an eighth of what the stream may hold. */
+  readonly waitingMax?: { readonly deliveries: number; readonly bytes: number } | undefined;
+  /** What waits of one repository, as far as this ingest knows. */
+  waitingIn(lane: string): { readonly deliveries: number; readonly bytes: number };
   readonly refused: RefusedDeliveries;
   readonly payloads: PayloadReader;
   readonly log: Log;
@@ -79,15 +80,17 @@ export interface WebhookRequest {
 export const UNSIGNED_BYTES_MAX = 1024 * 1024;
 /** Hosts nest some six deep. */
 const UNSIGNED_DEPTH_MAX = 64;
-const BACKLOG_MAX = 20_000;
-const LANE_WAITING_MAX = 1_000;
-/** A backlog that is full has some hundreds of clones before it. */
+const WAITING_MAX = 100_000;
+/** Of what the stream may hold. */
+const WAITING_SHARE_MAX = 1 / 8;
+/** A backlog that is full has thousands of clones before it. */
 const BACKLOG_RETRY_SECS = 30;
 
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #stream: DeliveryLog;
   readonly #repositories: GlobList | null;
+  #share: Promise<{ readonly deliveries: number; readonly bytes: number }> | undefined;
 
   constructor(options: IntakeOptions) {
     this.#options = options;
@@ -256,10 +259,10 @@ export class Intake {
 
   /** The delivery that stands: this one, or the first of its id. Keeps INTAKE-1 and INTAKE-3. */
   async #persist(delivery: Delivery): Promise<Delivery> {
-    const lane = laneOf(delivery);
-    await this.#checkBacklog(lane);
+    const place = { lane: laneOf(delivery), host: hostOf(delivery.cloneUrl) };
+    await this.#checkBacklog(place.lane);
     try {
-      const persisted = await this.#stream.persist(delivery.id, encodeDelivery(delivery), lane);
+      const persisted = await this.#stream.persist(delivery.id, encodeDelivery(delivery), place);
       return persisted.stored ? delivery : decodeDelivery(persisted.first);
     } catch (error) {
       if (error instanceof MessageTooLarge) throw new BadUserInput('The names in this push are too long to be kept.');
@@ -273,19 +276,36 @@ export class Intake {
           { err: error, deliveryId: delivery.deliveryId },
           'a delivery could not be persisted; its sender was asked to send it again',
         );
-        throw new Unavailable('The delivery cannot be kept at the moment; send it again.', { cause: error });
+        throw new Unavailable('The delivery cannot be kept at the moment; send it again.', {
+          cause: error,
+          ...(error instanceof StoreRefused ? { retryAfterSecs: BACKLOG_RETRY_SECS } : {}),
+        });
       }
       throw error;
     }
   }
 
   async #checkBacklog(lane: string): Promise<void> {
-    const backlog = await this.#stream.backlog().catch(() => 0);
-    if (backlog >= (this.#options.backlogMax ?? BACKLOG_MAX) || this.#options.waitingIn(lane) >= LANE_WAITING_MAX) {
-      throw new Unavailable('Too many deliveries wait to be processed; send it again later.', {
+    const waiting = this.#options.waitingIn(lane);
+    if (waiting.deliveries === 0 && this.#options.waitingMax === undefined) return;
+    const most = this.#options.waitingMax ?? (await this.#shareOfStream());
+    if (waiting.deliveries >= most.deliveries || waiting.bytes >= most.bytes) {
+      throw new Unavailable('Too many deliveries of this repository wait to be processed; send it again later.', {
         retryAfterSecs: BACKLOG_RETRY_SECS,
       });
     }
+  }
+
+  /** A broker that does not answer is told apart when the delivery is to be kept. */
+  #shareOfStream(): Promise<{ readonly deliveries: number; readonly bytes: number }> {
+    this.#share ??= this.#stream.bytesMax().then(
+      (bytes) => ({ deliveries: WAITING_MAX, bytes: bytes * WAITING_SHARE_MAX }),
+      () => {
+        this.#share = undefined;
+        return { deliveries: WAITING_MAX, bytes: Infinity };
+      },
+    );
+    return this.#share;
   }
 
   /** A store that is away must not lose a push: one that came before is then recognised when it is processed. */

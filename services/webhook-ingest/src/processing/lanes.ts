@@ -1,6 +1,6 @@
 /**
  * Work in lanes: the lanes take turns, so that one with thousands in it delays the others by one piece each; within a
- * lane one piece at a time, in order. It owns what waits and what is under way.
+ * lane one piece at a time, in order. It owns whose turn it is and what is under way; what a lane holds others know.
  *
  * LANE-1 At most `concurrency` pieces are under way, and half as many of one group of lanes: those that wait for the same host.
  * LANE-2 A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
@@ -8,52 +8,48 @@
  */
 import { backoffMs, pauseOrAbort } from '@penstock/async';
 
-export interface LanesOptions<T> {
+export interface LanesOptions {
   readonly concurrency: number;
-  /** Of a lane's name. */
-  groupOf(name: string): string;
-  work(piece: T): Promise<void>;
+  /** Does the next piece of a lane. Answers false where there was none. */
+  work(lane: string): Promise<boolean>;
   /** `attempt` counts from 1. */
-  failed(piece: T, error: unknown, attempt: number): void;
+  failed(lane: string, error: unknown, attempt: number): void;
 }
 
-interface Lane<T> {
+interface Lane {
   readonly name: string;
   readonly group: string;
-  readonly pieces: T[];
   attempt: number;
+  /** Something came while a piece was under way. */
+  again: boolean;
 }
 
 const RETRY = { firstMs: 200, maxMs: 5_000 };
 
-export class Lanes<T> {
-  readonly #options: LanesOptions<T>;
-  readonly #lanes = new Map<string, Lane<T>>();
+export class Lanes {
+  readonly #options: LanesOptions;
+  readonly #lanes = new Map<string, Lane>();
   /** Lanes with something to do, none of it under way; the first has waited longest. */
-  readonly #turns: Lane<T>[] = [];
+  readonly #turns: Lane[] = [];
   readonly #stopped = new AbortController();
   #underWay = 0;
   /** Lanes with a piece under way, by group. */
   readonly #busy = new Map<string, number>();
   #idle: (() => void)[] = [];
 
-  constructor(options: LanesOptions<T>) {
+  constructor(options: LanesOptions) {
     this.#options = options;
   }
 
-  /** Counts what waits in a lane, what is under way included. */
-  waitingIn(lane: string): number {
-    return this.#lanes.get(lane)?.pieces.length ?? 0;
-  }
-
-  add(name: string, piece: T): void {
+  /** There is something to do in a lane, or something more. */
+  add(name: string, group: string): void {
     if (this.#stopped.signal.aborted) return;
     const known = this.#lanes.get(name);
     if (known !== undefined) {
-      known.pieces.push(piece);
+      known.again = true;
       return;
     }
-    const lane: Lane<T> = { name, group: this.#options.groupOf(name), pieces: [piece], attempt: 1 };
+    const lane: Lane = { name, group, attempt: 1, again: false };
     this.#lanes.set(name, lane);
     this.#turns.push(lane);
     this.#next();
@@ -78,11 +74,12 @@ export class Lanes<T> {
     }
   }
 
-  async #work(lane: Lane<T>): Promise<void> {
-    const piece = lane.pieces[0] as T;
+  async #work(lane: Lane): Promise<void> {
+    lane.again = false;
     let failure: { readonly error: unknown } | undefined;
+    let more = false;
     try {
-      await this.#options.work(piece);
+      more = await this.#options.work(lane.name);
     } catch (error) {
       failure = { error };
     }
@@ -91,27 +88,22 @@ export class Lanes<T> {
     if (busy > 0) this.#busy.set(lane.group, busy);
     else this.#busy.delete(lane.group);
     if (failure === undefined) {
-      lane.pieces.shift();
       lane.attempt = 1;
-      this.#again(lane);
+      if (more || lane.again) this.#turns.push(lane);
+      else this.#lanes.delete(lane.name);
     } else if (!this.#stopped.signal.aborted) {
-      this.#options.failed(piece, failure.error, lane.attempt);
+      this.#options.failed(lane.name, failure.error, lane.attempt);
       void this.#againLater(lane);
     }
     this.#next();
     if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  #again(lane: Lane<T>): void {
-    if (lane.pieces.length > 0) this.#turns.push(lane);
-    else this.#lanes.delete(lane.name);
-  }
-
-  async #againLater(lane: Lane<T>): Promise<void> {
+  async #againLater(lane: Lane): Promise<void> {
     const waitMs = backoffMs(lane.attempt, RETRY);
     lane.attempt += 1;
     await pauseOrAbort(waitMs, this.#stopped.signal);
-    this.#again(lane);
+    this.#turns.push(lane);
     this.#next();
   }
 }

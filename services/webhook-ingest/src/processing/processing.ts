@@ -1,9 +1,9 @@
 /**
- * From DELIVERIES to runs. It owns the deliveries that this ingest has taken from the consumer.
+ * From DELIVERIES to runs. What waits there is in `backlog.ts`, whose turn it is in `lanes.ts`.
  *
  *  PROCESSING-1 The first decision that reaches the store stands, whoever made it; a delivery handed out again goes by it. So a
  *     delivery becomes one run, of one kind, however often ingests, schedulers or the broker are killed on the way.
- *  PROCESSING-2 A delivery is acknowledged when its run is durable, its decision is in the store and its status is in the outbox.
+ *  PROCESSING-2 A delivery counts as processed when its run is durable, its decision is in the store and its status is in the outbox.
  *  PROCESSING-3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
  *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
  *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
@@ -16,7 +16,6 @@ import {
   type Bus,
   type DeliveryConsumer,
   type DeliveryLog,
-  type HeldDelivery,
 } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
 import { StoreError } from '@penstock/store';
@@ -24,9 +23,9 @@ import { carryOut, type CarryOutSources } from './carry-out.ts';
 import { decide, type DecisionSources } from './decide.ts';
 import { promised, type Decision } from '../model/decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
-import { decodeDelivery, type Delivery } from '../model/delivery.ts';
+import type { Delivery } from '../model/delivery.ts';
 import type { DeliveryError } from '../model/errors.ts';
-import { hostOfLane } from '../model/lane-name.ts';
+import { Backlog } from './backlog.ts';
 import { Lanes } from './lanes.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
 import type { Log } from '@penstock/telemetry/log';
@@ -59,7 +58,8 @@ const ATTEMPTS_UNTOLD = 2;
 export class Processing {
   readonly #options: ProcessingOptions;
   readonly #stream: DeliveryLog;
-  readonly #lanes: Lanes<HeldDelivery>;
+  readonly #backlog: Backlog;
+  readonly #lanes: Lanes;
   /** How often deciding about a delivery has failed in a way of which nobody knows that it passes. */
   readonly #strange = new Map<string, number>();
   #consumer: DeliveryConsumer | undefined;
@@ -68,16 +68,16 @@ export class Processing {
   constructor(options: ProcessingOptions) {
     this.#options = options;
     this.#stream = openDeliveryLog(options.bus);
-    this.#lanes = new Lanes<HeldDelivery>({
+    this.#backlog = new Backlog({
+      stream: this.#stream,
+      isDecided: async ({ id, runId }) => (await options.deliveries.get(id))?.delivery.runId === runId,
+    });
+    this.#lanes = new Lanes({
       concurrency: options.concurrency ?? CONCURRENCY,
-      groupOf: hostOfLane,
-      work: (held) => this.#process(held),
-      failed: (held, error, attempt) => {
+      work: (lane) => this.#process(lane),
+      failed: (lane, error, attempt) => {
         if (attempt > ATTEMPTS_UNTOLD)
-          options.log.warn(
-            { err: error, sequence: held.sequence, attempt },
-            'a delivery could not be processed; tried again',
-          );
+          options.log.warn({ err: error, lane, attempt }, 'a delivery could not be processed; tried again');
       },
     });
   }
@@ -85,14 +85,14 @@ export class Processing {
   /** The consumer exists. */
   start(): void {
     this.#consumer = startDeliveryConsumer(this.#options.bus, {
-      onDelivery: (held) => this.#lanes.add(held.lane, held),
+      onDelivery: (head) => this.#lanes.add(this.#backlog.add(head), head.host),
     });
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
   }
 
-  /** How many deliveries of one repository this ingest has taken from the stream and not processed. */
-  waitingIn(lane: string): number {
-    return this.#lanes.waitingIn(lane);
+  /** What waits of one repository. */
+  waitingIn(lane: string): { readonly deliveries: number; readonly bytes: number } {
+    return this.#backlog.waitingIn(lane);
   }
 
   /** What is under way is finished, if it is soon; the rest goes to others. */
@@ -102,10 +102,12 @@ export class Processing {
     await this.#consumer?.stop();
   }
 
-  async #process(held: HeldDelivery): Promise<void> {
-    const bytes = await this.#stream.read(held.sequence);
-    if (bytes !== null) await this.#settle(decodeDelivery(bytes));
-    held.acknowledge();
+  async #process(lane: string): Promise<boolean> {
+    const piece = await this.#backlog.next(lane);
+    if (piece === null) return false;
+    await this.#settle(piece.delivery);
+    this.#backlog.done(lane, piece);
+    return true;
   }
 
   async #settle(delivery: Delivery): Promise<void> {

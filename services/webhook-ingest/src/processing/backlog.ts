@@ -1,0 +1,203 @@
+/**
+ * What waits to be processed (P24), by lane. All of it is in the stream; here is only how far each lane has come, and the heads
+ * that stand for what is behind them. A lane is read from the stream in order, so several ingests that work in one lane at
+ * the same time do the same things in the same order, and each of them twice does no harm (PROCESSING-1).
+ *
+ *  BACKLOG-1 Whatever is not processed has a head at or before it, of its lane, that is not acknowledged: a head is, at once,
+ *     where an earlier one of its lane is held, and that one only when all up to the next that is held is processed. So a
+ *     killed ingest loses nothing, and the consumer's acknowledgements say what may be removed.
+ *  BACKLOG-2 A lane holds at most `HEADS_MAX` heads, however much waits in it: one repository takes no place of another.
+ *  BACKLOG-3 What was read ahead takes at most `READ_BYTES_MAX` in all lanes together, and one delivery each for those under way.
+ *  BACKLOG-4 A lane of which nobody here knows how far it has come is read from its first delivery. What is decided is passed
+ *     over by asking the store, but for the last that is: its run or its status may be missing. So of two that are decided the first
+ *     is always processed whole.
+ */
+import type { DeliveryLog, HeldDelivery } from '@penstock/bus';
+import { decodeDelivery, type Delivery } from '../model/delivery.ts';
+
+export interface BacklogOptions {
+  readonly stream: Pick<DeliveryLog, 'read' | 'readLane'>;
+  /** Whether its decision is in the store, and none of another delivery of its id. */
+  isDecided(delivery: Delivery): Promise<boolean>;
+}
+
+export interface Piece {
+  readonly sequence: number;
+  readonly delivery: Delivery;
+}
+
+interface Lane {
+  /** Everything up to this one is processed. */
+  position: number;
+  /** BACKLOG-4. */
+  isLocating: boolean;
+  /** Not acknowledged; in order. */
+  readonly heads: HeldDelivery[];
+  /** Every so many heads one is held. */
+  spacing: number;
+  sinceHeld: number;
+  /** The highest head that came. */
+  newest: number;
+  ahead: { readonly sequence: number; readonly bytes: Uint8Array }[];
+  /** In the stream behind what was read ahead. */
+  behind: number;
+  /** Of what is known of the lane: for the mean. */
+  headsSeen: number;
+  bytesSeen: number;
+}
+
+const HEADS_MAX = 4;
+const SPACING = 64;
+const READ_AHEAD = { deliveries: 64, bytes: 64 * 1024 };
+const READ_ONE = { deliveries: 1, bytes: 1 };
+const READ_BYTES_MAX = 8 * 1024 * 1024;
+/** Lanes that are empty, remembered so that their next delivery is found without a look at those before it. */
+const POSITIONS_MAX = 10_000;
+/** In place of a lane for what names none. */
+const ALONE = '#';
+
+export class Backlog {
+  readonly #options: BacklogOptions;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #positions = new Map<string, number>();
+  #bytesAhead = 0;
+
+  constructor(options: BacklogOptions) {
+    this.#options = options;
+  }
+
+  /** Answers the lane in which there is something to do now. */
+  add(head: HeldDelivery): string {
+    const name = head.lane ?? `${ALONE}${head.sequence}`;
+    const lane = this.#laneFor(name, head);
+    lane.behind += 1;
+    lane.headsSeen += 1;
+    lane.bytesSeen += head.bytes;
+    // Handed out again, which says that nobody knows it to be processed: it may be another stream's, too.
+    if (head.sequence <= lane.position) this.#goBack(lane, head.sequence - 1);
+    lane.newest = Math.max(lane.newest, head.sequence);
+    hold(lane, head);
+    return name;
+  }
+
+  /** What waits in a lane of what this ingest knows, the piece under way included. */
+  waitingIn(name: string): { readonly deliveries: number; readonly bytes: number } {
+    const lane = this.#lanes.get(name);
+    if (lane === undefined) return { deliveries: 0, bytes: 0 };
+    const deliveries = lane.ahead.length + lane.behind;
+    return { deliveries, bytes: Math.ceil((deliveries * lane.bytesSeen) / Math.max(1, lane.headsSeen)) };
+  }
+
+  /** The next piece of a lane; the same one again until it is `done`. Null: there is none, and the lane is forgotten. */
+  async next(name: string): Promise<Piece | null> {
+    const lane = this.#lanes.get(name);
+    if (lane === undefined) return null;
+    for (;;) {
+      const first = lane.ahead[0];
+      if (first !== undefined) return { sequence: first.sequence, delivery: decodeDelivery(first.bytes) };
+      const { newest, position } = lane;
+      const isEmpty = !(await this.#readAhead(name, lane));
+      if (isEmpty && lane.newest === newest && lane.position === position) {
+        this.#forget(name, lane);
+        return null;
+      }
+    }
+  }
+
+  done(name: string, { sequence }: Piece): void {
+    const lane = this.#lanes.get(name);
+    // It went back meanwhile: done again.
+    if (lane === undefined || lane.ahead[0]?.sequence !== sequence) return;
+    this.#bytesAhead -= lane.ahead.shift()?.bytes.length ?? 0;
+    this.#goOn(lane, sequence);
+  }
+
+  #laneFor(name: string, head: HeldDelivery): Lane {
+    const known = this.#lanes.get(name);
+    if (known !== undefined) return known;
+    const position = this.#positions.get(name);
+    const lane: Lane = {
+      position: Math.min(position ?? 0, head.sequence - 1),
+      isLocating: position === undefined,
+      heads: [],
+      spacing: SPACING,
+      sinceHeld: 0,
+      newest: 0,
+      ahead: [],
+      behind: 0,
+      headsSeen: 0,
+      bytesSeen: 0,
+    };
+    this.#lanes.set(name, lane);
+    return lane;
+  }
+
+  /** False: nothing is there. */
+  async #readAhead(name: string, lane: Lane): Promise<boolean> {
+    const { position } = lane;
+    const most = this.#bytesAhead > READ_BYTES_MAX ? READ_ONE : READ_AHEAD;
+    const read = name.startsWith(ALONE)
+      ? await this.#readAlone(Number(name.slice(ALONE.length)), position)
+      : await this.#options.stream.readLane(name, position, most);
+    if (lane.position !== position || read.deliveries.length === 0) return false;
+    const from = lane.isLocating ? await this.#firstToDo(read.deliveries) : 0;
+    if (lane.position !== position) return false;
+    lane.isLocating &&= from > 0;
+    lane.ahead = read.deliveries.slice(from);
+    lane.behind = read.behind;
+    for (const { bytes } of lane.ahead) this.#bytesAhead += bytes.length;
+    return true;
+  }
+
+  async #readAlone(sequence: number, position: number): ReturnType<DeliveryLog['readLane']> {
+    const bytes = position < sequence ? await this.#options.stream.read(sequence) : null;
+    return { deliveries: bytes === null ? [] : [{ sequence, bytes }], behind: 0 };
+  }
+
+  /** BACKLOG-4: of what is there in order, the last that is decided; the first where none is. */
+  async #firstToDo(deliveries: readonly { readonly bytes: Uint8Array }[]): Promise<number> {
+    const decided = await Promise.all(deliveries.map(({ bytes }) => this.#options.isDecided(decodeDelivery(bytes))));
+    return Math.max(0, decided.lastIndexOf(true));
+  }
+
+  #goOn(lane: Lane, position: number): void {
+    lane.position = position;
+    // BACKLOG-1
+    for (let next = lane.heads[1]; next !== undefined && next.sequence <= position; next = lane.heads[1])
+      lane.heads.shift()?.acknowledge();
+  }
+
+  #goBack(lane: Lane, position: number): void {
+    for (const { bytes } of lane.ahead) this.#bytesAhead -= bytes.length;
+    lane.ahead = [];
+    lane.position = position;
+    lane.isLocating = true;
+  }
+
+  #forget(name: string, lane: Lane): void {
+    for (const head of lane.heads) head.acknowledge();
+    this.#lanes.delete(name);
+    if (name.startsWith(ALONE)) return;
+    this.#positions.delete(name);
+    this.#positions.set(name, lane.position);
+    if (this.#positions.size <= POSITIONS_MAX) return;
+    const [oldest] = this.#positions.keys();
+    if (oldest !== undefined) this.#positions.delete(oldest);
+  }
+}
+
+/** BACKLOG-1, BACKLOG-2: the more a lane gets, the further the heads that are held lie apart. */
+function hold(lane: Lane, head: HeldDelivery): void {
+  const { heads } = lane;
+  const [first, last] = [heads[0], heads.at(-1)];
+  if (first === undefined || last === undefined || head.sequence < first.sequence) heads.unshift(head);
+  else {
+    lane.sinceHeld += 1;
+    if (lane.sinceHeld < lane.spacing || head.sequence < last.sequence) return head.acknowledge();
+    heads.push(head);
+    lane.sinceHeld = 0;
+  }
+  if (heads.length <= HEADS_MAX) return;
+  lane.spacing *= 2;
+  for (let at = heads.length - 2; at > 0; at -= 2) heads.splice(at, 1)[0]?.acknowledge();
+}

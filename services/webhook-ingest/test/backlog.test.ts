@@ -1,0 +1,164 @@
+import type { HeldDelivery } from '@penstock/bus';
+import { describe, expect, it } from 'vitest';
+import type { Delivery } from '../src/model/delivery.ts';
+import { Backlog } from '../src/processing/backlog.ts';
+
+/** A stream in memory, whose consumer hands out again what is not acknowledged. */
+class Stream {
+  readonly stored: { readonly lane: string; readonly bytes: Uint8Array }[] = [];
+  readonly unacknowledged = new Set<number>();
+  readonly decided = new Set<string>();
+  reads = 0;
+  readMost = 0;
+
+  store(lane: string, size = 0): number {
+    const delivery = { id: `${this.stored.length + 1}`, message: 'x'.repeat(size) } as Partial<Delivery>;
+    this.stored.push({ lane, bytes: Buffer.from(JSON.stringify(delivery)) });
+    this.unacknowledged.add(this.stored.length);
+    return this.stored.length;
+  }
+
+  head(sequence: number): HeldDelivery {
+    const { lane, bytes } = this.stored[sequence - 1] ?? { lane: '', bytes: new Uint8Array() };
+    return {
+      sequence,
+      lane,
+      host: 'host',
+      bytes: bytes.length,
+      acknowledge: () => void this.unacknowledged.delete(sequence),
+    };
+  }
+
+  open(): Backlog {
+    return new Backlog({
+      stream: {
+        read: () => Promise.resolve(null),
+        readLane: (lane, after, most) => {
+          this.reads += 1;
+          const all = this.stored
+            .map((stored, at) => ({ ...stored, sequence: at + 1 }))
+            .filter((each) => each.lane === lane && each.sequence > after);
+          const deliveries = all.slice(0, most.deliveries);
+          this.readMost = Math.max(this.readMost, deliveries.length);
+          return Promise.resolve({ deliveries, behind: all.length - deliveries.length });
+        },
+      },
+      isDecided: ({ id }) => Promise.resolve(this.decided.has(id)),
+    });
+  }
+}
+
+async function work(backlog: Backlog, lane: string, stream: Stream, most = Infinity): Promise<number[]> {
+  const done: number[] = [];
+  while (done.length < most) {
+    const piece = await backlog.next(lane);
+    if (piece === null) break;
+    stream.decided.add(piece.delivery.id);
+    done.push(piece.sequence);
+    backlog.done(lane, piece);
+  }
+  return done;
+}
+
+const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
+
+describe('the backlog', () => {
+  it('BACKLOG-2: a repository with thousands holds four heads, and all of it is done in order', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 5_000; count++) backlog.add(stream.head(stream.store('a')));
+    expect(stream.unacknowledged.size).toBeLessThanOrEqual(4);
+    expect(backlog.waitingIn('a').deliveries).toBe(5_000);
+    expect(await work(backlog, 'a', stream)).toEqual(upTo(5_000));
+    expect(stream.unacknowledged.size).toBe(0);
+    expect(backlog.waitingIn('a').deliveries).toBe(0);
+  });
+
+  it('BACKLOG-1: at any time what is not processed has a head at or before it that is not acknowledged', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let processed = 0; processed < 3_000;) {
+      for (let count = 0; count < 50 && stream.stored.length < 3_000; count++)
+        backlog.add(stream.head(stream.store('a')));
+      processed = (await work(backlog, 'a', stream, 20)).at(-1) ?? processed;
+      const oldest = Math.min(...stream.unacknowledged, stream.stored.length + 1);
+      expect(oldest).toBeLessThanOrEqual(processed + 1);
+    }
+    expect(await backlog.next('a')).toBeNull();
+    expect(stream.unacknowledged.size).toBe(0);
+  });
+
+  it('BACKLOG-1: what a killed ingest leaves is done by the next one, from the heads that come again', async () => {
+    const stream = new Stream();
+    const killed = stream.open();
+    for (let count = 0; count < 1_000; count++) killed.add(stream.head(stream.store('a')));
+    expect(await work(killed, 'a', stream, 700)).toEqual(upTo(700));
+    const next = stream.open();
+    // In any order.
+    for (const sequence of [...stream.unacknowledged].toReversed()) next.add(stream.head(sequence));
+    const done = await work(next, 'a', stream);
+    expect(done.toSorted((a, b) => a - b)).toEqual(done);
+    expect(done.filter((sequence) => sequence > 700)).toEqual(upTo(1_000).slice(700));
+    expect(stream.unacknowledged.size).toBe(0);
+  });
+
+  it('BACKLOG-4: passes over what is decided, but for the last that is', async () => {
+    const stream = new Stream();
+    for (let count = 0; count < 200; count++) stream.store('a');
+    for (let id = 1; id <= 100; id++) stream.decided.add(`${id}`);
+    const backlog = stream.open();
+    backlog.add(stream.head(101));
+    const done = await work(backlog, 'a', stream);
+    expect(done.filter((sequence) => sequence >= 100)).toEqual(upTo(200).slice(99));
+    expect(done.filter((sequence) => sequence < 100).length).toBeLessThan(3);
+  });
+
+  it('two ingests in one lane each do it in order', async () => {
+    const stream = new Stream();
+    const [one, two] = [stream.open(), stream.open()];
+    for (let count = 0; count < 10; count++) (count % 2 === 0 ? one : two).add(stream.head(stream.store('a')));
+    expect(await work(two, 'a', stream, 3)).toEqual([1, 2, 3]);
+    const rest = await work(one, 'a', stream);
+    expect(rest.at(-1)).toBe(10);
+    expect(rest.toSorted((a, b) => a - b)).toEqual(rest);
+    await work(two, 'a', stream);
+    expect(stream.unacknowledged.size).toBe(0);
+  });
+
+  it('BACKLOG-3: reads one delivery at a time where much was read ahead in other lanes', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let lane = 0; lane < 40; lane++)
+      for (let count = 0; count < 3; count++) backlog.add(stream.head(stream.store(`${lane}`, 200_000)));
+    for (let lane = 0; lane < 39; lane++) await backlog.next(`${lane}`);
+    stream.readMost = 0;
+    await backlog.next('39');
+    expect(stream.readMost).toBe(1);
+    expect(backlog.waitingIn('39')).toMatchObject({ deliveries: 3 });
+    expect(backlog.waitingIn('39').bytes).toBeGreaterThan(600_000);
+  });
+
+  it('what comes while the end of a lane is looked for is done too, and a head handed out again is done again', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    backlog.add(stream.head(stream.store('a')));
+    await work(backlog, 'a', stream, 1);
+    const looking = backlog.next('a');
+    backlog.add(stream.head(stream.store('a')));
+    expect(await looking).toMatchObject({ sequence: 2 });
+    backlog.add(stream.head(1));
+    expect(await work(backlog, 'a', stream)).toEqual([1, 2]);
+    expect(await backlog.next('a')).toBeNull();
+  });
+
+  it('finds the next delivery of a lane that was empty without a look at those before it', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 200; count++) backlog.add(stream.head(stream.store('a')));
+    await work(backlog, 'a', stream);
+    stream.reads = 0;
+    backlog.add(stream.head(stream.store('a')));
+    expect(await work(backlog, 'a', stream)).toEqual([201]);
+    expect(stream.reads).toBe(2);
+  });
+});
