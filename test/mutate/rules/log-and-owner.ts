@@ -4,6 +4,8 @@ import type { Check, Mutant } from '../mutant.ts';
 const partition: Check = { tests: 'services/scheduler/test/partition.test.ts' };
 const takeOver: Check = { tests: 'services/scheduler/test/take-over.test.ts' };
 const lateMembership: Check = { tests: 'services/scheduler/test/membership-lease.test.ts' };
+const owner: Check = { tests: 'services/scheduler/test/partition-owner.test.ts' };
+const opening: Check = { tests: 'services/scheduler/test/opening.test.ts' };
 const tooLarge: Check = { tests: 'services/scheduler/test/too-large.test.ts' };
 const partitionLog: Check = { tests: 'libs/bus/test/partition-log.test.ts' };
 const lease: Check = { tests: 'libs/bus/test/lease.test.ts' };
@@ -45,6 +47,14 @@ export const logAndOwner: readonly Mutant[] = [
   },
   {
     rule: 'P2',
+    breaks: 'goes on storing what it had decided after it has forgotten its partition',
+    file: 'services/scheduler/src/shell/partition-owner.ts',
+    find: '    this.#abort.abort();\n    await this.#projector?.stop();',
+    replace: '    await this.#projector?.stop();',
+    noticedBy: [owner],
+  },
+  {
+    rule: 'P2',
     breaks: 'does not know its own commit where the acknowledgement was lost',
     file: 'libs/bus/src/jetstream/partition-log.ts',
     find: 'if (last?.commitId === commitId) return { ok: true, sequence: last.sequence };',
@@ -66,6 +76,22 @@ export const logAndOwner: readonly Mutant[] = [
     find: "    await this.forget();\n    this.#onLost('another');\n",
     replace: '',
     noticedBy: [{ tests: 'services/scheduler/test/deposed.test.ts' }],
+  },
+  {
+    rule: 'P3',
+    breaks: 'offers what it finds before its partition is open',
+    file: 'services/scheduler/src/dispatch/offers.ts',
+    find: 'if (this.#isOpen && !this.isBusy) this.#dispatch.offer(ready);',
+    replace: 'if (!this.isBusy) this.#dispatch.offer(ready);',
+    noticedBy: [opening],
+  },
+  {
+    rule: 'P3',
+    breaks: 'goes on opening a partition beside its release',
+    file: 'services/scheduler/src/shell/partition-owner.ts',
+    find: 'else this.#abort.abort();',
+    replace: '',
+    noticedBy: [owner],
   },
   {
     rule: 'P3',

@@ -1,0 +1,162 @@
+/** One partition in one scheduler, with a log and a store of the test's: what it does from its opening to its end. */
+import type { AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
+import { machineTime } from '@penstock/async';
+import { newRunId, viewOf, type RunEvent } from '@penstock/run';
+import { Dispatch, EncodedStories, LiveRun } from '@penstock/scheduler/testing';
+import type { RunDocument, RunsLedger } from '@penstock/store';
+import { silentLogger } from '@penstock/telemetry';
+import { describe, expect, it } from 'vitest';
+import { decodeCommit } from '../src/run/commit.ts';
+import { CreateIntake } from '../src/shell/create-intake.ts';
+import { PartitionOwner, type OwnerOptions } from '../src/shell/partition-owner.ts';
+import { definitions, Harness, NOW, settings, stage, text } from './support.ts';
+
+const one = text([stage('a')]);
+
+/** A log that stores nothing while its broker is away; who waits goes on when it is back, unless its signal has aborted. */
+class Log {
+  readonly partition = 0;
+  readonly subject = 'journal.0';
+  readonly kinds: string[] = [];
+  #last: LogEntry | null = null;
+  #back = Promise.withResolvers<void>();
+  isAway = false;
+
+  readonly log = {
+    partition: 0,
+    subject: this.subject,
+    last: async () => this.#last,
+    read: async function* () {},
+    append: async (bytes: Uint8Array, { commitId }: { commitId: string }, signal?: AbortSignal) => {
+      const aborted = new Promise<void>((resolve) => signal?.addEventListener('abort', () => resolve()));
+      if (this.isAway) await Promise.race([this.#back.promise, aborted]);
+      signal?.throwIfAborted();
+      const sequence = (this.#last?.sequence ?? 0) + 1;
+      this.#last = { sequence, bytes, commitId } as LogEntry;
+      this.kinds.push(decodeCommit(bytes).kind);
+      return { ok: true, sequence } as AppendResult;
+    },
+  } as unknown as PartitionLog;
+
+  async comeBack(): Promise<void> {
+    this.isAway = false;
+    this.#back.resolve();
+    for (let turn = 0; turn < 5; turn++) await machineTime.turn();
+  }
+}
+
+function documentOf(index: number): RunDocument {
+  const at = NOW + index;
+  const id = newRunId({ now: at, key: 'ada', random: Uint8Array.of(0, 0, 0, 0, 0, 0, index >> 8, index & 255) });
+  const origin = { kind: 'api' } as const;
+  const events: RunEvent[] = [
+    { type: 'run_created', at, tenant: 'ada', key: 'ada', pipelineName: 'ship', yaml: one, priority: 0, origin },
+    { type: 'stages_queued', at, stages: ['a'] },
+  ];
+  const { state } = LiveRun.restore(id, definitions.find(one).definition, { events, sequence: 0 }, settings);
+  return JSON.parse(
+    JSON.stringify({ partition: 0, open: true, incarnation: 1, sequence: 1, state, events, view: viewOf(state) }),
+  ) as RunDocument;
+}
+
+function ownerOf(documents: readonly RunDocument[] = []) {
+  const log = new Log();
+  const responding: ((body: unknown, call: unknown) => unknown)[] = [];
+  let ids = 0;
+  let atTurn = (): void => {};
+  const turn = async (): Promise<void> => {
+    atTurn();
+    await machineTime.turn();
+  };
+  const ledger = {
+    openOf: async function* () {
+      yield* documents;
+    },
+    laterThan: async function* () {},
+    countersOf: async function* () {},
+    checkpoint: async () => null,
+    exists: async () => new Set<string>(),
+    saveBatch: async () => ({ stale: [] }),
+    saveCounters: async () => {},
+    saveCheckpoint: async () => 'saved' as const,
+  } as unknown as RunsLedger;
+  const bus = {
+    publish: () => {},
+    respond: (_subject: string, answer: (body: unknown, call: unknown) => unknown) => {
+      responding.push(answer);
+      return { stop: () => void responding.splice(0) };
+    },
+  };
+  const time = { ...machineTime, turn };
+  const ports = { bus, time, newId: () => `c${++ids}`, openLog: () => log.log } as unknown as OwnerOptions['ports'];
+  const reader = { atOnce: () => undefined, readAgain: async () => definitions.find(one) };
+  const options = {
+    ports,
+    ledger,
+    log: silentLogger(),
+    partition: 0,
+    settings,
+    definitions,
+    reader,
+    intake: new CreateIntake({ ...reader, read: async () => definitions.find(one) } as never),
+    dispatch: new Dispatch(),
+    load: new Harness().load,
+    stories: new EncodedStories(),
+    mayAct: () => true,
+    mayDeclareLoss: () => true,
+    isGone: async () => false,
+    refreshSessions: async () => {},
+  } as OwnerOptions;
+  const owner = new PartitionOwner('me', options, () => {});
+  const whileOpening = (act: () => void): void => {
+    atTurn = act;
+  };
+  return { owner, log, responding, whileOpening, load: options.load };
+}
+
+describe('the owner of a partition', () => {
+  it('P3: is there for nobody before it knows every run that it takes over', async () => {
+    const { owner, responding, whileOpening } = ownerOf(Array.from({ length: 600 }, (_, index) => documentOf(index)));
+    const listening: number[] = [];
+    whileOpening(() => void listening.push(responding.length));
+    expect(await owner.open()).toBe(true);
+    expect(listening.length).toBeGreaterThan(20);
+    expect(new Set(listening)).toEqual(new Set([0]));
+    expect(responding).toHaveLength(1);
+    expect([...(owner.partition?.liveRuns ?? [])]).toHaveLength(600);
+    await owner.forget();
+  });
+
+  it('P3: gives an opening up that is to be released, and says nothing more for the partition', async () => {
+    const { owner, log, responding, whileOpening, load } = ownerOf(
+      Array.from({ length: 600 }, (_, index) => documentOf(index)),
+    );
+    let released: Promise<boolean> | undefined;
+    whileOpening(() => {
+      if (owner.partition === undefined) return;
+      log.isAway = true;
+      released ??= owner.release(new AbortController().signal);
+    });
+    expect(await owner.open().catch(() => false)).toBe(false);
+    await log.comeBack();
+    expect(await released).toBe(true);
+    expect(responding).toEqual([]);
+    expect(log.kinds).toEqual(['opened', 'opened', 'released']);
+    expect(load).toMatchObject({ liveRuns: 0, liveBytes: 0 });
+  });
+
+  it('P2: stores nothing more of what it had decided once it has forgotten its partition', async () => {
+    const { owner, log } = ownerOf();
+    await owner.open();
+    log.isAway = true;
+    const id = newRunId({ now: Date.now(), key: 'ada', random: new Uint8Array(10) });
+    owner.partition?.create(
+      { runId: id, tenant: 'ada', key: 'ada', yaml: one, origin: { kind: 'api' } },
+      () => expect.unreachable(),
+      definitions,
+    );
+    await owner.forget();
+    await log.comeBack();
+    expect(log.kinds).toEqual(['opened']);
+  });
+});
