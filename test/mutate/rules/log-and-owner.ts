@@ -89,7 +89,7 @@ export const logAndOwner: readonly Mutant[] = [
     rule: 'P3',
     breaks: 'goes on opening a partition beside its release',
     file: 'services/scheduler/src/shell/partition-owner.ts',
-    find: 'else this.#abort.abort();',
+    find: 'else this.giveUpOpening();',
     replace: '',
     noticedBy: [owner],
   },

@@ -232,6 +232,11 @@ export class PartitionOwner {
     return [...sessions.values()];
   }
 
+  /** An opening that is under way ends; one that has ended has not begun anything else. */
+  giveUpOpening(): void {
+    if (this.#partition?.open !== true) this.#abort.abort();
+  }
+
   leaseSeen(lease: RunnerLease): void {
     this.#decisive('partition.lease', () => this.#partition?.leaseSeen(lease));
   }
@@ -285,7 +290,7 @@ export class PartitionOwner {
         this.#stopListening();
       }
       // An opening that is under way is given up: it would go on beside the one that hands over what its log says.
-      else this.#abort.abort();
+      else this.giveUpOpening();
       const isFree = await handBack(this.#opening(signal), known);
       const message: PartitionReleased = { partition: this.number };
       if (isFree && this.#opened !== undefined)

@@ -35,6 +35,7 @@ import { EncodedStories } from './encoded-stories.ts';
 import { InvariantSamples } from './invariant-samples.ts';
 import { LeaseLookups } from './lease-lookups.ts';
 import { LossPause } from './loss-pause.ts';
+import { PartitionMoves } from './partition-moves.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
 import { schedulerPorts, type SchedulerPorts } from './scheduler-ports.ts';
@@ -49,8 +50,6 @@ const TICK_MS = 1_000;
 /** Handing everything over at the end takes no longer; the rest is taken over when the membership is given up. */
 const CLOSE_MS = 5_000;
 const EXPIRED_MAX = 10_000;
-/** How often the logs of others' partitions are looked at: one small read each. */
-const LOOK_MS = 30_000;
 const LOG_BYTES_MAX = 16 * 1024 * 1024;
 const ARTIFACT_EXPIRE_MS = 30 * 24 * 60 * 60_000;
 
@@ -83,9 +82,7 @@ export class SchedulerService implements Scheduler {
   readonly #leases: LeaseLookups;
   readonly #lossPause: LossPause;
   readonly #members = new Set<string>();
-  readonly #owners = new Map<number, PartitionOwner>();
-  /** Partitions whose logs may still name this member although it does not answer for them: to be handed back. */
-  readonly #leaving = new Map<number, PartitionOwner>();
+  readonly #moves: PartitionMoves;
   /** Aborted when the membership is over, and with it everything that is done under its id. */
   #membershipOver = new AbortController();
   readonly #watches: Pick<LeaseWatch, 'stop'>[] = [];
@@ -104,10 +101,6 @@ export class SchedulerService implements Scheduler {
   /** What waits at other schedulers: those are other keys (DISPATCH-5). */
   #demands: BusSubscription | undefined;
   #callOffTick: () => void = () => {};
-  #rebalancing: Promise<void> | undefined;
-  #rebalanceAgain = false;
-  #lookedAtMs: number;
-  #closed = false;
   readonly #demand = new DemandAnnouncer();
   /** What no runner takes, as it was told last. */
   readonly #unserved = new Set<string>();
@@ -129,12 +122,20 @@ export class SchedulerService implements Scheduler {
     this.#dispatch = new Dispatch({ keySlots: options.keySlots });
     this.#ports = ports;
     this.#texts = texts;
-    this.#lookedAtMs = ports.time.bootNow();
     this.#ledger = withBoundedWrites(options.ledger);
     this.#invariants = new InvariantSamples(options.log);
     this.#intake = new CreateIntake(texts.reader);
     this.#leases = new LeaseLookups(options, ports);
     this.#lossPause = new LossPause(options, ports.time);
+    this.#moves = new PartitionMoves({
+      partitions: options.partitions,
+      log: options.log,
+      time: ports.time,
+      isMember: () => this.member !== '',
+      isMine: (partition) => this.#isMine(partition),
+      membershipOver: () => this.#membershipOver.signal,
+      ownerFor: (partition, lost) => this.#ownerFor(partition, lost),
+    });
     this.#membership = new SchedulerMembership({
       ports: ports.membership,
       ttlMs: options.membershipMs ?? MEMBERSHIP_MS,
@@ -153,7 +154,7 @@ export class SchedulerService implements Scheduler {
 
   /** Those that it answers for or did a moment ago, for who looks into them. */
   get partitions(): Partition[] {
-    return [...this.#owners.values()].flatMap(({ partition }) => partition ?? []);
+    return [...this.#moves.owners].flatMap(({ partition }) => partition ?? []);
   }
 
   get dispatch(): Dispatch {
@@ -169,7 +170,7 @@ export class SchedulerService implements Scheduler {
   }
 
   get trouble(): string | undefined {
-    for (const { refusal } of this.#owners.values()) if (refusal !== undefined) return refusal;
+    for (const { refusal } of this.#moves.owners) if (refusal !== undefined) return refusal;
     return this.#membership.trouble;
   }
 
@@ -181,7 +182,7 @@ export class SchedulerService implements Scheduler {
         // Outside the border: what is not taken here is not told again, and nobody owns what a member is given that is gone.
         if (event.kind === 'put') this.#members.add(event.key);
         else this.#members.delete(event.key);
-        this.#guarded('scheduler.membership', () => this.#rebalance())();
+        this.#guarded('scheduler.membership', () => this.#moves.rebalance())();
       },
       this.#options.membershipMs ?? MEMBERSHIP_MS,
     );
@@ -198,7 +199,7 @@ export class SchedulerService implements Scheduler {
     this.#releases = bus.subscribe<PartitionReleased>(
       subjects.released('*'),
       this.#guarded('scheduler.released', ({ partition }) => {
-        if (ownerOf(partition, this.#members) === this.member) this.#rebalance();
+        if (this.#isMine(partition)) this.#moves.rebalance();
       }),
     );
     this.#demands = bus.subscribe<Demand>(
@@ -220,26 +221,19 @@ export class SchedulerService implements Scheduler {
     }
     this.#sayWhetherCommitting();
     this.#tickLater();
-    this.#rebalance();
+    this.#moves.rebalance();
   }
 
   async settled(): Promise<void> {
-    while (this.#rebalancing !== undefined) await this.#rebalancing;
+    await this.#moves.settled();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
     this.#callOffTick();
     // What is being opened or handed back when the broker is away is not waited for.
     const { signal, end } = deadlineIn(this.#ports.time, CLOSE_MS);
-    await Promise.race([
-      this.settled(),
-      new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true })),
-    ]);
-    await Promise.all([...this.#owners, ...this.#leaving].map(([, owner]) => this.#release(owner, signal)));
+    await this.#moves.close(signal);
     end();
-    this.#owners.clear();
-    this.#leaving.clear();
     this.#stopListening();
     await this.#membership.leave();
   }
@@ -266,91 +260,14 @@ export class SchedulerService implements Scheduler {
       guarded('scheduler.pull', border, () => call.answer(this.#pull(request, call.subject.split('.')[2] ?? '')))();
       return LATER;
     });
-    this.#rebalance();
+    this.#moves.rebalance();
   }
 
-  #rebalance(): void {
-    if (this.#closed || this.member === '') return;
-    if (this.#rebalancing !== undefined) {
-      this.#rebalanceAgain = true;
-      return;
-    }
-    this.#rebalancing = this.#rebalanceOnce()
-      .catch((error: unknown) => {
-        this.#options.log.error({ err: error }, 'partitions could not be taken; tried again in a second');
-      })
-      .finally(() => {
-        this.#rebalancing = undefined;
-        if (this.#rebalanceAgain) {
-          this.#rebalanceAgain = false;
-          this.#rebalance();
-        }
-      });
+  #isMine(partition: number): boolean {
+    return ownerOf(partition, this.#members) === this.member;
   }
 
-  /** Gives away what is another's by now, takes what is ours and free; what is not free yet is tried again each second. */
-  async #rebalanceOnce(): Promise<void> {
-    const { signal } = this.#membershipOver;
-    const mine = new Set<number>();
-    for (let partition = 0; partition < this.#options.partitions; partition++) {
-      if (ownerOf(partition, this.#members) === this.member) mine.add(partition);
-    }
-    this.#lookAtOthers(mine);
-    for (const [partition, owner] of this.#owners) {
-      if (mine.has(partition)) continue;
-      this.#owners.delete(partition);
-      this.#leaving.set(partition, owner);
-    }
-    await Promise.all(
-      [...this.#leaving].map(async ([partition, owner]) => {
-        if ((mine.has(partition) || (await this.#release(owner, signal))) && this.#leaving.get(partition) === owner)
-          this.#leaving.delete(partition);
-      }),
-    );
-    // What was this member's share is nobody's now; the next member id has its own.
-    if (signal.aborted) return;
-    await Promise.all([...mine].map((partition) => this.#take(partition)));
-  }
-
-  /**
-   * A broker that lost its power may have forgotten that this member released a partition: then the log names a living
-   * member who knows nothing of it. So each member looks at the partitions of the others from time to time.
-   */
-  #lookAtOthers(mine: ReadonlySet<number>): void {
-    const now = this.#ports.time.bootNow();
-    if (now - this.#lookedAtMs < LOOK_MS) return;
-    this.#lookedAtMs = now;
-    for (let partition = 0; partition < this.#options.partitions; partition++) {
-      if (!mine.has(partition) && !this.#owners.has(partition) && !this.#leaving.has(partition))
-        this.#leaving.set(partition, this.#ownerFor(partition));
-    }
-  }
-
-  /** False: to be tried again, for nobody else can open the partition while this member lives. */
-  async #release(owner: PartitionOwner, signal: AbortSignal): Promise<boolean> {
-    try {
-      return await owner.release(signal);
-    } catch (error) {
-      this.#options.log.warn({ err: error, partition: owner.number }, 'the partition is not handed over yet');
-      return false;
-    }
-  }
-
-  async #take(partition: number): Promise<void> {
-    if (this.#owners.has(partition) || this.#closed) return;
-    const owner = this.#ownerFor(partition);
-    this.#owners.set(partition, owner);
-    try {
-      if (await owner.open()) return;
-    } catch (error) {
-      this.#options.log.error({ err: error, partition }, 'the partition could not be opened; tried again in a second');
-      if (owner.member === this.member) this.#leaving.set(partition, owner);
-    }
-    await owner.forget();
-    if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
-  }
-
-  #ownerFor(partition: number): PartitionOwner {
+  #ownerFor(partition: number, lost: (owner: PartitionOwner, reason: 'another' | 'failed') => void): PartitionOwner {
     const {
       log,
       queueTimeoutMs = 24 * 60 * 60 * 1000,
@@ -383,11 +300,7 @@ export class SchedulerService implements Scheduler {
         isGone: (member) => this.#leases.isGone(member),
         refreshSessions: (sessions, signal) => this.#refreshSessions(sessions, signal),
       },
-      (reason) => {
-        if (this.#owners.get(partition) === owner) this.#owners.delete(partition);
-        // What has failed here may fail at once again: such a partition is opened anew by the next tick.
-        if (reason === 'another') this.#rebalance();
-      },
+      (reason) => lost(owner, reason),
     );
     return owner;
   }
@@ -397,10 +310,7 @@ export class SchedulerService implements Scheduler {
     // The watch may never have seen this id: then it would never say that it is gone.
     this.#members.delete(this.member);
     this.member = '';
-    const owners = [...this.#owners.values()];
-    this.#owners.clear();
-    this.#leaving.clear();
-    await Promise.all(owners.map((owner) => owner.forget()));
+    await this.#moves.forgetAll();
   }
 
   /** While one of the sessions is missing, until the bucket is old enough to say so. */
@@ -459,7 +369,7 @@ export class SchedulerService implements Scheduler {
     const isNew = !this.#sessions.has(lease.session);
     this.#sessions.set(lease.session, { lease, seenAtMs: this.#ports.time.bootNow() });
     this.#dispatch.sessionSeen(lease);
-    for (const owner of this.#owners.values()) owner.leaseSeen(lease);
+    for (const owner of this.#moves.owners) owner.leaseSeen(lease);
     if (isNew) this.#match();
   }
 
@@ -470,7 +380,7 @@ export class SchedulerService implements Scheduler {
     if (this.#expired.size > EXPIRED_MAX && oldest !== undefined) this.#expired.delete(oldest);
     this.#sessions.delete(session);
     this.#dispatch.sessionGone(session);
-    for (const owner of this.#owners.values()) owner.sessionLost(session, runner);
+    for (const owner of this.#moves.owners) owner.sessionLost(session, runner);
   }
 
   /**
@@ -500,7 +410,7 @@ export class SchedulerService implements Scheduler {
 
   /** One partition matches for all: the dispatch is shared, and each grant commits where its run is. */
   #match(): void {
-    for (const owner of this.#owners.values()) {
+    for (const owner of this.#moves.owners) {
       if (owner.partition?.open !== true) continue;
       owner.partition.creditsChanged();
       return;
@@ -515,7 +425,7 @@ export class SchedulerService implements Scheduler {
   }
 
   #tick(): void {
-    for (const owner of this.#owners.values()) owner.tick();
+    for (const owner of this.#moves.owners) owner.tick();
     this.#dispatch.forgetIdle(this.#ports.time.bootNow());
     this.#invariants.tick([this.#dispatch, ...this.partitions]);
     this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
@@ -524,7 +434,7 @@ export class SchedulerService implements Scheduler {
     this.#guarded('scheduler.demand', () => this.#tellUnserved())();
     this.#guarded('scheduler.journal-level', () => this.#measureJournal())();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.
-    this.#rebalance();
+    this.#moves.rebalance();
   }
 
   #sayWhetherCommitting(): void {
@@ -563,7 +473,7 @@ export class SchedulerService implements Scheduler {
   }
 
   async #measureJournal(): Promise<void> {
-    const [owner] = this.#owners.values();
+    const [owner] = this.#moves.owners;
     if (owner === undefined) return;
     try {
       this.#load.journalUsed = await this.#ports.openLog(owner.number).bytesUsedRatio();
