@@ -81,6 +81,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/trigger.ts')).triggerCommand,
   },
   {
+    name: 'dispatch',
+    summary: 'run the file of a repository at a branch or a tag',
+    load: async () => (await import('./commands/dispatch.ts')).dispatchCommand,
+  },
+  {
     name: 'logs',
     summary: 'show and follow the logs of a run on a server',
     load: async () => (await import('./commands/logs.ts')).logsCommand,

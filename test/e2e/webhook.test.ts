@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import examples from '@octokit/webhooks-examples/api.github.com/index.json' with { type: 'json' };
 import { signAccessToken } from '@penstock/identity';
 import {
@@ -16,6 +19,7 @@ import { startDumbServer, startSmartServer, type GitServer } from '../support/gi
 import { startServer, type RunningServer } from '../support/server.ts';
 import { readStream } from '../support/sse.ts';
 
+const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const SECRET = 'the secret of provider A';
 const TOKEN = 'the token of provider B';
 const JWT_SECRET = 'a secret of more than thirty-two bytes';
@@ -306,5 +310,78 @@ describe('what a push leaves behind', () => {
       'mutation { connectRepository(provider: "git_host_a", repository: "acme/demo") { secret } }',
     );
     expect([data, errors?.[0]?.extensions?.code]).toEqual([null, 'UNAUTHENTICATED']);
+  });
+});
+
+describe('a dispatched run', { timeout: 120_000 }, () => {
+  const DISPATCH = `mutation ($repository: String, $ref: String, $inputs: [KeyValueInput!], $runId: String) {
+    dispatchPipeline(provider: "git_host_a", repository: $repository, ref: $ref, inputs: $inputs, waitSeconds: 60, runId: $runId) {
+      run { id status trigger trusted repository ref commit source inputs { key value } }
+    }
+  }`;
+  interface Dispatched {
+    readonly dispatchPipeline: { readonly run: Readonly<Record<string, unknown>> & { readonly id: string } };
+  }
+
+  it('has the file, the files and the commit of a branch, the inputs that are given, and one run for an id', async () => {
+    const file = [
+      'pipeline: {name: dispatched}',
+      'inputs: {target: {type: choice, options: [staging, production], default: staging}}',
+      'stages: {show: {run: \'cat version; echo "to $INPUT_TARGET"; git rev-parse HEAD\'}}',
+    ].join('\n');
+    const commit = repository.commit({ '.pipeline.yaml': file, version: 'dispatched\n' });
+    const payload = githubPush({ url: repository.url, commit, repository: 'acme/dispatched' });
+    await post(payload, { 'x-github-event': 'push', 'x-github-delivery': 'before the dispatch' });
+    const asked = {
+      repository: 'acme/dispatched',
+      ref: 'main',
+      inputs: [{ key: 'target', value: 'production' }],
+    };
+    const { data, errors } = await server.graphql<Dispatched>(DISPATCH, asked);
+    expect(errors).toBeUndefined();
+    const { run } = data.dispatchPipeline;
+    expect(run).toMatchObject({
+      ...{ status: 'SUCCESS', trigger: 'api', trusted: true, repository: 'acme/dispatched', ref: 'refs/heads/main' },
+      ...{ commit, source: '.pipeline.yaml', inputs: [{ key: 'target', value: 'production' }] },
+    });
+    expect(await linesOf(run.id)).toEqual(['dispatched', 'to production', commit]);
+    repository.commit({ '.pipeline.yaml': file, version: 'later\n' });
+    const again = await server.graphql<Dispatched>(DISPATCH, { ...asked, runId: run.id });
+    expect(again.data.dispatchPipeline.run).toEqual(run);
+    for (const wrong of [
+      { ...asked, ref: 'gone' },
+      { ...asked, inputs: [{ key: 'target', value: 'nowhere' }] },
+      { ...asked, inputs: [{ key: '__proto__', value: 'x' }] },
+      { ...asked, repository: 'acme' },
+      { ...asked, repository: 'acme/other', runId: run.id },
+      { ref: 'main' },
+    ]) {
+      const refused = await server.graphql<Dispatched>(DISPATCH, wrong);
+      expect(refused.errors?.[0]?.extensions?.code, JSON.stringify(wrong)).toBe('BAD_USER_INPUT');
+    }
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [CLI, 'dispatch', 'git_host_a/acme/dispatched', 'main', '--server', server.url],
+      { env: { ...process.env, SERVICE_API_KEY: server.apiKey } },
+    );
+    expect(stdout).toContain('to staging');
+  });
+
+  it('a user has it of connected repositories alone', async () => {
+    const token = await signAccessToken(JWT_SECRET, {
+      sub: '01932c07-0000-7000-8000-000000000002',
+      sid: 's2',
+      email: 'd@example.com',
+      tier: 'free',
+      admin: false,
+      at: Date.now(),
+    });
+    const response = await fetch(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: JSON.stringify({ query: DISPATCH, variables: { repository: 'acme/dispatched', ref: 'main' } }),
+    });
+    const { errors } = (await response.json()) as { errors?: { extensions: { code: string } }[] };
+    expect(errors?.[0]?.extensions.code).toBe('NOT_FOUND');
   });
 });

@@ -35,31 +35,65 @@ export interface TriggerInput {
   readonly inputs: ReadonlyMap<string, string>;
 }
 
+interface Argument {
+  readonly name: string;
+  readonly type: string;
+  readonly value: unknown;
+}
+
 /** Resolves once the run is durable. */
 export async function triggerPipeline(
   client: ServerClient,
   { yaml, lock, inputs }: TriggerInput,
   note: (line: string) => void,
 ): Promise<RunOnServer> {
+  // A server that does not know them takes a file without.
+  const locked = lock.length === 0 ? [] : [{ name: 'lock', type: '[LockEntryInput!]', value: lock }];
+  const given = [{ name: 'yaml', type: 'String!', value: yaml }, ...locked, ...inputsArgument(inputs)];
+  return await newRun(client, 'triggerPipeline', given, note);
+}
+
+export interface DispatchInput {
+  readonly provider: string;
+  readonly repository: string;
+  readonly ref: string;
+  readonly inputs: ReadonlyMap<string, string>;
+}
+
+/** Resolves once the run is durable. */
+export async function dispatchPipeline(
+  client: ServerClient,
+  { provider, repository, ref, inputs }: DispatchInput,
+  note: (line: string) => void,
+): Promise<RunOnServer> {
+  const named = Object.entries({ provider, repository, ref }).map(([name, value]) => ({
+    name,
+    type: 'String!',
+    value,
+  }));
+  return await newRun(client, 'dispatchPipeline', [...named, ...inputsArgument(inputs)], note);
+}
+
+function inputsArgument(inputs: ReadonlyMap<string, string>): Argument[] {
+  const value = [...inputs].map(([key, each]) => ({ key, value: each }));
+  return value.length === 0 ? [] : [{ name: 'inputs', type: '[KeyValueInput!]', value }];
+}
+
+async function newRun(
+  client: ServerClient,
+  mutation: 'triggerPipeline' | 'dispatchPipeline',
+  given: readonly Argument[],
+  note: (line: string) => void,
+): Promise<RunOnServer> {
+  const declared = given.map(({ name, type }) => `$${name}: ${type}`).join(', ');
+  const passed = given.map(({ name }) => `${name}: $${name}`).join(', ');
+  const query = `mutation (${declared}, $runId: String) { ${mutation}(${passed}, waitSeconds: 0, runId: $runId) { run { ${RUN_FIELDS} } } }`;
+  const values = Object.fromEntries(given.map(({ name, value }) => [name, value]));
   let runId: string | undefined;
   for (let repeats = 0; ; repeats += 1) {
-    // A server that does not know them takes a file without.
-    const more = [
-      ...(lock.length === 0 ? [] : [{ name: 'lock', type: '[LockEntryInput!]', value: lock }]),
-      ...(inputs.size === 0
-        ? []
-        : [{ name: 'inputs', type: '[KeyValueInput!]', value: [...inputs].map(([key, value]) => ({ key, value })) }]),
-    ];
-    const declared = more.map(({ name, type }) => `, $${name}: ${type}`).join('');
-    const given = more.map(({ name }) => `, ${name}: $${name}`).join('');
-    const query = `mutation ($yaml: String!, $runId: String${declared}) { triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId${given}) { run { ${RUN_FIELDS} } } }`;
-    const answer = await ask(client, query, {
-      yaml,
-      ...(runId === undefined ? {} : { runId }),
-      ...Object.fromEntries(more.map(({ name, value }) => [name, value])),
-    });
+    const answer = await ask(client, query, { ...values, ...(runId === undefined ? {} : { runId }) });
     const error = answer.errors[0];
-    if (error === undefined) return runOf(fieldOf(fieldOf(answer.data, 'triggerPipeline'), 'run')) ?? notOurs(client);
+    if (error === undefined) return runOf(fieldOf(fieldOf(answer.data, mutation), 'run')) ?? notOurs(client);
     if (error.code !== 'UNAVAILABLE' || error.runId === undefined || repeats >= REPEATS_MAX)
       throw refusal(client, error);
     runId = error.runId;

@@ -20,7 +20,7 @@ export interface FindRefDependencies {
 /** A server lists what ends like the name; beyond this the answer is not that of an honest one. */
 const LISTED_BYTES_MAX = 64 * 1024;
 
-/** The object that the ref names, null where there is no such ref. @throws GitError; the signal's reason */
+/** The commit that the ref names, also by a tag with a message; null where there is no such ref. @throws GitError; the signal's reason */
 export async function findRef(
   address: CloneAddress,
   ref: string,
@@ -41,14 +41,17 @@ export async function findRef(
     stdoutBytesMax: LISTED_BYTES_MAX,
     options: [...credentials.options, ...connection.options],
     env: { ...credentials.env, ...connection.env },
-    args: ['ls-remote', '--quiet', '--refs', '--end-of-options', address.url, ref],
+    args: ['ls-remote', '--quiet', '--end-of-options', address.url, ref, `${ref}^{}`],
   }).catch((error: unknown) => {
     throw failureOf(error);
   });
-  for (const line of listed.toString('utf8').split('\n')) {
-    const [object = '', name = ''] = line.split('\t');
-    // A pattern matches the ends of names too: refs/heads/x also names refs/pull/refs/heads/x.
-    if (name === ref) return object;
-  }
-  return null;
+  // A pattern matches the ends of names too: refs/heads/x also names refs/pull/refs/heads/x.
+  const objects = new Map(
+    listed
+      .toString('utf8')
+      .split('\n')
+      .map((line) => line.split('\t'))
+      .map(([object = '', name = '']) => [name, object]),
+  );
+  return objects.get(`${ref}^{}`) ?? objects.get(ref) ?? null;
 }

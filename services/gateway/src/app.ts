@@ -17,6 +17,7 @@ import { within } from '@penstock/async';
 import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
+import { repositoryFile } from './runs/repository-file.ts';
 import { Trigger } from './runs/trigger.ts';
 import { OpenPlaces } from './sse/open-places.ts';
 import { addStreamRoute } from './sse/route.ts';
@@ -76,6 +77,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       now,
       limitsOf: ({ user }) => runLimitsOf(tiers, user?.tier ?? options.tenantTier),
       uses,
+      fileOf: (caller, asked) => repositoryFile(bus, caller, asked),
     },
   );
   const streams = new Streams(log);

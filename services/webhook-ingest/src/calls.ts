@@ -1,26 +1,21 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
 import { subjects, type Bus, type ConnectionView, type IngestCalls, type IngestVerb } from '@penstock/bus';
 import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
-import type { Connection, ConnectionsRepository } from './model/connections-repository.ts';
-import { decide, type DecisionSources } from './processing/decide.ts';
-import type { DecidedDelivery, DeliveriesRepository } from './model/deliveries-repository.ts';
+import type { Connection } from './model/connections-repository.ts';
+import { decide } from './processing/decide.ts';
+import { repositoryFile, type RepositoryFileSources } from './processing/repository-file.ts';
+import type { DecidedDelivery } from './model/deliveries-repository.ts';
 import { isAddressable } from './model/clone-address.ts';
 import type { Delivery } from './model/delivery.ts';
 import { deliveryView } from './model/delivery-view.ts';
 import { gitCodeOf } from './model/errors.ts';
-import type { ClonePolicy, RefSource } from './model/ports.ts';
-import { hostsToAsk, isProvedFor, type HomeHosts } from './model/proof.ts';
+import { hostsToAsk, isProvedFor } from './model/proof.ts';
 import type { Intake } from './intake/intake.ts';
-import { providerNamed } from './providers/recognise.ts';
+import { checkedNames } from './providers/names.ts';
 
-export interface CallsOptions extends DecisionSources {
+export interface CallsOptions extends RepositoryFileSources {
   readonly bus: Bus;
-  readonly deliveries: DeliveriesRepository;
-  readonly connections: ConnectionsRepository;
   readonly intake: Intake;
-  readonly refs: RefSource;
-  readonly policy: ClonePolicy;
-  readonly homes: HomeHosts;
   /** Where hosts deliver to. */
   webhookUrl(): string;
   now(): number;
@@ -29,10 +24,6 @@ export interface CallsOptions extends DecisionSources {
 type Handlers = {
   readonly [V in IngestVerb]: (request: IngestCalls[V]['request']) => Promise<IngestCalls[V]['answer']>;
 };
-
-/** Two names or more, of what no host refuses in one. */
-const REPOSITORY = /^[^\s/\p{Cc}]+(?:\/[^\s/\p{Cc}]+)+$/u;
-const REPOSITORY_CHARACTERS_MAX = 300;
 
 export function ingestCalls(options: CallsOptions): Handlers {
   const { deliveries, connections, bus } = options;
@@ -53,11 +44,8 @@ export function ingestCalls(options: CallsOptions): Handlers {
   const tellOthers = (): void => bus.publish(subjects.connections, {});
   return {
     async connect({ userId, provider: providerName, repository }) {
-      const provider = providerNamed(providerName);
-      if (provider === undefined) throw new BadUserInput("'provider' must be git_host_a or git_host_b.");
-      if (!REPOSITORY.test(repository) || repository.length > REPOSITORY_CHARACTERS_MAX || !repository.isWellFormed())
-        throw new BadUserInput("'repository' must be the full path of a repository, as in owner/name.");
-      const connected = await connections.connect(userId, provider.name, repository, options.now());
+      const provider = checkedNames(providerName, repository);
+      const connected = await connections.connect(userId, provider, repository, options.now());
       tellOthers();
       return { ...shown(connected), secret: connected.secret };
     },
@@ -99,6 +87,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
       }
       return deliveryView(delivery, await decide(delivery, options), null);
     },
+    file: (request) => repositoryFile(request, options),
   };
 }
 

@@ -114,7 +114,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     mirrors,
     template: options.template ?? null,
     log,
-    tierOf: (delivery: Delivery) => tiers.tierOf(delivery),
+    tierOf: (delivery: Pick<Delivery, 'userId'>) => tiers.tierOf(delivery),
   };
   const processing = new Processing({
     ...sources,
@@ -153,6 +153,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
       refs: mirrors,
       policy,
       homes,
+      repositories: options.repositories,
       now,
       webhookUrl: () => `${options.baseUrl()}/webhook`,
     }),
@@ -185,7 +186,7 @@ class TenantTiers {
     this.#options = options;
   }
 
-  async tierOf(delivery: Delivery): Promise<string> {
+  async tierOf(delivery: Pick<Delivery, 'userId'>): Promise<string> {
     if (delivery.userId === undefined) return this.#options.tenantTier ?? TIER_UNLIMITED;
     return await this.#tierOfUser(delivery.userId);
   }

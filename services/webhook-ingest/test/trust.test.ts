@@ -120,6 +120,83 @@ describe('an unsigned delivery', () => {
   });
 });
 
+describe('the file of a repository', () => {
+  const file = (request: Partial<IngestCalls['file']['request']>) =>
+    call('file', { provider: 'git_host_a', repository: 'acme/asked', ref: 'main', ...request });
+
+  it('is read at a branch or a tag where its last push was from, and trusted as far as that push was', async () => {
+    repository.git('tag', '-f', '-a', 'v1', '-m', 'one', commit);
+    await github(await world.ingest({ unsigned: true }), push('acme/asked'));
+    const unsigned = await file({});
+    expect(unsigned).toMatchObject({ ref: 'refs/heads/main', commit, cloneUrl: repository.url, trusted: false });
+    await github(await world.ingest({ secrets: { git_host_a: 'server' } }), push('acme/asked'), 'server');
+    expect(await file({ ref: 'v1' })).toEqual({
+      ...{ provider: 'git_host_a', repository: 'acme/asked', ref: 'refs/tags/v1', commit, cloneUrl: repository.url },
+      ...{ source: '.pipeline.yaml', yaml: pipelineText('demo'), extensions: [], tenant: 'service', trusted: true },
+      key: 'service/git_host_a/signed/acme/asked',
+    });
+    for (const ref of ['gone', 'refs/heads/v1', 'refs/notes/x', '-x', 'a b', 'a..b', '', 'x'.repeat(300)])
+      await expect(file({ ref }), ref).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+    await expect(file({ provider: 'other' })).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+  });
+
+  it('is given to whoever has connected and proved it, from that host alone; with the API key, of an allowed one', async () => {
+    const asked: string[] = [];
+    await world.ingest({
+      mode: 'production',
+      allowedHosts: ['github.com', 'git.example'],
+      repositories: ['acme/*'],
+      mirrors: {
+        fetch: () => world.mirrors.fetch({ url: repository.url, commit }),
+        findRef: async ({ url, ref }: { url: string; ref: string }) => {
+          asked.push(`${url} ${ref}`);
+          if (ref.includes('penstock-proof')) return url.includes('git.example') ? commit : null;
+          return ref === 'refs/heads/main' ? commit : null;
+        },
+      },
+    });
+    await expect(file({ userId: 'f1' })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    const { id } = await call('connect', { userId: 'f1', provider: 'git_host_a', repository: 'acme/asked' });
+    await expect(file({ userId: 'f1' })).rejects.toMatchObject({ code: 'FORBIDDEN' });
+    await call('verify', { userId: 'f1', id });
+    asked.length = 0;
+    expect(await file({ userId: 'f1' })).toMatchObject({
+      ...{ tenant: 'user/f1', key: 'user/f1', trusted: true },
+      cloneUrl: 'https://git.example/acme/asked.git',
+    });
+    expect(asked).toEqual(['https://git.example/acme/asked.git refs/heads/main']);
+    await expect(file({ userId: 'f2' })).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(await file({})).toMatchObject({ tenant: 'service', cloneUrl: 'https://github.com/acme/asked.git' });
+    await expect(file({ repository: 'other/asked' })).rejects.toMatchObject({ code: 'FORBIDDEN' });
+  });
+
+  it('that is bad, or missing, is said; a host that is away is asked again', async () => {
+    let away = false;
+    let bad = repository.commit({ '.pipeline.yaml': 'pipeline: {name: x}\nstages: {a: {rn: b}}\n' });
+    await world.ingest({
+      mirrors: {
+        fetch: () => world.mirrors.fetch({ url: repository.url, commit: bad }),
+        findRef: async () => {
+          if (away) throw new GitError('unreachable', 'nobody answers');
+          return bad;
+        },
+      },
+    });
+    await expect(file({ repository: 'acme/bad' })).rejects.toMatchObject({
+      code: 'BAD_USER_INPUT',
+      message: expect.stringContaining("unknown key 'rn'"),
+    });
+    repository.git('rm', '-q', '.pipeline.yaml');
+    repository.git('commit', '-q', '-m', 'none');
+    bad = repository.git('rev-parse', 'HEAD').trim();
+    await expect(file({ repository: 'acme/bad' })).rejects.toMatchObject({
+      message: expect.stringContaining('There is none of'),
+    });
+    away = true;
+    await expect(file({ repository: 'acme/bad' })).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+  });
+});
+
 describe('a connection in production mode', () => {
   let host: FakeHost;
   beforeAll(async () => {

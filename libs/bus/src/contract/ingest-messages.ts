@@ -2,6 +2,7 @@
  * What the gateway asks of the webhook ingest (`callService(bus, 'webhook-ingest', verb, request)`). Who asks has been
  * checked by the gateway; which tenants and which user it asks for is said with each question.
  */
+import type { ResolvedExtension } from '@penstock/pipeline';
 
 /** Each verb with its question and its answer. */
 export interface IngestCalls {
@@ -40,6 +41,37 @@ export interface IngestCalls {
     readonly request: { readonly id: string; readonly tenants: readonly string[]; readonly dryRun: boolean };
     readonly answer: DeliveryView;
   };
+  /**
+   * The repository's own file at a branch or a tag, for a run of it. NOT_FOUND: the user has not connected it. FORBIDDEN: nothing
+   * proves it the user's, or this server takes no runs of it. BAD_USER_INPUT: no such ref, no file, or a bad one. UNAVAILABLE: the host does not answer.
+   */
+  readonly file: { readonly request: FileRequest; readonly answer: RepositoryFile };
+}
+
+export interface FileRequest {
+  /** Absent: whoever has the API key. */
+  readonly userId?: string | undefined;
+  readonly provider: string;
+  readonly repository: string;
+  /** By its name, or in full. */
+  readonly ref: string;
+}
+
+export interface RepositoryFile {
+  readonly provider: string;
+  readonly repository: string;
+  /** In full. */
+  readonly ref: string;
+  readonly commit: string;
+  readonly cloneUrl: string;
+  /** Its path there, or `server_template`. */
+  readonly source: string;
+  readonly yaml: string;
+  readonly extensions: readonly ResolvedExtension[];
+  /** What its runs count against, and are ordered by. */
+  readonly tenant: string;
+  readonly key: string;
+  readonly trusted: boolean;
 }
 export type IngestVerb = keyof IngestCalls;
 

@@ -13,7 +13,7 @@ export interface Slip {
   readonly tenant: string;
   readonly pipeline: string;
   readonly trusted: boolean;
-  /** What began the run: `push`, `schedule`, `api`, … */
+  /** What began the run: `push`, `schedule`, `api`, …; `dispatch` where the API was asked for a ref of a repository. */
   readonly trigger: string;
   readonly provider?: string | undefined;
   readonly repository?: string | undefined;

@@ -7,7 +7,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { UsesResolver } from '../runs/extensions.ts';
-import type { Trigger, TriggerArguments } from '../runs/trigger.ts';
+import type { DispatchArguments, Trigger, TriggerArguments } from '../runs/trigger.ts';
 import { validatePipeline, type ValidateArguments } from '../runs/validate.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
 import { pageOf, stagesPage, type RunsArguments, type StagesArguments } from './run-pages.ts';
@@ -101,6 +101,8 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
     Mutation: {
       triggerPipeline: (_: unknown, args: TriggerArguments, { caller, clientGone }: GraphqlContext) =>
         trigger.trigger(caller, args, clientGone),
+      dispatchPipeline: (_: unknown, args: DispatchArguments, { caller, clientGone }: GraphqlContext) =>
+        trigger.dispatch(caller, args, clientGone),
       cancelPipeline: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
         const cancelled = await cancelRun(owners, reads, caller, args.id);
         audit.record({

@@ -177,6 +177,19 @@ export const SCHEMA = /* GraphQL */ `
       lock: [LockEntryInput!]
       inputs: [KeyValueInput!]
     ): TriggerResult!
+    """
+    Runs the file of a repository at a branch or tag, 'ref' by its name or in full: one that the user has connected and proved; with the
+    API key one that the server takes pushes of. 'provider' is git_host_a or git_host_b. The rest as in triggerPipeline; repeated with
+    the same 'runId' it answers with the first one's run.
+    """
+    dispatchPipeline(
+      provider: String
+      repository: String
+      ref: String
+      inputs: [KeyValueInput!]
+      waitSeconds: Int
+      runId: String
+    ): TriggerResult!
     "Only runs that are PENDING, QUEUED or RUNNING; answers with the run already CANCELLED."
     cancelPipeline(id: String): CancelResult!
   }

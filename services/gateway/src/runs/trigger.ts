@@ -4,9 +4,10 @@ import { parsePipelineOffThread } from '@penstock/parse-pool';
 import { resolveInputs, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { RunLimits } from '@penstock/config';
-import { RUN_ID_AHEAD_MS, type CreateRequest } from '@penstock/bus';
+import { RUN_ID_AHEAD_MS, type CreateRequest, type RepositoryFile } from '@penstock/bus';
 import {
   isEnded,
+  isRunId,
   keyOf,
   newRunId,
   runIdFitsKey,
@@ -32,6 +33,12 @@ export interface TriggerArguments {
   readonly inputs?: readonly { readonly key: string; readonly value: string }[] | null | undefined;
 }
 
+export interface DispatchArguments extends Pick<TriggerArguments, 'waitSeconds' | 'runId' | 'inputs'> {
+  readonly provider?: string | null | undefined;
+  readonly repository?: string | null | undefined;
+  readonly ref?: string | null | undefined;
+}
+
 export interface TriggerResult {
   readonly run: RunView;
   readonly summary: RunSummary;
@@ -44,6 +51,8 @@ export interface TriggerSettings {
   /** The limits of the tier that the caller's runs count against; undefined: there are none. */
   readonly limitsOf: (caller: Caller) => RunLimits | undefined;
   readonly uses: UsesResolver;
+  /** The file of a repository, for a caller who may have it run. */
+  readonly fileOf: (caller: Caller, asked: DispatchArguments) => Promise<RepositoryFile>;
 }
 
 const WAIT_SECS_MAX = 300;
@@ -105,14 +114,53 @@ export class Trigger {
       ...(extensions.length === 0 ? {} : { extensions }),
     };
 
-    if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await this.#created(request);
+    return await this.#run({ runId, tenant }, () => this.#created(request), waitMs, clientGone);
+  }
+
+  /** The run of a repository's own file: as `trigger`, where the ingest has read it. */
+  async dispatch(caller: Caller, input: DispatchArguments, clientGone: AbortSignal): Promise<TriggerResult> {
+    const tenant = requireWriter(caller);
+    const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
+    // A run that is there is answered as it is: its branch may have moved since.
+    const known = isRunId(input.runId ?? '') ? await this.#reads.view(input.runId ?? '', [tenant]) : null;
+    if (known !== null) {
+      if (!isDispatchOf(known, input)) throw new BadUserInput(`The run id ${known.id} belongs to another run.`);
+      return await this.#run({ runId: known.id, tenant }, async () => resultOf(known), waitMs, clientGone);
+    }
+    const file = await this.#settings.fileOf(caller, input);
+    const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted } = file;
+    const inputs = givenInputs(await this.#checkedFile(yaml, extensions, tenant), input.inputs ?? []);
+    const runId = this.#runIdOf(input.runId, key);
+    const limits = this.#settings.limitsOf(caller);
+    const actor = caller.user?.email ?? caller.kind;
+    const request: CreateRequest = {
+      runId,
+      tenant: file.tenant,
+      key,
+      yaml,
+      origin: { kind: 'api', actor, provider, repository, ref, commit, source, cloneUrl, trusted },
+      ...(inputs.length === 0 ? {} : { inputs }),
+      ...(limits === undefined ? {} : { limits }),
+      ...(extensions.length === 0 ? {} : { extensions }),
+    };
+    return await this.#run({ runId, tenant }, () => this.#created(request), waitMs, clientGone);
+  }
+
+  /** Creates it, and waits for its end for as long. */
+  async #run(
+    { runId, tenant }: { readonly runId: string; readonly tenant: string },
+    create: () => Promise<TriggerResult>,
+    waitMs: number,
+    clientGone: AbortSignal,
+  ): Promise<TriggerResult> {
+    if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await create();
     const wait = new AbortController();
     const leave = (): void => wait.abort();
     clientGone.addEventListener('abort', leave, { once: true });
     this.#waits.add(wait);
     const end = waitForRunEnd(this.#sources, runId, tenant);
     try {
-      const created = await this.#created(request);
+      const created = await create();
       if (isEnded(created.run.status)) return created;
       if ((await end.until(waitMs, wait.signal)) === 'not ended' && clientGone.aborted) return created;
       return resultOf(await this.#newest(created.run, tenant));
@@ -180,6 +228,17 @@ export class Trigger {
     }
     return given;
   }
+}
+
+/** Whether a run that is there may have come of the same arguments. */
+function isDispatchOf(run: RunView, { provider, repository, ref }: DispatchArguments): boolean {
+  const refs = [ref, `refs/heads/${ref}`, `refs/tags/${ref}`];
+  return (
+    run.trigger === 'api' &&
+    run.provider === provider &&
+    run.repository?.toLowerCase() === repository?.toLowerCase() &&
+    refs.includes(run.ref)
+  );
 }
 
 function resultOf(run: RunView): TriggerResult {

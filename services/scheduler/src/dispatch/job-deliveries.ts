@@ -244,7 +244,8 @@ export class JobDeliveries {
       tenant,
       pipeline: pipelineName,
       trusted: isTrusted(origin),
-      trigger: triggerOf(origin),
+      // Whoever asked for a run of a repository's ref chose that ref, as who pushes one does.
+      trigger: origin.kind === 'api' && ref !== undefined ? 'dispatch' : triggerOf(origin),
       provider,
       repository,
       ref,

@@ -33,7 +33,7 @@ import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
 import type { FetchedCommit, CommitSource } from '../model/ports.ts';
 import type { Log } from '@penstock/telemetry/log';
 
-const SERVER_TEMPLATE = 'server_template';
+export const SERVER_TEMPLATE = 'server_template';
 const NO_SOURCE = 'none';
 const SKIP = /\[(?:skip ci|ci skip)\]/iu;
 /** How many of a file's problems a message to a person names. */
@@ -41,7 +41,7 @@ const PROBLEMS_TOLD_MAX = 5;
 /** The costliest files take half a second; the rest is waiting for those of other repositories. */
 const PARSE_MS_MAX = 10_000;
 /** A line of some 150 bytes for each extension. */
-const LOCK_BYTES_MAX = 256 * 1024;
+export const LOCK_BYTES_MAX = 256 * 1024;
 
 export interface DecisionSources {
   readonly bus: Bus;
@@ -50,7 +50,7 @@ export interface DecisionSources {
   readonly template: string | null;
   readonly log: Log;
   /** Answers the tenant's tier, which decides what its extensions may be. */
-  tierOf(delivery: Delivery): Promise<string>;
+  tierOf(delivery: Pick<Delivery, 'userId'>): Promise<string>;
 }
 
 export async function decide(delivery: Delivery, sources: DecisionSources): Promise<Decision> {
@@ -169,6 +169,9 @@ const VERIFIED: Readonly<Record<Delivery['verified'], string>> = {
 };
 const SKIPPED_BY_MESSAGE = "the head commit's message says [skip ci]";
 
+/** Whose file it is. */
+type Pushed = Pick<Delivery, 'key' | 'tenant' | 'userId' | 'verified'>;
+
 type Read =
   | {
       readonly definition: Extract<ParseResult, { ok: true }>['definition'];
@@ -176,10 +179,11 @@ type Read =
     }
   | { readonly problem: string };
 
-async function readPipeline(
+/** `readLock`: called where the file uses extensions. */
+export async function readPipeline(
   text: string,
   readLock: () => Promise<string | null>,
-  delivery: Delivery,
+  delivery: Pushed,
   sources: DecisionSources,
 ): Promise<Read> {
   const { key } = delivery;
@@ -239,7 +243,7 @@ function lockOf(text: string | null): { readonly entries: readonly LockEntry[] }
 async function resolve(
   uses: readonly string[],
   lock: readonly LockEntry[],
-  delivery: Delivery,
+  delivery: Pushed,
   sources: DecisionSources,
 ): Promise<{ readonly extensions: readonly ResolvedExtension[] } | Refusal> {
   // Anybody can have sent what nobody signed: it sees what everybody sees.
