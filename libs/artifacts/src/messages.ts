@@ -75,3 +75,68 @@ export interface UsageRequest {
 export interface UsageAnswer {
   readonly bytes: number;
 }
+
+/** `cache-find`: the exact key in one of the scopes that the attempt may read, else the newest that one of `restore` begins. */
+export interface FindCacheRequest extends ByAttempt {
+  readonly key: string;
+  readonly restore: readonly string[];
+}
+export interface FoundCache {
+  readonly id: string;
+  /** Whose it is: `cacheScopeId`. */
+  readonly scope: string;
+  readonly key: string;
+  readonly sha256: string;
+  readonly sizeBytes: number;
+}
+export interface FindCacheAnswer {
+  readonly found: FoundCache | null;
+}
+
+/** `cache-begin`: makes room. `wanted: false`: one with this key is there, or being stored by another. */
+export interface BeginCacheRequest extends ByAttempt {
+  readonly key: string;
+  readonly sizeBytes: number;
+}
+export interface BeginCacheAnswer {
+  readonly wanted: boolean;
+}
+
+/** `cache-get`: a part of an archive of a scope that the attempt may read. */
+export interface GetCacheRequest extends GetRequest {
+  readonly scope: string;
+}
+
+/** `cache-drop`: what was found is damaged, or not there; its keeper looks, and removes it where that is so. */
+export interface DropCacheRequest extends ByAttempt {
+  readonly id: string;
+}
+
+/** `svc.registry.cache.list`, of a gateway, which has seen who asks. */
+export interface ListCachesRequest {
+  readonly tenant: string;
+  /** Only of this one. */
+  readonly repository?: string | undefined;
+}
+export interface CacheInfo {
+  readonly id: string;
+  readonly repository: string;
+  readonly pipeline: string;
+  readonly ref: string;
+  readonly key: string;
+  readonly sizeBytes: number;
+  /** Milliseconds since 1970. */
+  readonly createdAt: number;
+  readonly usedAt: number;
+}
+export interface ListCachesAnswer {
+  readonly caches: readonly CacheInfo[];
+}
+/** `svc.registry.cache.delete`: of that tenant alone. */
+export interface DeleteCacheRequest {
+  readonly tenant: string;
+  readonly id: string;
+}
+export interface DeleteCacheAnswer {
+  readonly deleted: boolean;
+}

@@ -4,6 +4,7 @@
  * `at` is the owner's wall clock in milliseconds; it never runs backwards within a run.
  */
 import type { StageArtifacts, StageReason, StageReport } from './stage-state.ts';
+import type { SavedCache } from './caches.ts';
 import type { RunEnd } from './state.ts';
 
 export type RunCommand =
@@ -62,5 +63,6 @@ export interface ResultCommand {
   readonly outputs?: Readonly<Record<string, string>> | undefined;
   readonly artifacts?: StageArtifacts | undefined;
   readonly report?: StageReport | undefined;
+  readonly caches?: readonly SavedCache[] | undefined;
   readonly logBytes: number;
 }

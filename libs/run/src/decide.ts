@@ -557,11 +557,14 @@ function namedIn(names: readonly string[]): (stage: StagePicture) => boolean {
   return ({ name }) => set.has(name);
 }
 
-function optional(command: ResultCommand): Pick<ResultCommand, 'outputs' | 'exitCode' | 'artifacts' | 'report'> {
+function optional(
+  command: ResultCommand,
+): Pick<ResultCommand, 'outputs' | 'exitCode' | 'artifacts' | 'report' | 'caches'> {
   return {
     ...(command.outputs === undefined || Object.keys(command.outputs).length === 0 ? {} : { outputs: command.outputs }),
     ...(command.exitCode === undefined ? {} : { exitCode: command.exitCode }),
     ...keptOf(command),
+    ...(command.caches === undefined || command.caches.length === 0 ? {} : { caches: command.caches }),
   };
 }
 

@@ -6,6 +6,7 @@
  *  ROOM-2 An attempt beyond the first is decided only where all stages can still end afterwards, each by one more attempt.
  *     So a run that has no room left ends by itself, and its document has at most RUN_DOCUMENT_BYTES_MAX and its text.
  */
+import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import type { RunEvent } from './events.ts';
 import type { Plan } from './plan.ts';
 import type { RunState } from './state.ts';
@@ -21,6 +22,9 @@ const EVENT_BYTES = 200;
 const ARTIFACTS_BYTES = 600;
 /** How its tests went, in the same three. */
 const REPORT_BYTES = 900;
+/** A saved cache in its event without its key; what a stage reserves for one that it names, its key at its longest in three bytes a character. */
+const CACHE_BYTES = 120;
+const CACHE_BYTES_MAX = CACHE_BYTES + 3 * PIPELINE_LIMITS.cacheKeyLengthMax;
 /** An event that names many stages, without them. */
 const LIST_EVENT_BYTES = 80;
 /** Without names, a stage in the state and in the view, and the events of its last attempt. */
@@ -40,7 +44,8 @@ export function eventBytes(plan: Plan, event: RunEvent): number {
     EVENT_BYTES +
     nameBytes(plan, event.stage) +
     ('outputs' in event ? outputsBytes(event.outputs) : 0) +
-    keptBytes(event)
+    keptBytes(event) +
+    cachesBytes(event)
   );
 }
 
@@ -80,6 +85,7 @@ function measured({ stages }: Plan): NameSizes {
     sum +=
       (definition.artifacts === undefined ? 0 : ARTIFACTS_BYTES) +
       (definition.reports === undefined ? 0 : REPORT_BYTES) +
+      (definition.caches?.length ?? 0) * CACHE_BYTES_MAX +
       STAGE_BYTES +
       STAGE_NAMES * bytes +
       2 * textBytes(after);
@@ -90,6 +96,11 @@ function measured({ stages }: Plan): NameSizes {
 function keptBytes(event: RunEvent): number {
   if (event.type !== 'stage_completed') return 0;
   return (event.artifacts === undefined ? 0 : ARTIFACTS_BYTES) + (event.report === undefined ? 0 : REPORT_BYTES);
+}
+
+function cachesBytes(event: RunEvent): number {
+  if (!('caches' in event)) return 0;
+  return (event.caches ?? []).reduce((sum, { key }) => sum + CACHE_BYTES + textBytes(key), 0);
 }
 
 function grantedBytes(event: Extract<RunEvent, { readonly runner: string }>): number {

@@ -5,6 +5,7 @@
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
 import type { StageArtifacts, StageReason, StageReport } from './stage-state.ts';
+import type { SavedCache } from './caches.ts';
 import type { TriggerOrigin } from './state.ts';
 
 export type RunEvent =
@@ -145,6 +146,8 @@ interface StageCompleted extends LogEnd {
   readonly artifacts?: StageArtifacts | undefined;
   /** How its tests went, where its `reports` say so. */
   readonly report?: StageReport | undefined;
+  /** What it has left for later runs: found by them once this is committed, and in no state. */
+  readonly caches?: readonly SavedCache[] | undefined;
 }
 
 /** As journals before 0.7 have it, one for each stage. */

@@ -1,6 +1,7 @@
 export type * from './events.ts';
 export type * from './stage-state.ts';
 export type * from './state.ts';
+export * from './caches.ts';
 export type * from './commands.ts';
 export type * from './effects.ts';
 export * from './brands.ts';

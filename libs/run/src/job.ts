@@ -3,6 +3,7 @@ import {
   evaluate,
   renderTemplate,
   type ArtifactsDefinition,
+  type CacheDefinition,
   type Expression,
   type ExpressionScope,
   type PlaceDefinition,
@@ -16,6 +17,16 @@ import { numberOf } from './evolve.ts';
 import { ancestorsOf, type Plan } from './plan.ts';
 import type { InheritedArtifacts } from './stage-state.ts';
 import type { RunState, TriggerOrigin } from './state.ts';
+
+/** A text whose hashes have their values where the files are. */
+export type CacheText = readonly (string | { readonly hash: readonly string[] })[];
+
+/** Files that are to be there before the stage, and to be found again by later runs. */
+export interface CacheWork {
+  readonly key: CacheText;
+  readonly paths: readonly string[];
+  readonly restore: readonly CacheText[];
+}
 
 export interface StageWork {
   readonly workspace: 'shared' | 'fresh';
@@ -31,6 +42,7 @@ export interface StageWork {
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
   /** Which files say how its tests went; absent: none. */
   readonly reports?: ReportsDefinition | undefined;
+  readonly caches?: readonly CacheWork[] | undefined;
   /** Kept files of earlier stages, in their order: what a folder that is made anew for this stage begins with. */
   readonly inherits?: readonly InheritedArtifacts[] | undefined;
   readonly timeoutMs: number;
@@ -80,6 +92,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.place === undefined ? {} : { place: renderedPlace(definition.place, scope, counted) }),
     ...keptFields(definition.artifacts),
     ...(definition.reports === undefined ? {} : { reports: definition.reports }),
+    ...cacheFields(definition.caches, (template) => cacheText(template, textOf)),
     ...inheritedFields(run, plan, index),
     timeoutMs: definition.timeoutMs,
     ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),
@@ -92,6 +105,25 @@ function keptFields(artifacts: ArtifactsDefinition | undefined): Pick<StageWork,
   if (artifacts === undefined || artifacts.paths.length === 0) return {};
   const { paths, when, required } = artifacts;
   return { artifacts: { paths, when, required } };
+}
+
+function cacheFields(
+  caches: readonly CacheDefinition<Template>[] | undefined,
+  textOf: (template: Template) => CacheText,
+): Pick<StageWork, 'caches'> {
+  if (caches === undefined) return {};
+  return {
+    caches: caches.map(({ key, paths, restore }) => ({ key: textOf(key), paths, restore: restore.map(textOf) })),
+  };
+}
+
+function cacheText(template: Template, textOf: (expression: Expression) => string): CacheText {
+  return template.map((part) => {
+    if (typeof part === 'string') return part;
+    const { expression } = part;
+    if (expression.kind !== 'call' || expression.name !== 'hash') return textOf(expression);
+    return { hash: expression.arguments.map((argument) => textOf(argument)) };
+  });
 }
 
 /** A clean folder begins with what the stage's direct dependencies have kept, the shared one with what all before it have. */

@@ -18,6 +18,7 @@ export {
   type EncodedRun,
   type RunDocument,
 } from './run-documents.ts';
+export { CacheEntries, cacheScopeId, type CacheEntry, type NewCacheEntry } from './cache-entries.ts';
 export * from './runs-repository.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export { openStore, storeAddressOf, type StoreAddress } from './open-store.ts';

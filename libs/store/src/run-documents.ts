@@ -1,6 +1,7 @@
 /** The collections of the runs repository, and run documents as they are kept. */
 import { createHash } from 'node:crypto';
 import type { RunEvent, RunState, RunView, Sequence, StoredRunState } from '@penstock/run';
+import { cachesSpec } from './cache-entries.ts';
 import type { CollectionSpec, DocumentOf } from './port.ts';
 
 export const runsSpec = {
@@ -77,7 +78,7 @@ export const countersSpec = {
   version: ['incarnation', 'sequence'],
 } as const satisfies CollectionSpec;
 
-export const runCollections: readonly CollectionSpec[] = [runsSpec, checkpointsSpec, countersSpec];
+export const runCollections: readonly CollectionSpec[] = [runsSpec, checkpointsSpec, countersSpec, cachesSpec];
 
 /** A run as the projector writes it; all that its actor needs to go on (P6). */
 export interface RunDocument {

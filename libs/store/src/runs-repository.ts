@@ -14,6 +14,7 @@
  */
 import { judge, monthOf, monthStart, RUN_STATUSES, type RunFilter, type RunView, type Sequence } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
+import { CacheEntries, type NewCacheEntry } from './cache-entries.ts';
 import { StoreUsageError } from './errors.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
 import type { Collection, Condition, DocumentOf, DocumentStore } from './port.ts';
@@ -124,6 +125,9 @@ export interface RunsLedger {
   /** Which of these runs have a document (P7). */
   exists(ids: readonly string[]): Promise<Set<string>>;
 
+  /** What successes have left for later runs; where an entry of the key is there, it stands. */
+  addCaches(entries: readonly NewCacheEntry[]): Promise<void>;
+
   saveCounters(counters: readonly RunCounter[]): Promise<void>;
   counter(key: string, month: string): Promise<RunCounter | null>;
   countersOf(partition: number, month: string): AsyncIterable<RunCounter>;
@@ -149,12 +153,14 @@ export class RunsRepository implements RunsReader, RunsLedger {
   readonly #runs: Collection<typeof runsSpec>;
   readonly #checkpoints: Collection<typeof checkpointsSpec>;
   readonly #counters: Collection<typeof countersSpec>;
+  readonly #caches: CacheEntries;
 
   /** The store has to be opened with `runCollections` among its collections. */
   constructor(store: DocumentStore) {
     this.#runs = store.collection(runsSpec);
     this.#checkpoints = store.collection(checkpointsSpec);
     this.#counters = store.collection(countersSpec);
+    this.#caches = new CacheEntries(store);
   }
 
   async get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null> {
@@ -338,6 +344,10 @@ export class RunsRepository implements RunsReader, RunsLedger {
       for (const row of await this.#runs.getMany(ids.slice(from, from + IDS_MAX), { parts: [] })) found.add(row.id);
     }
     return found;
+  }
+
+  async addCaches(entries: readonly NewCacheEntry[]): Promise<void> {
+    await this.#caches.add(entries);
   }
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {

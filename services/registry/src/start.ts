@@ -5,10 +5,14 @@ import type { FastifyInstance } from 'fastify';
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { SERVICE_TENANT } from '@penstock/run';
-import { RunsRepository } from '@penstock/store';
+import { CacheEntries, RunsRepository } from '@penstock/store';
+import { Grants } from './artifacts/grants.ts';
+import { IncomingUploads } from './artifacts/incoming.ts';
 import type { SweptRun } from './artifacts/sweep.ts';
 import { ArtifactKeeper } from './artifacts/keeper.ts';
+import { CacheKeeper } from './caches/cache-keeper.ts';
 import { answerArtifactCalls } from './doors/artifact-calls.ts';
+import { answerCacheCalls } from './doors/cache-calls.ts';
 import { answerRegistryCalls } from './doors/calls.ts';
 import { Registry, type RegistryNews, type RegistryOptions } from './operations/registry.ts';
 import { addRegistryRoutes, type RegistryRoutesOptions } from './doors/routes.ts';
@@ -26,6 +30,7 @@ export interface BuiltInPackage {
 export interface RunningRegistry {
   readonly registry: Registry;
   readonly artifacts: Pick<ArtifactKeeper, 'sweep'>;
+  readonly caches: Pick<CacheKeeper, 'sweep'>;
   /** `PUT` and `GET /registry/packages/<sha256>`. */
   addRoutes(app: FastifyInstance, dependencies: Omit<RegistryRoutesOptions, 'registry'>): void;
   /** Publishes what is not published yet, for everybody, in the name of the tenant `service`. Never rejects: what fails is logged. */
@@ -62,25 +67,30 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   const { store, objects } = options;
   // Only a sweep looks at runs.
   const runOf = (runId: string): Promise<SweptRun | null> => new RunsRepository(store).getAsOwner(runId);
-  const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf });
-  subscriptions.push(answerArtifactCalls(bus, artifacts));
+  const grants = new Grants(bus);
+  const incoming = new IncomingUploads();
+  const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf, grants, incoming });
+  const caches = new CacheKeeper({ bus, entries: new CacheEntries(store), objects, now, grants, incoming });
+  subscriptions.push(answerArtifactCalls(bus, artifacts), answerCacheCalls(bus, caches));
   const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
   bus.events.on('reconnected', reload);
   const sweep = (): void => {
     void registry.sweep().catch(failed('sweeping'));
     void artifacts.sweep().catch(failed('sweeping artifacts'));
+    void caches.sweep().catch(failed('sweeping caches'));
   };
   const timers = [setTimeout(sweep, FIRST_SWEEP_MS).unref(), setInterval(sweep, SWEEP_MS).unref()];
   return {
     registry,
     artifacts,
+    caches,
     addRoutes: (app, dependencies) => addRegistryRoutes(app, { registry, ...dependencies }),
     publishBuiltIns: (packages) => publishBuiltIns(registry, packages, log),
     async close() {
       for (const timer of timers) clearTimeout(timer);
       bus.events.off('reconnected', reload);
       for (const subscription of subscriptions) subscription.stop();
-      artifacts.close();
+      incoming.close();
       await registry.close();
     },
   };

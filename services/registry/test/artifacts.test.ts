@@ -9,6 +9,8 @@ import { BadUserInput, Forbidden, NotFound, QuotaExceeded } from '@penstock/erro
 import { openFolderStore, type ObjectStore } from '@penstock/object-store';
 import type { RunId } from '@penstock/run';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
+import { Grants } from '../src/artifacts/grants.ts';
+import { IncomingUploads } from '../src/artifacts/incoming.ts';
 import { ArtifactKeeper } from '../src/artifacts/keeper.ts';
 import type { SweptRun } from '../src/artifacts/sweep.ts';
 import { registryCollections } from '../src/index.ts';
@@ -27,6 +29,7 @@ let folder: string;
 let store: DocumentStore;
 let objects: ObjectStore;
 let keeper: ArtifactKeeper;
+let incoming: IncomingUploads;
 let now: number;
 /** By run and runner. */
 let living: Map<string, LivingAttempt>;
@@ -56,10 +59,13 @@ beforeEach(async () => {
       return { stop: () => takers.delete(subject) };
     },
   } as unknown as Bus;
-  keeper = new ArtifactKeeper({ bus, store, objects, runOf: async (id) => runs.get(id) ?? null, now: () => now });
+  incoming = new IncomingUploads();
+  const grants = new Grants(bus);
+  const runOf = async (id: string): Promise<SweptRun | null> => runs.get(id) ?? null;
+  keeper = new ArtifactKeeper({ bus, store, objects, runOf, now: () => now, grants, incoming });
 });
 afterEach(async () => {
-  keeper.close();
+  incoming.close();
   await store.close();
   await rm(folder, { recursive: true });
 });
@@ -157,7 +163,7 @@ describe('what is stored', () => {
     });
     await take({ offset: 0, data: base64(bytes.subarray(0, PART_BYTES)) });
     expect(await take({ offset: PART_BYTES, data: base64(Buffer.alloc(PART_BYTES + 1)) })).toMatchObject({ ok: false });
-    keeper.close();
+    incoming.close();
     expect(await stored()).toEqual([]);
   });
 

@@ -8,6 +8,7 @@ import { bootClockMs, type Guard } from '@penstock/executor';
 import { InheritedFiles } from './artifacts/inherited-files.ts';
 import { StageArtifacts } from './artifacts/stage-artifacts.ts';
 import { StageReports } from './artifacts/stage-reports.ts';
+import { StageCaches } from './caches/stage-caches.ts';
 import { Attempt } from './attempt/attempt.ts';
 import type { AttemptRecords } from './attempt/attempt-records.ts';
 import { helperRoom, idleHelpersMax } from './executors/idle-helpers.ts';
@@ -45,6 +46,7 @@ export function machinePorts(
   };
   const artifacts = new StageArtifacts({ bus, runnerId: options.runnerId });
   const reports = new StageReports({ bus, runnerId: options.runnerId });
+  const caches = new StageCaches({ bus, runnerId: options.runnerId, folder: join(own, 'caches'), log });
   let keysInUse: () => ReadonlySet<string> = () => new Set();
   const users =
     options.stageUids !== undefined && hasUsers(options)
@@ -94,6 +96,7 @@ export function machinePorts(
         sources,
         artifacts,
         reports,
+        caches,
         log,
         graceMs: options.graceMs,
         time: machineTime,

@@ -67,6 +67,7 @@ function attempt(of: Job = job, more: Partial<Executor> = {}): Attempt {
     workspaces: new Workspaces(join(folder, 'work')),
     sources: sources as unknown as Sources,
     outgoingLog: outgoingLog as unknown as OutgoingLog,
+    caches: { restore: async () => [], save: async () => [] },
     artifacts: { keep: async () => undefined },
     reports: { keep: async () => undefined },
     log: silentLogger(),

@@ -157,6 +157,7 @@ class StoredPartition implements PartitionLog {
       ),
     getAsOwner: async (id) => this.documents.get(id) ?? null,
     exists: async () => new Set(),
+    addCaches: async () => {},
     saveCounters: async () => {},
     counter: async () => null,
     async *countersOf() {},

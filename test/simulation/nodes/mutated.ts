@@ -1,5 +1,5 @@
 /** The mutations that stand between a partition and its store. */
-import type { Checkpoint, EncodedRun, RunCounter, RunDocument, RunsLedger } from '@penstock/store';
+import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter, RunDocument, RunsLedger } from '@penstock/store';
 import type { Mutation } from '../world/mutations.ts';
 
 /** Writes each checkpoint before the documents that it covers, or before the counters. */
@@ -22,6 +22,10 @@ class MisorderedLedger implements RunsLedger {
     if (this.#late !== 'documents') return this.#ledger.saveBatch(documents);
     this.#documents = documents;
     return { stale: [] };
+  }
+
+  addCaches(entries: readonly NewCacheEntry[]): Promise<void> {
+    return this.#ledger.addCaches(entries);
   }
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {

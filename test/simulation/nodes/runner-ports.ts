@@ -116,6 +116,7 @@ export function simRunnerPorts(
         },
         artifacts: { keep: async () => undefined },
         reports: { keep: async () => undefined },
+        caches: { restore: async () => [], save: async () => [] },
         log,
         time,
       }),

@@ -3,10 +3,12 @@
  * sequence), as the real one does. It can be slow and down, fail before or after it has written, and write half a batch.
  */
 import {
+  cacheScopeId,
   decodeRun,
   encodeRun,
   type Checkpoint,
   type EncodedRun,
+  type NewCacheEntry,
   type RunCounter,
   type RunDocument,
   type RunsLedger,
@@ -76,6 +78,15 @@ export class SimLedger implements RunsLedger {
   exists(ids: readonly string[]): Promise<Set<string>> {
     this.#network.world.mark('create asks the store');
     return this.#ask((store) => new Set(ids.filter((id) => store.documents.has(id))));
+  }
+
+  async addCaches(entries: readonly NewCacheEntry[]): Promise<void> {
+    for (const entry of entries)
+      await this.#ask((store) => {
+        const id = `${cacheScopeId(entry.scope)} ${entry.key}`;
+        if (!store.caches.has(id)) store.caches.set(id, entry);
+        return true;
+      });
   }
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {

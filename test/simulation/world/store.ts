@@ -1,6 +1,6 @@
 /** What the simulated store holds. */
 import type { RunEvent, RunView } from '@penstock/run';
-import type { Checkpoint, EncodedRun, RunCounter } from '@penstock/store';
+import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter } from '@penstock/store';
 
 export class SimStore {
   up = true;
@@ -8,6 +8,8 @@ export class SimStore {
   readonly checkpoints = new Map<number, Checkpoint>();
   /** By key and month. */
   readonly counters = new Map<string, RunCounter>();
+  /** By scope and key. */
+  readonly caches = new Map<string, NewCacheEntry>();
 
   view(id: string): RunView | undefined {
     const document = this.documents.get(id);

@@ -9,7 +9,6 @@
  */
 import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync, type Dirent } from 'node:fs';
 import { pathFault } from '../manifest.ts';
-import type { Patterns } from './patterns.ts';
 
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 /** A pipe that takes the place of a file does not hold the walk up. */
@@ -34,6 +33,21 @@ export interface Found {
 
 export class WalkTooLarge extends Error {}
 
+/** Which part of a tree is looked at. */
+export interface WalkedPart {
+  readonly isExhausted: boolean;
+  /** Whether something below this folder can match. */
+  leadInto(folder: string): boolean;
+}
+
+/** What is no folder, below the descriptor of the one that it is in; `name` is undefined where it is not UTF-8. */
+export type Visit = (at: number, entry: Dirent<Buffer>, path: string, name: string | undefined) => void;
+
+interface Patterns extends WalkedPart {
+  includes(path: string): boolean;
+  name(path: string): boolean;
+}
+
 /** In the order of their names. `filesMax`: one more is found at the most. */
 export function findFiles(
   folder: number,
@@ -44,18 +58,9 @@ export function findFiles(
   const leftOut: LeftOut[] = [];
   /** Folders that a pattern names as if they were files. */
   const folders: string[] = [];
-  let entries = 0;
-  const look = (at: number, entry: Dirent<Buffer>, prefix: string, depth: number): void => {
-    const name = entry.name.toString('utf8');
-    const path = prefix === '' ? name : `${prefix}/${name}`;
-    const isText = Buffer.compare(Buffer.from(name), entry.name) === 0;
-    if (entry.isDirectory()) {
-      if (patterns.name(path)) folders.push(path);
-      if (isText && depth < DEPTH_MAX && patterns.leadInto(path)) enter(at, name, path, depth + 1);
-      return;
-    }
+  const visit: Visit = (_at, entry, path, name) => {
     if (!patterns.includes(path)) return;
-    const fault = isText ? pathFault(path) : 'its name is not UTF-8';
+    const fault = name === undefined ? 'its name is not UTF-8' : pathFault(path);
     if (fault !== undefined) leftOut.push({ path, why: fault });
     else if (entry.isFile()) found.push({ path, at: path.split('/') });
     else if (entry.isSymbolicLink()) {
@@ -64,12 +69,42 @@ export function findFiles(
       else found.push({ path, at: target });
     } else leftOut.push({ path, why: 'it is no file' });
   };
+  walkBelow(folder, patterns, {
+    visit,
+    unreadable: (path) => leftOut.push({ path, why: 'the folder cannot be read' }),
+    folder: (path) => {
+      if (patterns.name(path)) folders.push(path);
+    },
+    isEnough: () => found.length > filesMax,
+  });
+  return { found, leftOut, folders };
+}
+
+export interface WalkHandlers {
+  readonly visit: Visit;
+  readonly unreadable: (path: string) => void;
+  readonly folder?: ((path: string) => void) | undefined;
+  /** Ends the walk. */
+  readonly isEnough: () => boolean;
+}
+
+/** Everything below the folder that is led into, in the order of its names. */
+export function walkBelow(folder: number, part: WalkedPart, handlers: WalkHandlers): void {
+  let entries = 0;
+  const look = (at: number, entry: Dirent<Buffer>, prefix: string, depth: number): void => {
+    const name = entry.name.toString('utf8');
+    const path = prefix === '' ? name : `${prefix}/${name}`;
+    const isText = Buffer.compare(Buffer.from(name), entry.name) === 0;
+    if (!entry.isDirectory()) return handlers.visit(at, entry, path, isText ? name : undefined);
+    handlers.folder?.(path);
+    if (isText && depth < DEPTH_MAX && part.leadInto(path)) enter(at, name, path, depth + 1);
+  };
   const enter = (at: number, name: string, path: string, depth: number): void => {
     let inner: number;
     try {
       inner = openSync(below(at, name), FOLDER);
     } catch {
-      leftOut.push({ path, why: 'the folder cannot be read' });
+      handlers.unreadable(path);
       return;
     }
     try {
@@ -84,13 +119,12 @@ export function findFiles(
     for (const entry of names) {
       entries += 1;
       if (entries > ENTRIES_MAX) throw new WalkTooLarge(`the patterns lead to more than ${ENTRIES_MAX} names`);
-      if (patterns.isExhausted) throw new WalkTooLarge('the patterns take too long to match');
-      if (found.length > filesMax) return;
+      if (part.isExhausted) throw new WalkTooLarge('the patterns take too long to match');
+      if (handlers.isEnough()) return;
       look(at, entry, prefix, depth);
     }
   };
   walk(folder, '', 1);
-  return { found, leftOut, folders };
 }
 
 /** A descriptor of the file; undefined where it is none, or not there any more. */
@@ -157,6 +191,6 @@ function readLink(folder: number, at: readonly string[]): string | undefined {
   }
 }
 
-function below(folder: number, name: string): string {
+export function below(folder: number, name: string): string {
   return `/proc/self/fd/${folder}/${name}`;
 }

@@ -12,9 +12,12 @@ import type {
 } from '@penstock/pipeline';
 import type {
   Epoch,
+  CacheScopes,
+  CacheWork,
   InheritedArtifacts,
   KeptArtifacts,
   KeptReport,
+  SavedCache,
   RunEvent,
   RunFilter,
   RunId,
@@ -180,6 +183,8 @@ export interface LivingAttempt {
   readonly artifactBytes?: number | undefined;
   /** For how long what it leaves is kept. */
   readonly expireMs: number;
+  /** Where what it caches is written and looked for; absent: nowhere. */
+  readonly caches?: CacheScopes | undefined;
 }
 
 /** `run.<p>.result.<runner>` (P16). `offer` is a new credit for the slot that this attempt had. */
@@ -193,6 +198,8 @@ export interface ResultRequest extends AttemptRef {
   readonly artifacts?: KeptArtifacts | undefined;
   /** How its tests went, stored before this is sent. */
   readonly report?: KeptReport | undefined;
+  /** Of a success: what it has left for later runs, stored before this is sent. */
+  readonly caches?: readonly SavedCache[] | undefined;
   /** The final offset of the attempt's log. */
   readonly logBytes: number;
   readonly offer?: { readonly scheduler: string; readonly credit: number } | undefined;
@@ -291,6 +298,8 @@ export interface Job extends AttemptRef {
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
   /** Which files say how its tests went; absent: none. */
   readonly reports?: ReportsDefinition | undefined;
+  /** Files that are to be there before the stage, and to be found by later runs; absent: none. */
+  readonly caches?: readonly CacheWork[] | undefined;
   /** Kept files of earlier stages: what a folder that is made anew for this stage begins with. */
   readonly inherits?: readonly InheritedArtifacts[] | undefined;
   /** Names that the stage may publish. */

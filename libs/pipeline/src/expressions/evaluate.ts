@@ -16,6 +16,8 @@ export function evaluate(expression: Expression, scope: ExpressionScope): Expres
     case 'text':
       return renderTemplate(expression.parts, scope);
     case 'call':
+      // Of files, which are not here.
+      if (expression.name === 'hash') return null;
       if (expression.name === 'success') return scope.success;
       return expression.name === 'failure' ? scope.failure : true;
     case 'not':

@@ -234,18 +234,32 @@ class ExpressionParser {
   }
 
   #call(token: Token): Expression {
+    if (token.text === 'hash') return this.#hash(token);
     const name = FUNCTIONS.find((candidate) => candidate === token.text);
-    if (name === undefined) {
-      const known =
-        token.text === 'hash'
-          ? "the function 'hash' is not supported yet"
-          : `there is no function ${quoted(token.text)}`;
-      throw new Fault(token, known, didYouMean(token.text, FUNCTIONS));
-    }
+    if (name === undefined)
+      throw new Fault(
+        token,
+        `there is no function ${quoted(token.text)}`,
+        token.text === 'hashFiles' ? "did you mean 'hash'?" : didYouMean(token.text, [...FUNCTIONS, 'hash']),
+      );
     const close = this.#peek();
     if (!this.#take(')')) throw new Fault(close, `'${name}()' takes no arguments`);
     this.#calls.push({ name, from: token.from, to: close.to });
     return { kind: 'call', name, arguments: [] };
+  }
+
+  /** Its arguments are patterns, written out: which files count must not depend on anything. */
+  #hash(token: Token): Expression {
+    const patterns: Expression[] = [];
+    do {
+      const pattern = this.#next();
+      if (pattern.kind !== 'string')
+        throw new Fault(pattern, "'hash()' takes patterns in quotes", "such as hash('package-lock.json')");
+      patterns.push({ kind: 'literal', value: String(pattern.value) });
+    } while (this.#take(','));
+    const close = this.#expect(')');
+    this.#calls.push({ name: 'hash', from: token.from, to: close.to });
+    return { kind: 'call', name: 'hash', arguments: patterns };
   }
 
   #peek(): Token {

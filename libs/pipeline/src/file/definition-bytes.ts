@@ -45,6 +45,7 @@ class Measure {
         : NODE_BYTES + this.list(stage.artifacts.paths) + this.list(stage.artifacts.from ?? [])) +
       (stage.reports === undefined ? 0 : NODE_BYTES + this.list(stage.reports.junit)) +
       (stage.quarantine === undefined ? 0 : 2 * NODE_BYTES + textBytes(stage.quarantine.reason ?? '')) +
+      (stage.caches === undefined ? 0 : this.#caches(stage.caches)) +
       (stage.workdir === undefined ? 0 : this.template(stage.workdir)) +
       (stage.matrix === undefined ? 0 : textBytes(stage.matrix.of) + this.#record(stage.matrix.values, textBytes)) +
       (stage.extension === undefined ? 0 : 100 + stage.extension.id.length)
@@ -71,6 +72,20 @@ class Measure {
         (sum, { image, env, ready = '' }) =>
           sum + NODE_BYTES + this.#image(image) + textBytes(ready) + this.#record(env, (value) => this.template(value)),
         NODE_BYTES + (place.image === undefined ? 0 : this.#image(place.image)),
+      ),
+    );
+  }
+
+  #caches(caches: NonNullable<StageDefinition['caches']>): number {
+    return this.#once(caches, () =>
+      caches.reduce(
+        (sum, { key, paths, restore }) =>
+          sum +
+          NODE_BYTES +
+          this.template(key) +
+          this.list(paths) +
+          restore.reduce((texts, text) => texts + this.template(text), 2),
+        2,
       ),
     );
   }
@@ -112,7 +127,7 @@ class Measure {
       case 'binary':
         return this.#expression(expression.left) + this.#expression(expression.right);
       case 'call':
-        return 0;
+        return expression.arguments.reduce((sum, argument) => sum + this.#expression(argument), 0);
     }
   }
 

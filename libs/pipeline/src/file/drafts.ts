@@ -6,6 +6,7 @@ import type { Command, Expression, InputDefinition, RetryPolicy, Template } from
 import type { ReportsDefinition } from '../model/kept-files.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
 import type { Quarantine } from '../model/quarantine.ts';
+import type { CacheDefinition } from '../model/cache.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
@@ -40,6 +41,7 @@ export interface StageDraft {
   readonly quarantine: Quarantine | undefined;
   /** Where that stands. */
   readonly quarantineSpan: Span | undefined;
+  readonly caches: readonly CacheDefinition<Template>[] | undefined;
   readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */

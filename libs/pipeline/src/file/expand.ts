@@ -22,6 +22,7 @@ import type { LevelContext } from './level-context.ts';
 import { hasChosenImage, NO_PLACE, placeOf } from './place.ts';
 import type { PlaceDraft } from './place.ts';
 import type { ArtifactsDefinition } from '../model/kept-files.ts';
+import type { CacheDefinition } from '../model/cache.ts';
 import type { PlaceDefinition } from '../model/place.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { Cell } from './matrix.ts';
@@ -42,6 +43,8 @@ const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
 
 /** What a service counts for beside its variables. */
 const PLACE_SIZE = 600;
+/** What a cache counts for beside its texts. */
+const CACHE_SIZE = 200;
 
 /** What one stage of a level has become: itself, or the stages of its extension. */
 interface Expanded {
@@ -164,10 +167,12 @@ class LevelExpansion {
       this.#whole.sizeOfCommands(commands) +
       env.size +
       this.#sizeOfPlace(draft.place) +
+      this.#sizeOfCaches(draft.caches) +
       (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
     const artifacts = this.#artifacts(draft, index);
+    const caches = this.#caches(draft.caches, around, site);
     const secrets = draft.secrets ?? context.secrets;
     const quarantine = draft.quarantine ?? context.quarantine;
     const shell = used === undefined ? draft.shell : used.body.shell;
@@ -202,6 +207,7 @@ class LevelExpansion {
         ...(artifacts === undefined ? {} : { artifacts }),
         ...(draft.reports === undefined ? {} : { reports: draft.reports }),
         ...(quarantine === undefined ? {} : { quarantine }),
+        ...(caches === undefined ? {} : { caches }),
         ...(matrix === undefined ? {} : { matrix }),
         ...(extension === undefined
           ? {}
@@ -358,6 +364,29 @@ class LevelExpansion {
       problems: this.#whole.problems,
       site: this.#context.site?.span,
     });
+  }
+
+  #caches(
+    caches: readonly CacheDefinition<Template>[] | undefined,
+    by: Substitution,
+    site: Site,
+  ): readonly CacheDefinition<Template>[] | undefined {
+    if (this.#isPlain || caches === undefined) return caches;
+    return caches.map(({ key, paths, restore }) => ({
+      key: this.#template(key, by, site),
+      paths,
+      restore: restore.map((text) => this.#template(text, by, site)),
+    }));
+  }
+
+  #sizeOfCaches(caches: readonly CacheDefinition<Template>[] = []): number {
+    return caches.reduce(
+      (sum, { key, paths, restore }) =>
+        sum +
+        [key, ...restore].reduce((texts, text) => texts + this.#whole.sizeOfTemplate(text), CACHE_SIZE) +
+        paths.reduce((texts, path) => texts + path.length, 0),
+      0,
+    );
   }
 
   #sizeOfPlace({ services = [] }: PlaceDraft): number {

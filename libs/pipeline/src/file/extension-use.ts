@@ -19,6 +19,13 @@ export interface StageReader extends ExpressionReader {
   readonly extensions: ExtensionCatalog;
 }
 
+/** Which of the extension's stages they would be for is not said. */
+const NOT_BESIDE_STAGES = [
+  ['artifacts', 'keep the files by a stage of your own behind it'],
+  ['reports', 'keep the files by a stage of your own behind it'],
+  ['cache', 'it belongs to the stages of the extension, in its manifest'],
+] as const;
+
 /** The extension of a stage; undefined where it has none. */
 export function readUse(
   keys: ReadonlyMap<string, MapEntry>,
@@ -52,17 +59,15 @@ export function readUse(
   const extension = findExtension(uses, path, reader);
   const values = given === undefined ? new Map<string, Given>() : readValues(given, path, reader, sites);
   if (extension === undefined) return { extension, inputs: new Map() };
-  if (extension.body.level !== undefined) {
-    for (const key of ['artifacts', 'reports'] as const) {
-      const kept = keys.get(key);
-      if (kept !== undefined)
-        problems.add(
-          kept.keySpan,
-          `${path}.${key}`,
-          `'${key}' cannot stand beside an extension that has stages of its own`,
-          'keep the files by a stage of your own behind it',
-        );
-    }
+  for (const [key, remedy] of NOT_BESIDE_STAGES) {
+    const entry = keys.get(key);
+    if (entry !== undefined && extension.body.level !== undefined)
+      problems.add(
+        entry.keySpan,
+        `${path}.${key}`,
+        `'${key}' cannot stand beside an extension that has stages of its own`,
+        remedy,
+      );
   }
   const inputs = new Map<string, Template>();
   // Whose value is at fault was given one all the same.

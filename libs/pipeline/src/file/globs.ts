@@ -17,7 +17,7 @@ export function readGlobs(field: Field): string[] | undefined {
 }
 
 /** Patterns know `*`, `**`, `?`, `[a-z]`, `{a,b}` and a leading `!`. */
-function globFault(text: string): string | undefined {
+export function globFault(text: string): string | undefined {
   const pattern = text.replace(/^!/, '').replace(/\\./gs, 'x');
   if (pattern === '') return 'is empty';
   if (text.length > PIPELINE_LIMITS.globLengthMax) return `is longer than ${PIPELINE_LIMITS.globLengthMax} characters`;

@@ -1,6 +1,6 @@
 /** Checks every name that the expressions of a file use, once all stages, outputs and axes are known. */
 import type { Graph, StageDraft, StageNames } from './drafts.ts';
-import type { Expression, InputDefinition } from '../model/definition.ts';
+import type { Expression, ExpressionFunction, InputDefinition } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
 import type { PathUse } from '../expressions/expression.ts';
 import { Ancestors } from './graph.ts';
@@ -28,6 +28,7 @@ const PLACES: Readonly<Record<Place, { readonly roots: readonly Root[]; readonly
   'top-env': { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "the 'env' of the whole pipeline" },
   group: { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "'concurrency.group'" },
   'runs-on': { roots: ['matrix'], label: "'runs_on'" },
+  cache: { roots: ROOTS, label: "'cache'" },
   image: { roots: ['matrix', 'inputs'], label: "'image'" },
 };
 
@@ -61,8 +62,8 @@ class ReferenceChecker {
 
   check(site: ExpressionSite, draft: number | undefined): void {
     for (const call of site.parsed.calls) {
-      if (site.place !== 'when')
-        this.#context.problems.add(site.spanOf(call), site.path, `'${call.name}()' can only be used in 'when'`);
+      const fault = callFault(site, call.name);
+      if (fault !== undefined) this.#context.problems.add(site.spanOf(call), site.path, ...fault);
     }
     for (const use of site.parsed.paths) this.#checkPath(site, use, draft);
     this.#checkComparisons(site, site.parsed.expression, draft);
@@ -261,6 +262,17 @@ const STATUS_WORDS: readonly (readonly [RegExp, string])[] = [
 function statusMeant(path: readonly string[], text: string): string | undefined {
   const meant = path[0] === 'stages' ? STATUS_WORDS.find(([pattern]) => pattern.test(text))?.[1] : undefined;
   return meant === undefined ? undefined : `did you mean '${meant}'?`;
+}
+
+/** Where files are hashed there is nothing to reckon with: the value is put into the text there. */
+function callFault(
+  { place, parsed }: ExpressionSite,
+  name: ExpressionFunction,
+): readonly [string, string?] | undefined {
+  if (name !== 'hash') return place === 'when' ? undefined : [`'${name}()' can only be used in 'when'`];
+  if (place !== 'cache') return ["'hash()' can only be used in the 'key' and the 'restore' of a 'cache'"];
+  if (parsed.expression.kind === 'call') return undefined;
+  return ["'hash()' must be the whole of its ${{ }}", "write ${{ hash('…') }} beside the rest of the text"];
 }
 
 type Note = (message: string, suggest?: string | (() => string | undefined)) => void;

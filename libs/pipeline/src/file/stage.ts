@@ -1,5 +1,6 @@
 /** Reads one stage of the file, before its matrix is expanded and its dependencies are found. */
 import { readArtifacts } from './artifacts.ts';
+import { readCaches } from './cache.ts';
 import type { StageDraft } from './drafts.ts';
 import { readCommand } from './command.ts';
 import type { Command, RetryCause, RetryPolicy, Template } from '../model/definition.ts';
@@ -94,6 +95,7 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     reports: field('reports', readReports),
     quarantine: field('quarantine', readQuarantine),
     quarantineSpan: keys.get('quarantine')?.keySpan,
+    caches: field('cache', (value) => readCaches(value, reader, sites)),
     use,
     matrix,
     isMatrix: keys.has('matrix'),

@@ -17,6 +17,7 @@ export type Place =
   | 'group'
   | 'runs-on'
   | 'image'
+  | 'cache'
   | 'with'
   | 'output';
 

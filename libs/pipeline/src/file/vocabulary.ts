@@ -26,8 +26,10 @@ export const STAGE_KEYS = [
   'artifacts',
   'reports',
   'quarantine',
+  'cache',
 ] as const;
 export const QUARANTINE_KEYS = ['until', 'reason'] as const;
+export const CACHE_KEYS = ['key', 'paths', 'restore'] as const;
 export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required', 'from'] as const;
 export const REPORTS_KEYS = ['junit'] as const;
 /** Where a stage asks to run. */
@@ -67,7 +69,7 @@ export const PULL_REQUEST_KEYS = ['branches', 'paths', 'types', 'cancel_supersed
 export const PULL_REQUEST_TYPES = ['opened', 'synchronize', 'reopened', 'ready_for_review', 'labeled'] as const;
 
 /** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
-export const KEYS_TO_COME: ReadonlySet<string> = new Set(['cache', 'approval']);
+export const KEYS_TO_COME: ReadonlySet<string> = new Set(['approval']);
 
 /** What other systems call a key of ours. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
@@ -128,6 +130,10 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['test_results', 'reports'],
   ['xunit', 'junit'],
   ['path', 'paths'],
+  ['restore-keys', 'restore'],
+  ['restore_keys', 'restore'],
+  ['fallback_keys', 'restore'],
+  ['caches', 'cache'],
   ['expire_in', 'expire'],
   ['retention-days', 'expire'],
   ['branches_ignore', 'branches-ignore'],

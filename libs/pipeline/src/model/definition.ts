@@ -5,6 +5,7 @@
  * Stages stand in file order, each matrix stage replaced by its expansions in place; `after` names expanded stages only.
  */
 import type { ArtifactsDefinition, ReportsDefinition } from './kept-files.ts';
+import type { CacheDefinition } from './cache.ts';
 import type { PlaceDefinition } from './place.ts';
 import type { Quarantine } from './quarantine.ts';
 import type { SecretUse } from './secret-use.ts';
@@ -28,7 +29,7 @@ export type Expression =
       readonly right: Expression;
     };
 
-export type ExpressionFunction = 'success' | 'failure' | 'always';
+export type ExpressionFunction = 'success' | 'failure' | 'always' | 'hash';
 
 /**
  * One command of a stage. `script` is shell text in which every `${{ }}` has become a reference to the variable that
@@ -91,6 +92,8 @@ export interface StageDefinition {
   readonly reports?: ReportsDefinition | undefined;
   /** Absent: none. */
   readonly quarantine?: Quarantine | undefined;
+  /** Files that its runs find again; absent: none. */
+  readonly caches?: readonly CacheDefinition<Template>[] | undefined;
   readonly matrix?: MatrixCell | undefined;
   /** The extension that the stage comes from: its package lies where `SERVICE_EXTENSION_PATH` says while the stage runs. */
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;

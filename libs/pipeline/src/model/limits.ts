@@ -97,6 +97,10 @@ export const PIPELINE_LIMITS = {
   choicesMax: 100,
   choiceLengthMax: 200,
   extensionDescriptionLengthMax: 500,
+  /** Of a stage; how many beginnings each tries; characters of a key as it is on the runner. */
+  cachesMax: 10,
+  restoreMax: 10,
+  cacheKeyLengthMax: 512,
   artifactExpireMsMin: 60_000,
   artifactExpireMsMax: 3_650 * 24 * 3_600_000,
   timeoutMsMin: 1_000,

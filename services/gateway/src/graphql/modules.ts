@@ -2,6 +2,7 @@
 import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
+import { cachesModule } from './caches.ts';
 import type { GraphqlContext } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 import { historyModule } from './history.ts';
@@ -20,6 +21,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     historyModule(options),
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
+    cachesModule({ bus: options.identity.bus }),
     secretsModule({ bus: options.identity.bus }),
     testReportsModule(options),
     verdictsModule(options),

@@ -1,63 +1,85 @@
 /**
  * The bytes of kept files, by run and hash: `artifacts/<run>/<sha256>`. What two stages of a run leave alike is stored once;
- * nothing is shared between runs, so that a run's bytes go with it and nobody learns what another has.
+ * nothing is shared between runs, so that a run's bytes go with it and nobody learns what another has. Those of caches, by scope
+ * and hash: `caches/<scope>/<sha256>`.
  */
 import { Readable } from 'node:stream';
 import { BadUserInput, NotFound } from '@penstock/errors';
 import { PART_BYTES, type PartAnswer } from '@penstock/artifacts';
-import { HashMismatch, ObjectTooLarge, type ObjectStore } from '@penstock/object-store';
+import { HashMismatch, ObjectDamaged, ObjectTooLarge, type ObjectStore } from '@penstock/object-store';
 import { asUnavailable } from '../catalogue/uploads.ts';
 
 export const ARTIFACT_PREFIX = 'artifacts/';
+export const CACHE_PREFIX = 'caches/';
 const SHA256 = /^[0-9a-f]{64}$/;
-const RUN_ID = /^[0-9a-f-]{36}$/;
+const OWNERS = { 'artifacts/': /^[0-9a-f-]{36}$/, 'caches/': SHA256 } as const;
 
-function contentKey(runId: string, sha256: string): string {
-  if (!RUN_ID.test(runId) || !SHA256.test(sha256)) throw new BadUserInput('A run and a SHA-256 are to be named.');
-  return `${ARTIFACT_PREFIX}${runId}/${sha256}`;
-}
-
-/** Of a key that `contentKey` has made. */
-export function partsOfKey(key: string): { readonly runId: string; readonly sha256: string } {
-  const [, runId = '', sha256 = ''] = key.split('/');
-  return { runId, sha256 };
+/** Of a key that these contents have made. */
+export function partsOfKey(key: string): { readonly owner: string; readonly sha256: string } {
+  const [, owner = '', sha256 = ''] = key.split('/');
+  return { owner, sha256 };
 }
 
 export class Contents {
   readonly #objects: ObjectStore;
+  readonly #prefix: keyof typeof OWNERS;
 
-  constructor(objects: ObjectStore) {
+  constructor(objects: ObjectStore, prefix: keyof typeof OWNERS) {
     this.#objects = objects;
+    this.#prefix = prefix;
   }
 
-  async has(runId: string, sha256: string): Promise<boolean> {
-    return (await orUnavailable(this.#objects.head(contentKey(runId, sha256)))) !== null;
+  async has(owner: string, sha256: string): Promise<boolean> {
+    return (await orUnavailable(this.#objects.head(this.#keyOf(owner, sha256)))) !== null;
   }
 
   /** Done when it is stored whole. */
-  async put(runId: string, sha256: string, bytes: AsyncIterable<Uint8Array>, bytesMax: number): Promise<void> {
-    await orUnavailable(this.#objects.put(contentKey(runId, sha256), bytes, { sha256, bytesMax }));
+  async put(owner: string, sha256: string, bytes: AsyncIterable<Uint8Array>, bytesMax: number): Promise<void> {
+    await orUnavailable(this.#objects.put(this.#keyOf(owner, sha256), bytes, { sha256, bytesMax }));
   }
 
-  async putWhole(runId: string, sha256: string, bytes: Uint8Array): Promise<void> {
-    if (await this.has(runId, sha256)) return;
-    await this.put(runId, sha256, Readable.from([bytes], { objectMode: true }), bytes.length);
+  async putWhole(owner: string, sha256: string, bytes: Uint8Array): Promise<void> {
+    if (await this.has(owner, sha256)) return;
+    await this.put(owner, sha256, Readable.from([bytes], { objectMode: true }), bytes.length);
   }
 
   /** As much of it as one message carries. */
-  async part(runId: string, sha256: string, offset: number): Promise<PartAnswer> {
+  async part(owner: string, sha256: string, offset: number): Promise<PartAnswer> {
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
     const range = { from: offset, to: offset + PART_BYTES };
-    const found = await orUnavailable(this.#objects.get(contentKey(runId, sha256), range));
+    const found = await orUnavailable(this.#objects.get(this.#keyOf(owner, sha256), range));
     if (found === null) throw new NotFound('There is no such content.');
     const pieces = await orUnavailable(Array.fromAsync(found.bytes));
     return { data: Buffer.concat(pieces).toString('base64'), sizeBytes: found.head.size };
   }
 
-  async whole(runId: string, sha256: string, bytesMax: number): Promise<Buffer> {
-    const found = await orUnavailable(this.#objects.get(contentKey(runId, sha256), { sha256 }));
+  async whole(owner: string, sha256: string, bytesMax: number): Promise<Buffer> {
+    const found = await orUnavailable(this.#objects.get(this.#keyOf(owner, sha256), { sha256 }));
     if (found === null || found.head.size > bytesMax) throw new NotFound('There is no such content.');
     return Buffer.concat(await orUnavailable(Array.fromAsync(found.bytes)));
+  }
+
+  /** Whether it is there, and what was put there. */
+  async isWhole(owner: string, sha256: string): Promise<boolean> {
+    try {
+      const found = await this.#objects.get(this.#keyOf(owner, sha256), { sha256 });
+      if (found === null) return false;
+      for await (const _ of found.bytes);
+      return true;
+    } catch (error) {
+      if (error instanceof ObjectDamaged) return false;
+      throw asUnavailable(error);
+    }
+  }
+
+  async remove(owner: string, sha256: string): Promise<void> {
+    await orUnavailable(this.#objects.delete(this.#keyOf(owner, sha256)));
+  }
+
+  #keyOf(owner: string, sha256: string): string {
+    if (!OWNERS[this.#prefix].test(owner) || !SHA256.test(sha256))
+      throw new BadUserInput('A run, or the scope of a cache, and a SHA-256 are to be named.');
+    return `${this.#prefix}${owner}/${sha256}`;
   }
 }
 

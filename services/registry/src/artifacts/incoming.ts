@@ -6,7 +6,10 @@
  *  INCOMING-3 One that ends early, for whatever reason, leaves nothing that can be seen.
  */
 import { randomUUID } from 'node:crypto';
+import { PART_BYTES, type OpenUploadAnswer, type UploadPart } from '@penstock/artifacts';
+import type { Bus, BusSubscription } from '@penstock/bus';
 import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
+import { answerCalls } from '@penstock/service';
 
 const UPLOADS_MAX = 32;
 const WAITING_MAX = 8;
@@ -18,6 +21,15 @@ export type Storing = (bytes: AsyncIterable<Uint8Array>) => Promise<void>;
 
 export class IncomingUploads {
   readonly #uploads = new Map<string, Upload>();
+
+  /** Parts of a runner's upload come to this very process. */
+  listen(bus: Bus, runner: string, sizeBytes: number, store: Storing): OpenUploadAnswer {
+    const upload = this.begin(sizeBytes, store, () => listening.stop());
+    const listening: BusSubscription = answerCalls(bus, 'registry', {
+      [`upload.${runner}.${upload}`]: ({ offset, data }: UploadPart) => this.take(upload, offset, decoded(data)),
+    });
+    return { upload };
+  }
 
   /** The id by which its parts come. `forget` is called once when it is over. */
   begin(sizeBytes: number, store: Storing, forget: () => void): string {
@@ -42,6 +54,13 @@ export class IncomingUploads {
   close(): void {
     for (const upload of this.#uploads.values()) upload.abandon();
   }
+}
+
+/** Of one message. @throws BadUserInput */
+export function decoded(data: string): Buffer {
+  const bytes = Buffer.from(data, 'base64');
+  if (bytes.length > PART_BYTES) throw new BadUserInput(`A part has at most ${PART_BYTES} bytes.`);
+  return bytes;
 }
 
 class Upload {

@@ -9,7 +9,6 @@ import { createHash } from 'node:crypto';
 import {
   ArtifactsFailed,
   decodeManifest,
-  PART_BYTES,
   type BeginRequest,
   type GetRequest,
   type OpenUploadAnswer,
@@ -19,24 +18,24 @@ import {
   type PutRequest,
   type SealAnswer,
   type SealRequest,
-  type UploadPart,
   type UsageAnswer,
   type UsageRequest,
 } from '@penstock/artifacts';
-import type { Bus, BusSubscription, LivingAttempt } from '@penstock/bus';
+import type { Bus, LivingAttempt } from '@penstock/bus';
 import { BadUserInput, QuotaExceeded } from '@penstock/errors';
 import type { ObjectStore } from '@penstock/object-store';
-import { answerCalls } from '@penstock/service';
 import { StoreUnavailable, type DocumentStore } from '@penstock/store';
 import { asUnavailable } from '../catalogue/uploads.ts';
 import { Contents } from './contents.ts';
-import { Grants } from './grants.ts';
-import { IncomingUploads } from './incoming.ts';
+import type { Grants } from './grants.ts';
+import { decoded, type IncomingUploads } from './incoming.ts';
 import { sweepArtifacts, type SweepParts, type SweptArtifacts } from './sweep.ts';
 import { KeptUsage } from './usage.ts';
 
 export interface KeeperOptions {
   readonly bus: Bus;
+  readonly grants: Grants;
+  readonly incoming: IncomingUploads;
   readonly store: DocumentStore;
   readonly objects: ObjectStore;
   readonly runOf: SweepParts['runOf'];
@@ -47,13 +46,14 @@ export class ArtifactKeeper {
   readonly #options: KeeperOptions;
   readonly #contents: Contents;
   readonly #grants: Grants;
-  readonly #incoming = new IncomingUploads();
+  readonly #incoming: IncomingUploads;
   readonly #usage: KeptUsage;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
-    this.#contents = new Contents(options.objects);
-    this.#grants = new Grants(options.bus);
+    this.#incoming = options.incoming;
+    this.#contents = new Contents(options.objects, 'artifacts/');
+    this.#grants = options.grants;
     this.#usage = new KeptUsage(options.store, options.now);
   }
 
@@ -74,17 +74,10 @@ export class ArtifactKeeper {
     if (!Number.isSafeInteger(sizeBytes) || sizeBytes <= 0) throw new BadUserInput("'sizeBytes' is to be a size.");
     await this.#checkQuota(attempt, sizeBytes);
     if (await this.#contents.has(ref.runId, sha256)) return { upload: null };
-    const upload = this.#incoming.begin(
-      sizeBytes,
-      (bytes) => this.#contents.put(ref.runId, sha256, bytes, sizeBytes),
-      () => listening.stop(),
+    const { bus } = this.#options;
+    return this.#incoming.listen(bus, runner, sizeBytes, (bytes) =>
+      this.#contents.put(ref.runId, sha256, bytes, sizeBytes),
     );
-    // Its parts come to this very process.
-    const listening: BusSubscription = answerCalls(this.#options.bus, 'registry', {
-      [`upload.${runner}.${upload}`]: ({ offset, data }: UploadPart) =>
-        this.#incoming.take(upload, offset, decoded(data)),
-    });
-    return { upload };
   }
 
   async seal(runner: string, request: SealRequest): Promise<SealAnswer> {
@@ -124,10 +117,6 @@ export class ArtifactKeeper {
     return await sweepArtifacts({ objects, runOf, contents: this.#contents, usage: this.#usage }, now(), olderThanMs);
   }
 
-  close(): void {
-    this.#incoming.close();
-  }
-
   async #checkQuota({ key, artifactBytes }: LivingAttempt, bytes: number): Promise<void> {
     if (!Number.isSafeInteger(bytes) || bytes < 0) throw new BadUserInput("'bytes' is to be a number of bytes.");
     if (artifactBytes === undefined) return;
@@ -141,12 +130,6 @@ export class ArtifactKeeper {
 
 function megabytes(bytes: number): string {
   return (bytes / 1_000_000).toFixed(1);
-}
-
-function decoded(data: string): Buffer {
-  const bytes = Buffer.from(data, 'base64');
-  if (bytes.length > PART_BYTES) throw new BadUserInput(`A part has at most ${PART_BYTES} bytes.`);
-  return bytes;
 }
 
 function checked<T>(work: () => T): T {

@@ -52,7 +52,7 @@ export async function sweepArtifacts(
   };
   for await (const { key, storedAt } of parts.objects.list(ARTIFACT_PREFIX)) {
     if (storedAt >= before) continue;
-    const { runId } = partsOfKey(key);
+    const { owner: runId } = partsOfKey(key);
     const keys = batch.get(runId);
     if (keys === undefined) batch.set(runId, [key]);
     else keys.push(key);

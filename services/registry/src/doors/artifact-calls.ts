@@ -27,6 +27,6 @@ export function answerArtifactCalls(bus: Bus, keeper: ArtifactKeeper): BusSubscr
   });
 }
 
-function runnerIn(subject: string): string {
+export function runnerIn(subject: string): string {
   return subject.split('.')[RUNNER_TOKEN] ?? '';
 }

@@ -35,12 +35,20 @@ export class StorageCalls {
   readonly #runner: string;
   readonly #by: ByAttempt;
   readonly #signal: AbortSignal;
+  readonly #verbs: string;
 
-  constructor(bus: Bus, runner: string, by: ByAttempt, signal: AbortSignal) {
+  /** `verbs`: in front of each verb. */
+  constructor(bus: Bus, runner: string, by: ByAttempt, signal: AbortSignal, verbs: '' | 'cache-' = '') {
     this.#bus = bus;
+    this.#verbs = verbs;
     this.#runner = runner;
     this.#by = by;
     this.#signal = signal;
+  }
+
+  /** Any other question. */
+  async ask<Req extends ByAttempt, Rep>(verb: string, body: Omit<Req, keyof ByAttempt>): Promise<Rep> {
+    return await this.#patiently<Req, Rep>(this.#verb(verb), { ...this.#by, ...body } as Req);
   }
 
   async begin(files: number, bytes: number): Promise<void> {
@@ -69,10 +77,10 @@ export class StorageCalls {
     return await this.#patiently<SealRequest, SealAnswer>(this.#verb('seal'), request);
   }
 
-  /** The content with this hash of the attempt's run; the caller checks it. */
-  async *read(sha256: string): AsyncGenerator<Uint8Array, void> {
+  /** The content with this hash of the attempt's run, or of the scope of a cache; the caller checks it. */
+  async *read(sha256: string, of: { readonly scope?: string } = {}): AsyncGenerator<Uint8Array, void> {
     for (let offset = 0, size = 1; offset < size;) {
-      const request = { ...this.#by, sha256, offset };
+      const request = { ...this.#by, ...of, sha256, offset };
       const part = await this.#patiently<GetRequest, PartAnswer>(this.#verb('get'), request);
       size = part.sizeBytes;
       const bytes = Buffer.from(part.data, 'base64');
@@ -113,7 +121,7 @@ export class StorageCalls {
   }
 
   #verb(verb: string): string {
-    return `artifacts.${this.#runner}.${verb}`;
+    return `artifacts.${this.#runner}.${this.#verbs}${verb}`;
   }
 
   async #patiently<Req, Rep>(verb: string, body: Req): Promise<Rep> {

@@ -31,6 +31,7 @@ import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
 import type { LeftByStage, StageArtifacts } from '../artifacts/stage-artifacts.ts';
 import type { StageReports } from '../artifacts/stage-reports.ts';
+import type { StageCaches } from '../caches/stage-caches.ts';
 import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
@@ -54,6 +55,8 @@ export interface AttemptParts {
   readonly artifacts: Pick<StageArtifacts, 'keep'>;
   /** Where it is kept how its tests went. */
   readonly reports: Pick<StageReports, 'keep'>;
+  /** What it finds of earlier runs, and leaves for later ones. */
+  readonly caches: Pick<StageCaches, 'restore' | 'save'>;
   readonly outgoingLog: Pick<OutgoingLog, 'append' | 'stored' | 'drop'>;
   readonly time: Time;
   readonly log: Log;
@@ -83,7 +86,7 @@ const KILLED_WITH_OTHERS_MS = 250;
 /** What shells answer for what they found and could not execute. */
 const UNSTARTABLE_CODE = 126;
 
-type Ending = AttemptVerdict & Pick<ResultRequest, 'artifacts' | 'report'>;
+type Ending = AttemptVerdict & Pick<ResultRequest, 'artifacts' | 'report' | 'caches'>;
 
 export class Attempt {
   readonly job: Job;
@@ -257,7 +260,8 @@ export class Attempt {
       record?.remove();
       return null;
     }
-    const result = this.#keep({ ...ending, logBytes: chunker.finish() });
+    const caches = ending.status === 'success' ? await this.#saveCaches(prepared, chunker) : undefined;
+    const result = this.#keep({ ...ending, ...(caches === undefined ? {} : { caches }), logBytes: chunker.finish() });
     await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);
     return result;
   }
@@ -333,6 +337,37 @@ export class Attempt {
     return ending;
   }
 
+  /** Whatever comes of it, the stage has succeeded. Undefined: nothing is left. */
+  async #saveCaches(prepared: Prepared, chunker: Chunker): Promise<ResultRequest['caches']> {
+    const { caches, userOf } = this.#parts;
+    if (prepared.caches === undefined || prepared.caches.length === 0) return undefined;
+    return await caches.save(prepared.caches, {
+      job: this.job,
+      folders: prepared.folders,
+      user: userOf?.(this.job.key),
+      signal: this.#preparing.signal,
+      remark: (text) => void chunker.remark(this.#secrets.mask.text(text)),
+    });
+  }
+
+  async #restoreCaches(prepared: Prepared, chunker: Chunker): Promise<Prepared> {
+    const { caches, executor, userOf } = this.#parts;
+    if (this.job.caches === undefined) return prepared;
+    const remark = (text: string): void => void chunker.remark(this.#secrets.mask.text(text));
+    if (executor?.filesStayInside === true) {
+      remark('no cache is restored or saved: the files of a stage in a Pod stay in it');
+      return prepared;
+    }
+    const toSave = await caches.restore({
+      job: this.job,
+      folders: prepared.folders,
+      user: userOf?.(this.job.key),
+      signal: this.#preparing.signal,
+      remark,
+    });
+    return { ...prepared, caches: toSave };
+  }
+
   #keep(ending: Ending & { readonly logBytes: number }): ResultRequest {
     const result = { ...this.ref, ...ending };
     this.#kept = result;
@@ -383,7 +418,8 @@ export class Attempt {
         })
       : undefined;
     try {
-      return await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key));
+      const prepared = await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key));
+      return await this.#restoreCaches(prepared, chunker);
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);

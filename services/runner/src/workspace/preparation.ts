@@ -25,17 +25,25 @@ export interface Sources {
   readonly inherited: InheritedSource;
 }
 
+/** A cache whose key was not found as it is. */
+export interface CacheToSave {
+  readonly key: string;
+  readonly paths: readonly string[];
+}
+
 export interface Prepared {
   readonly folders: StageFolders;
   /** The copy that this attempt has of its extension's package. */
   readonly packageFolder: string | undefined;
   /** What `$SERVICE_MASK` names; the stage makes it. */
   readonly maskFile: string;
+  /** What is to be found by later runs once the stage has succeeded. */
+  readonly caches?: readonly CacheToSave[] | undefined;
 }
 
 /** Whether there is something to fetch, which may take its time. */
-export function needsFetching({ origin, extension, inherits }: Job): boolean {
-  if (inherits !== undefined) return true;
+export function needsFetching({ origin, extension, inherits, caches }: Job): boolean {
+  if (inherits !== undefined || caches !== undefined) return true;
   return extension !== undefined || (origin.cloneUrl !== undefined && origin.commit !== undefined);
 }
 

@@ -9,7 +9,7 @@ import type {
   WatchReply,
   WatchRequest,
 } from '@penstock/bus';
-import { viewOf, type Epoch, type RunId, type RunView } from '@penstock/run';
+import { cacheScopesOf, viewOf, type Epoch, type RunId, type RunView } from '@penstock/run';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -139,7 +139,8 @@ export class Reads {
         const artifactBytes = created?.type === 'run_created' ? created.artifactBytes : undefined;
         const { tenant, key } = run.state;
         const lives = awaitsResult(run, ref, runner);
-        const kept = { tenant, key, artifactBytes, expireMs: expireMsOf(run, ref.stage, expireMs) };
+        const caches = cacheScopesOf(run.state);
+        const kept = { tenant, key, artifactBytes, expireMs: expireMsOf(run, ref.stage, expireMs), caches };
         reply({ ok: true, epoch, attempt: lives ? kept : null });
       });
   }

@@ -1,6 +1,7 @@
 /** A runner's result of an attempt (P16): whether it is about the attempt that lives, and the command that it becomes. */
 import type { AttemptRef, ResultRequest } from '@penstock/bus';
-import type { KeptArtifacts, KeptReport, RunCommand, StageArtifacts, StageReport } from '@penstock/run';
+import type { KeptArtifacts, KeptReport, RunCommand, SavedCache, StageArtifacts, StageReport } from '@penstock/run';
+import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import { liveAttemptOf } from '../dispatch/job-deliveries.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
@@ -20,11 +21,32 @@ export function resultCommand(request: ResultRequest, at: number, expireMs: numb
   const { stage, attempt, status, reason, exitCode, outputs, logBytes } = request;
   const artifacts = request.artifacts === undefined ? undefined : keptUntil(request.artifacts, at + expireMs);
   const report = request.report === undefined ? undefined : reportUntil(request.report, at + expireMs);
-  return { type: 'result', at, stage, attempt, status, reason, exitCode, outputs, artifacts, report, logBytes };
+  const caches = status === 'success' ? savedCaches(request.caches) : undefined;
+  const kept = { outputs, artifacts, report, caches };
+  return { type: 'result', at, stage, attempt, status, reason, exitCode, ...kept, logBytes };
 }
 
 export function expireMsOf(run: LiveRun, stage: string, defaultMs: number): number {
   return run.plan.stages[run.plan.indexOf.get(stage) ?? -1]?.definition.artifacts?.expireMs ?? defaultMs;
+}
+
+/** What cannot be one, or is one too many, is left out: a cache that is not there fails nobody. */
+function savedCaches(caches: readonly SavedCache[] | undefined): readonly SavedCache[] | undefined {
+  if (!Array.isArray(caches)) return undefined;
+  const { cachesMax, cacheKeyLengthMax } = PIPELINE_LIMITS;
+  return (caches as readonly SavedCache[])
+    .filter(
+      ({ key, sha256, bytes }) =>
+        typeof key === 'string' &&
+        key !== '' &&
+        key.length <= cacheKeyLengthMax &&
+        key.isWellFormed() &&
+        /^[0-9a-f]{64}$/.test(sha256) &&
+        Number.isSafeInteger(bytes) &&
+        bytes >= 0,
+    )
+    .slice(0, cachesMax)
+    .map(({ key, sha256, bytes }) => ({ key, sha256, bytes }));
 }
 
 /** Only what it is made of: what a runner says goes into the journal. Undefined: it cannot be. */

@@ -82,6 +82,7 @@ function lengthAtMost(event: RunEvent): number {
   if (event.type === 'run_quarantined') units += event.cause.length;
   if ('outputs' in event)
     for (const [key, value] of Object.entries(event.outputs ?? {})) units += key.length + value.length + 2;
+  if ('caches' in event) for (const { key } of event.caches ?? []) units += key.length + 150;
   return units * 6;
 }
 

@@ -13,6 +13,7 @@ export function withBoundedWrites(ledger: RunsLedger, atOnce = WRITES_AT_ONCE): 
   const writes = new PQueue({ concurrency: atOnce });
   return {
     saveBatch: (documents) => writes.add(() => ledger.saveBatch(documents)),
+    addCaches: (entries) => writes.add(() => ledger.addCaches(entries)),
     saveCounters: (counters) => writes.add(() => ledger.saveCounters(counters)),
     saveCheckpoint: (checkpoint) => writes.add(() => ledger.saveCheckpoint(checkpoint)),
     checkpoint: (partition) => ledger.checkpoint(partition),

@@ -4,7 +4,17 @@
  */
 import { machineTime, type Time } from '@penstock/async';
 import type { PartitionLog } from '@penstock/bus';
-import { evolve, newRun, planOf, RunInvariantError, viewOf, type RunEvent, type Sequence } from '@penstock/run';
+import {
+  cacheScopesOf,
+  evolve,
+  newRun,
+  planOf,
+  RunInvariantError,
+  viewOf,
+  type RunEvent,
+  type RunState,
+  type Sequence,
+} from '@penstock/run';
 import { emptyPipeline } from '../run/definitions.ts';
 import type { DirtyRun } from '../partition/projection-backlog.ts';
 import {
@@ -12,6 +22,7 @@ import {
   encodeRunInSteps,
   StoreUsageError,
   type EncodedRun,
+  type NewCacheEntry,
   type RunDocument,
   type RunsLedger,
 } from '@penstock/store';
@@ -68,6 +79,8 @@ export class Projector {
   /** Runs whose documents are written, with no checkpoint behind them yet: what follows failed. */
   readonly #written = new Set<LiveRun>();
   readonly #stories: EncodedStories;
+  /** Of runs that were captured: what their successes have left for later runs, and up to which version of the run that is. */
+  readonly #caches = new WeakMap<LiveRun, { readonly left: readonly NewCacheEntry[]; readonly version: number }>();
 
   constructor(options: ProjectorOptions) {
     this.#options = options;
@@ -145,6 +158,7 @@ export class Projector {
       let taken = 0;
       try {
         for (; taken < runs.length; taken += this.#documentsAtOnce) {
+          await this.#addCaches(runs.slice(taken, taken + this.#documentsAtOnce));
           await this.#save(
             encoded.slice(taken, taken + this.#documentsAtOnce),
             runs.slice(taken, taken + this.#documentsAtOnce),
@@ -190,6 +204,7 @@ export class Projector {
       for (const dirty of partition.takeDirty(1)) {
         const document = await this.#encodeRun(dirty);
         runs.push(dirty.run);
+        this.#captureCaches(dirty);
         encoded.push(document);
         characters += document.story.length + document.view.length;
       }
@@ -200,6 +215,24 @@ export class Projector {
       await this.#clock.turn();
     }
     return { encoded, runs };
+  }
+
+  #captureCaches({ run, state, events }: DirtyRun): void {
+    const known = this.#caches.get(run);
+    this.#caches.set(run, {
+      left: [...(known?.left ?? []), ...cachesIn(events, known?.version ?? 0, state)],
+      version: events.length,
+    });
+  }
+
+  /** Before the documents: what the checkpoint has passed nobody looks at again. */
+  async #addCaches(runs: readonly LiveRun[]): Promise<void> {
+    for (const run of runs) {
+      const known = this.#caches.get(run);
+      if (known === undefined || known.left.length === 0) continue;
+      await this.#options.ledger.addCaches(known.left);
+      this.#caches.set(run, { ...known, left: [] });
+    }
   }
 
   /** One that cannot be encoded costs itself alone. */
@@ -283,6 +316,24 @@ export class Projector {
     this.#options.load.unprojectedBytes += bytes - this.#unprojected;
     this.#unprojected = bytes;
   }
+}
+
+function cachesIn(events: readonly RunEvent[], from: number, state: RunState): NewCacheEntry[] {
+  const [created] = events;
+  const scope = cacheScopesOf(state).write;
+  if (created?.type !== 'run_created' || scope === null) return [];
+  return events.slice(from).flatMap((event) => {
+    if (event.type !== 'stage_completed' || event.status !== 'SUCCESS') return [];
+    return (event.caches ?? []).map(({ key, sha256, bytes }) => ({
+      scope,
+      owner: state.key,
+      key,
+      sha256,
+      bytes,
+      limitBytes: created.artifactBytes ?? null,
+      createdAt: event.at,
+    }));
+  });
 }
 
 /** As small as a run can be that was created and is quarantined. */

@@ -1,0 +1,126 @@
+/**
+ * Makes the archive of a cache from a stage's folders, and lays one out in them. Both is done by a process of its own with the
+ * rights of the stage's user, which ends with the signal; this module owns it.
+ */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { ArtifactsFailed } from '../errors.ts';
+import type { CacheFolders, CacheUser, Packed, PackRequest, Unpacked, UnpackRequest } from './child.ts';
+
+export interface CacheOptions extends CacheFolders {
+  /** As the stage names them. */
+  readonly paths: readonly string[];
+  /** Whose rights the folders are read and written with; absent: those of this process. */
+  readonly user?: CacheUser | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** Of the files of a cache, before they are packed and after they are unpacked. */
+const CACHE_BYTES_MAX = 20 * 1024 ** 3;
+const LAST_WORDS_BYTES = 2_000;
+const ANSWER_BYTES_MAX = 64 * 1024;
+const PACKER = fileURLToPath(new URL('packer.ts', import.meta.url));
+const UNPACKER = fileURLToPath(new URL('unpacker.ts', import.meta.url));
+
+export type PackedFiles = Exclude<Packed, { readonly fault: string }>;
+
+/** `take` gets the archive as it is made, and is waited for. @throws ArtifactsFailed; what `take` throws; the signal's reason */
+export async function packCache(
+  { workspace, home, paths, user, signal }: CacheOptions,
+  take: (bytes: Buffer) => Promise<void> | void,
+): Promise<PackedFiles> {
+  const child = new CacheChild(PACKER, undefined, signal);
+  try {
+    child.ask({ workspace, home, paths, user, bytesMax: CACHE_BYTES_MAX } satisfies PackRequest);
+    for await (const bytes of child.output) await take(bytes);
+    const packed = await child.answer<Packed>();
+    if ('fault' in packed) throw new ArtifactsFailed('artifacts', packed.fault);
+    return packed;
+  } finally {
+    await child.close();
+  }
+}
+
+/** `archive`: a descriptor of it, read from where it stands. @throws ArtifactsFailed; the signal's reason */
+export async function unpackCache(
+  { workspace, home, paths, user, signal }: CacheOptions,
+  archive: number,
+  replace: boolean,
+): Promise<{ readonly files: number; readonly bytes: number }> {
+  const child = new CacheChild(UNPACKER, archive, signal);
+  try {
+    const staging = `.penstock-cache-${randomUUID()}`;
+    child.ask({
+      workspace,
+      home,
+      paths,
+      user,
+      bytesMax: CACHE_BYTES_MAX,
+      staging,
+      replace,
+    } satisfies UnpackRequest);
+    const unpacked = await child.answer<Unpacked>();
+    if ('fault' in unpacked) throw new ArtifactsFailed('artifacts', unpacked.fault);
+    return unpacked;
+  } finally {
+    await child.close();
+  }
+}
+
+class CacheChild {
+  readonly #child: ChildProcess;
+  readonly #exited: Promise<unknown>;
+  readonly #signal: AbortSignal | undefined;
+  #lastWords = '';
+  #answer = '';
+
+  constructor(program: string, archive: number | undefined, signal: AbortSignal | undefined) {
+    this.#signal = signal;
+    this.#child = spawn(process.execPath, [program], {
+      cwd: '/',
+      env: {},
+      stdio: ['pipe', 'pipe', 'pipe', 'pipe', archive ?? 'ignore'],
+    });
+    this.#exited = once(this.#child, 'close').catch(() => {});
+    this.#child.stdin?.on('error', () => {});
+    this.#child.stderr?.on('data', (bytes: Buffer) => {
+      this.#lastWords = `${this.#lastWords}${bytes.toString('utf8')}`.slice(-LAST_WORDS_BYTES);
+    });
+    this.#child.stdio[3]?.on('data', (bytes: Buffer) => {
+      this.#answer = `${this.#answer}${bytes.toString('utf8')}`.slice(0, ANSWER_BYTES_MAX);
+    });
+    signal?.addEventListener('abort', this.#kill, { once: true });
+    if (signal?.aborted === true) this.#kill();
+  }
+
+  get output(): AsyncIterable<Buffer> {
+    return this.#child.stdout as AsyncIterable<Buffer>;
+  }
+
+  ask(request: PackRequest | UnpackRequest): void {
+    this.#child.stdin?.end(`${JSON.stringify(request)}\n`);
+  }
+
+  async answer<T>(): Promise<T> {
+    this.#child.stdout?.resume();
+    await this.#exited;
+    this.#signal?.throwIfAborted();
+    if (!this.#answer.endsWith('\n'))
+      throw new ArtifactsFailed('artifacts', 'the files could not be read or written', {
+        cause: new Error(this.#lastWords),
+      });
+    return JSON.parse(this.#answer) as T;
+  }
+
+  async close(): Promise<void> {
+    this.#signal?.removeEventListener('abort', this.#kill);
+    this.#kill();
+    await this.#exited;
+  }
+
+  readonly #kill = (): void => {
+    this.#child.kill('SIGKILL');
+  };
+}

@@ -1,0 +1,51 @@
+/**
+ * Whose files a stage's `cache` is: where a run may write, and where it looks. Both follow from where the run came from alone, so
+ * that its owner, and nobody who runs it, says so.
+ *
+ *  CACHE-1 A scope is of one tenant, one repository (else one pipeline) and one ref.
+ *  CACHE-2 What is not trusted writes nowhere: a trusted run would find it.
+ *  CACHE-3 An unsigned delivery, which anybody can send in a repository's name, reads nothing either.
+ */
+import { isTrusted } from './origin.ts';
+import type { RunState } from './state.ts';
+
+export interface CacheScope {
+  readonly tenant: string;
+  /** `<provider>/<repository>`; '' where the run came from none. */
+  readonly repository: string;
+  /** The pipeline's name where there is no repository, else ''. */
+  readonly pipeline: string;
+  /** '' where the run came from none. */
+  readonly ref: string;
+}
+
+export interface CacheScopes {
+  readonly write: CacheScope | null;
+  /** In the order in which they are looked through. */
+  readonly read: readonly CacheScope[];
+}
+
+/** What a stage has left for later runs: stored under its hash before this is told. */
+export interface SavedCache {
+  readonly key: string;
+  /** Of the archive, lower-case hex. */
+  readonly sha256: string;
+  readonly bytes: number;
+}
+
+export function cacheScopesOf({
+  tenant,
+  pipelineName,
+  origin,
+}: Pick<RunState, 'tenant' | 'pipelineName' | 'origin'>): CacheScopes {
+  if (!isTrusted(origin)) return { write: null, read: [] };
+  const { provider = '', repository, ref = '' } = origin;
+  const own: CacheScope = {
+    tenant,
+    ...(repository === undefined
+      ? { repository: '', pipeline: pipelineName }
+      : { repository: `${provider}/${repository}`, pipeline: '' }),
+    ref,
+  };
+  return { write: own, read: [own] };
+}

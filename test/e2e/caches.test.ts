@@ -1,0 +1,94 @@
+/** Caches of stages, on a server as a user has it: left by a success, found by later runs, listed, deleted. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, temporaryFolder, TRIGGER, type RunningServer } from '../support/server.ts';
+import { readStream } from '../support/sse.ts';
+
+interface Ended {
+  readonly id: string;
+  readonly status: string;
+}
+interface Listed {
+  readonly id: string;
+  readonly key: string;
+  readonly pipeline: string | null;
+  readonly sizeBytes: string;
+}
+
+const TRIES_MAX = 5;
+const home = temporaryFolder('penstock-caches-');
+let server: RunningServer;
+
+beforeAll(async () => {
+  const tiers = join(home.path, 'tiers.json');
+  writeFileSync(tiers, JSON.stringify({ free: { artifactStorageMb: 3 } }));
+  server = await startServer({
+    env: {
+      SERVICE_STAGE_UIDS: process.getuid?.() === 0 ? '300000-300099' : 'off',
+      SERVICE_TIERS_FILE: tiers,
+      SERVICE_TENANT_TIER: 'free',
+    },
+  });
+}, 90_000);
+afterAll(async () => {
+  await server.stop();
+  home.remove();
+});
+
+async function run(yaml: string): Promise<Ended> {
+  for (let tries = 1; ; tries += 1) {
+    const { data, errors } = await server.graphql<{ triggerPipeline: { run: Ended } }>(TRIGGER, {
+      yaml,
+      waitSeconds: 60,
+    });
+    if (errors === undefined) return data.triggerPipeline.run;
+    // A machine with much else to do may not come to read the file in time.
+    if (tries >= TRIES_MAX || errors[0]?.extensions?.code !== 'UNAVAILABLE') throw new Error(JSON.stringify(errors));
+  }
+}
+
+async function linesOf(id: string): Promise<string[]> {
+  const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+  return events.filter(({ event }) => event === 'stage_log').map(({ data: { line } }) => String(line));
+}
+
+async function list(pipeline: string): Promise<readonly Listed[]> {
+  const { data } = await server.graphql<{ caches: readonly Listed[] }>('{ caches { id key pipeline sizeBytes } }', {});
+  return data.caches.filter((cache) => cache.pipeline === pipeline);
+}
+
+/** Entries follow the commit of the success, as documents do. */
+async function listed(pipeline: string, count: number): Promise<readonly Listed[]> {
+  return await expect
+    .poll(() => list(pipeline), { timeout: 30_000 })
+    .toHaveLength(count)
+    .then(() => list(pipeline));
+}
+
+describe('caches', { timeout: 120_000 }, () => {
+  it('what a success has left is there for the next run of the same key, links, modes and times included', async () => {
+    const yaml = `pipeline: {name: found}
+stages:
+  build:
+    cache: {key: "npm-\${{ hash('lock') }}", paths: [modules, ~/.tool]}
+    run:
+      - mkdir -p modules/.bin ~/.tool && test ! -e modules/one && echo nothing found || echo "found $(cat modules/.bin/one) $(cat ~/.tool/x)"
+      - echo made > modules/one; chmod 755 modules/one; touch -d @1000000000 modules/one; ln -sfn ../one modules/.bin/one; echo home > ~/.tool/x
+      - stat -c '%a %Y %U' modules/one
+`;
+    const first = await run(yaml);
+    expect(first.status).toBe('SUCCESS');
+    expect(await linesOf(first.id)).toEqual(
+      expect.arrayContaining(['nothing found', expect.stringMatching(/^saved the cache 'npm-[0-9a-f]{64}': 3 files/)]),
+    );
+    const [entry] = await listed('found', 1);
+    expect(entry?.key).toMatch(/^npm-[0-9a-f]{64}$/);
+    const second = await run(yaml);
+    const lines = await linesOf(second.id);
+    expect(lines).toEqual(
+      expect.arrayContaining(['found made home', expect.stringMatching(/^restored the cache 'npm-/)]),
+    );
+    expect(lines.some((line) => line.startsWith('saved'))).toBe(false);
+  });
+});
