@@ -121,6 +121,10 @@ export const SCHEMA = /* GraphQL */ `
     avgDurationSecs: Float!
     "It both succeeded and failed within the window, be it in attempts of one run."
     flaky: Boolean!
+    "In how many of its runs, 0 to 1, it failed and then passed in the same run, or in another of the same commit and definition (additional)."
+    flakeRate: Float!
+    "(additional)"
+    p95DurationSecs: Float!
   }
 
   type PipelineHealth {
@@ -129,6 +133,13 @@ export const SCHEMA = /* GraphQL */ `
     succeeded: Int!
     failed: Int!
     interrupted: Int!
+    "With the verdict 'infrastructure'; they are among the failed (additional)."
+    infrastructure: Int!
+    "With the verdict 'flaky', as far as the window shows it; they are among the succeeded (additional)."
+    flaky: Int!
+    "From creation to end, of the runs that succeeded or failed (additional)."
+    p50DurationSecs: Float!
+    p95DurationSecs: Float!
     "Succeeded of all runs that have ended, 0 to 1."
     successRate: Float!
     flakyStages: [String!]!
