@@ -88,6 +88,7 @@ class Bare {
       sendStop: () => {},
       release: () => {},
       isStored: (_id, then) => then(false),
+      headInStore: (_of, then) => then(null),
       closeLog: (_log, _stands, then) => then(1),
       projectSoon: () => {},
       warn: () => {},
@@ -105,6 +106,8 @@ class Bare {
         artifactExpireMs: 86_400_000,
         workspaceGraceMs: 15_000,
         liveRunsPerKeyMax: RUNS,
+        approvalMs: 86_400_000,
+        heldMax: 100,
       },
       ports,
       {

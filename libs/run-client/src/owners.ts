@@ -15,6 +15,8 @@ import {
   subjects,
   type Bus,
   type BusSubscription,
+  type ApproveReply,
+  type ApproveRequest,
   type CancelReply,
   type CancelRequest,
   type CreateReply,
@@ -119,6 +121,11 @@ export class Owners {
     return await this.#ask<CancelRequest, CancelReply>(this.partitionOf(request.runId), 'cancel', request);
   }
 
+  /** A refusal is thrown as `OwnerRefused`. */
+  async approve(request: ApproveRequest): Promise<Accepted<ApproveReply>> {
+    return await this.#ask<ApproveRequest, ApproveReply>(this.partitionOf(request.runId), 'approve', request);
+  }
+
   async get(partition: number, request: GetRequest): Promise<Accepted<GetReply>> {
     return await unwrapped(this.#ask<GetRequest, GetReply>(partition, 'get', request));
   }
@@ -129,7 +136,7 @@ export class Owners {
 
   async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: Epoch }>(
     partition: number,
-    verb: 'create' | 'cancel' | 'get' | 'watch',
+    verb: 'create' | 'cancel' | 'approve' | 'get' | 'watch',
     body: Req,
   ): Promise<Exclude<Rep, OwnerRefusal>> {
     const deadline = performance.now() + this.#msMax;

@@ -16,6 +16,16 @@ export type RunCommand =
       readonly ended?: RunEnd | undefined;
     }
   | { readonly type: 'admit'; readonly at: number }
+  /** Of a run that waits for it. `held`: as with `start`, now that it counts. */
+  | {
+      readonly type: 'approve';
+      readonly at: number;
+      readonly by: string;
+      readonly runOfMonth?: number | undefined;
+      readonly held?: 'group' | 'quota' | undefined;
+    }
+  /** Nobody has approved it, and nobody will: its time is over, or there are too many of them. */
+  | { readonly type: 'give-up'; readonly at: number }
   | GrantCommand
   | { readonly type: 'return-grant'; readonly at: number; readonly stage: string; readonly attempt: number }
   | ResultCommand

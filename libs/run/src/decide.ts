@@ -51,8 +51,26 @@ export class Decision {
     else this.#advanceAll(at);
   }
 
+  /** Somebody lets it go on. */
+  approve(command: Extract<RunCommand, { type: 'approve' }>): void {
+    const { at, by, runOfMonth, held } = command;
+    this.#emit({ type: 'run_approved', at, by, ...(runOfMonth === undefined ? {} : { runOfMonth }) });
+    this.start(at, held);
+  }
+
+  /** Nobody did. */
+  giveUp(at: number): void {
+    const stages = this.#run.stages.map(({ name }) => name);
+    if (stages.length > 0) this.#emit({ type: 'stages_skipped', at, stages, reason: 'approval' });
+    this.endAtOnce(at, { status: 'SKIPPED', reason: 'approval' });
+  }
+
   /** A run without stages that was over before it could begin: nothing matched, or its file could not be had. */
   endAtOnce(at: number, { status, reason }: RunEnd): void {
+    if (status === 'CANCELLED') {
+      this.cancel(at);
+      return;
+    }
     this.#emit({ type: 'run_completed', at, status, ...(reason === undefined ? {} : { reason }) });
     this.effects.push({ type: 'settle' });
   }

@@ -37,6 +37,7 @@ export function eventBytes(plan: Plan, event: RunEvent): number {
   if (event.type === 'stages_queued' || event.type === 'stages_skipped')
     return event.stages.reduce((sum, name) => sum + nameBytes(plan, name), LIST_EVENT_BYTES);
   if ('cause' in event) return EVENT_BYTES + textBytes(event.cause);
+  if ('by' in event) return EVENT_BYTES + textBytes(event.by);
   if ('runner' in event)
     return EVENT_BYTES + grantedBytes(event) + ('stage' in event ? nameBytes(plan, event.stage) : 0);
   if (!('stage' in event)) return EVENT_BYTES;

@@ -10,6 +10,7 @@ import type { TriggerOrigin } from './state.ts';
 
 export type RunEvent =
   | RunCreated
+  | RunApproved
   | RunHeld
   | RunAdmitted
   | StagesQueued
@@ -55,6 +56,10 @@ export interface RunCreated {
   readonly fingerprint?: string | undefined;
   /** The concurrency group within the key, evaluated; absent: none. */
   readonly group?: string | undefined;
+  /** Nothing of it goes on, and it counts for nothing, before somebody has approved it (P27). */
+  readonly held?: 'approval' | undefined;
+  /** Of a held run: how many runs the key may have in the month in which it is approved; absent: any number. */
+  readonly pipelineRunLimit?: number | undefined;
   /** How many runs the key has had created in the month of `at`, this one included (P23); absent: it does not count. */
   readonly runOfMonth?: number | undefined;
   /** How many runs of the key may go on at a time from here on; absent: any number. */
@@ -63,6 +68,16 @@ export interface RunCreated {
   readonly keySlots?: number | undefined;
   /** Bytes of kept files that the key may have, where its tier says so. */
   readonly artifactBytes?: number | undefined;
+}
+
+/** Somebody lets a held run go on: from now on it counts, and has its place behind all that were created or approved before. */
+interface RunApproved {
+  readonly type: 'run_approved';
+  readonly at: number;
+  /** Who: a login, an email address, or `api-key`. */
+  readonly by: string;
+  /** As in `run_created`, of the month of `at`. */
+  readonly runOfMonth?: number | undefined;
 }
 
 /** The run waits for its turn in its concurrency group, or for a concurrency slot under its key's quota; it may come to wait for both. */
@@ -165,8 +180,8 @@ export interface StagesSkipped {
   readonly at: number;
   /** In the order in which they were decided. */
   readonly stages: readonly string[];
-  /** `dependency`: one that they come after did not succeed; `when`: their condition is false. */
-  readonly reason: 'dependency' | 'when';
+  /** `dependency`: one that they come after did not succeed; `when`: their condition is false; `approval`: nobody has approved the run. */
+  readonly reason: SkipReason;
 }
 
 /** An attempt of a cancelled or quarantined run is confirmed gone or fenced. */
@@ -185,6 +200,9 @@ interface WorkspaceLost {
   /** The sets of labels, joined by commas, whose workspaces it held; absent: all. */
   readonly labelSets?: readonly string[] | undefined;
 }
+
+/** Why a stage will not run. */
+export type SkipReason = 'dependency' | 'when' | 'approval';
 
 interface RunCancelled {
   readonly type: 'run_cancelled';

@@ -9,7 +9,7 @@ import type { RunId } from './brands.ts';
 import type { ResolvedExtension } from '@penstock/pipeline';
 import { eventBytes } from './document-room.ts';
 import { assertNever, RunInvariantError } from './errors.ts';
-import type { RunCreated, RunEvent } from './events.ts';
+import type { RunCreated, RunEvent, SkipReason } from './events.ts';
 import { isLoss } from './retry-cause.ts';
 import type { Plan } from './plan.ts';
 import { Stages, type StagePicture } from './stages.ts';
@@ -33,8 +33,9 @@ export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
     createdAt: created.at,
     version: 1,
     eventBytes: 0,
-    status: 'PENDING',
-    held: false,
+    ...(created.held === undefined
+      ? { status: 'PENDING', held: false }
+      : { status: 'QUEUED', held: true, awaitsApproval: true }),
     stages: new Stages(plan),
     openStages: plan.stages.length,
     liveAttempts: 0,
@@ -58,6 +59,12 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
   switch (event.type) {
     case 'run_created':
       throw new RunInvariantError(run.id, 'created twice');
+    case 'run_approved':
+      run.held = false;
+      run.awaitsApproval = undefined;
+      run.approvedAt = event.at;
+      run.status = 'PENDING';
+      return;
     case 'run_held':
       run.held = true;
       run.status = 'QUEUED';
@@ -236,7 +243,7 @@ function endStage(run: RunState, stage: StageState, status: StageState['status']
 export function skipStage(
   run: RunState,
   index: number,
-  { at, reason }: { readonly at: number; readonly reason: 'dependency' | 'when' },
+  { at, reason }: { readonly at: number; readonly reason: SkipReason },
 ): void {
   const stage = run.stages.edit(index) as StageState;
   endStage(run, stage, 'SKIPPED', at);
@@ -257,4 +264,5 @@ function endRun(run: RunState, at: number): void {
   if (run.finishedAt !== undefined) throw new RunInvariantError(run.id, 'ends twice');
   run.finishedAt = at;
   run.held = false;
+  run.awaitsApproval = undefined;
 }

@@ -157,7 +157,9 @@ const NAMES_MAX = 5;
 function summaryOfEvent(event: RunEvent, attempt: number | null): string {
   switch (event.type) {
     case 'run_created':
-      return `the run of '${event.pipelineName}' was created`;
+      return `the run of '${event.pipelineName}' was created${event.held === undefined ? '' : ', and waits for an approval'}`;
+    case 'run_approved':
+      return `the run was approved by ${event.by}`;
     case 'run_held':
       return event.reason === 'group'
         ? 'the run waits for its turn in its group'

@@ -69,6 +69,8 @@ export const runMachine = setup({
     namesLiveAttempt,
     stageWaits,
     isHeld: ({ context }) => context.run.held,
+    awaitsApproval: ({ context }) => context.run.awaitsApproval === true,
+    awaitsTurn: ({ context }) => context.run.awaitsApproval !== true,
     hasEnded: ({ context }) => isEnded(context.run.status),
     hasSettled: ({ context }) => isEnded(context.run.status) && context.run.liveAttempts === 0,
     holdsWorkspace: ({ context, event }) =>
@@ -80,6 +82,8 @@ export const runMachine = setup({
         ended === undefined ? decision.start(at, held) : decision.endAtOnce(at, ended),
       ),
     ),
+    approve: assign(on('approve', (decision, command) => decision.approve(command))),
+    giveUp: assign(on('give-up', (decision, { at }) => decision.giveUp(at))),
     admit: assign(on('admit', (decision, { at }) => decision.admit(at))),
     grant: assign(on('grant', (decision, command) => decision.grant(command))),
     returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),
@@ -113,7 +117,9 @@ export const runMachine = setup({
     held: {
       always: { guard: 'hasEnded', target: 'ending' },
       on: {
-        admit: { target: 'open', actions: 'admit' },
+        admit: { guard: 'awaitsTurn', target: 'open', actions: 'admit' },
+        approve: { guard: 'awaitsApproval', target: 'open', actions: 'approve' },
+        'give-up': { guard: 'awaitsApproval', actions: 'giveUp' },
         cancel: { actions: 'cancel' },
         quarantine: { actions: 'quarantine' },
       },

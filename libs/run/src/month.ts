@@ -1,5 +1,7 @@
 /** Months in UTC, the periods of quotas: `2026-11`. Times are milliseconds since 1970. */
 
+import type { RunEvent } from './events.ts';
+
 interface Month {
   readonly name: string;
   readonly startsAt: number;
@@ -28,4 +30,9 @@ export function monthEnd(month: string): number {
 function monthNamed(name: string): Month {
   const [year = 1970, month = 1] = name.split('-').map(Number);
   return { name, startsAt: Date.UTC(year, month - 1), endsAt: Date.UTC(year, month) };
+}
+
+/** Which of its key's runs of the month of its time the event makes its run; undefined: it does not count it. */
+export function monthCountOf(event: RunEvent): number | undefined {
+  return event.type === 'run_created' || event.type === 'run_approved' ? event.runOfMonth : undefined;
 }

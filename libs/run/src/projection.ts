@@ -28,8 +28,11 @@ export function viewOf(run: RunState): RunView {
 /** Never the address that it was cloned from: that may hold credentials. */
 function originViewOf(
   origin: TriggerOrigin,
-): Pick<RunView, 'trigger' | 'trusted' | 'actor' | 'provider' | 'source' | 'repository' | 'ref' | 'commit'> {
-  const { source, repository, ref, commit, actor, provider } = origin;
+): Pick<
+  RunView,
+  'trigger' | 'trusted' | 'actor' | 'provider' | 'source' | 'repository' | 'ref' | 'commit' | 'pullRequest'
+> {
+  const { source, repository, ref, commit, actor, provider, pullRequest } = origin;
   return {
     trigger: triggerOf(origin),
     trusted: isTrusted(origin),
@@ -39,6 +42,7 @@ function originViewOf(
     ...(repository === undefined ? {} : { repository }),
     ...(ref === undefined ? {} : { ref }),
     ...(commit === undefined ? {} : { commit }),
+    ...(pullRequest === undefined ? {} : { pullRequest }),
   };
 }
 

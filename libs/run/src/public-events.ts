@@ -107,8 +107,8 @@ interface PublicStageSkipped {
   /** The stage's full name. */
   readonly stage: string;
   readonly status: 'Skipped';
-  /** `dependency`: a stage that it comes after did not succeed; `when`: its condition is false. */
-  readonly reason: 'dependency' | 'when';
+  /** `dependency`: a stage that it comes after did not succeed; `when`: its condition is false; `approval`: nobody approved the run. */
+  readonly reason: 'dependency' | 'when' | 'approval';
   /** ISO 8601 in UTC, with milliseconds. */
   readonly timestamp: string;
 }

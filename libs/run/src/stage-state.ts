@@ -21,7 +21,8 @@ export type StageReason =
   | 'quarantined'
   | 'cancelled'
   | 'dependency'
-  | 'when';
+  | 'when'
+  | 'approval';
 
 /** What is kept of a stage's files: their list stands in the object storage under its hash, and nowhere in a run. */
 export interface KeptArtifacts {

@@ -5,8 +5,20 @@ import type { Stages } from './stages.ts';
 
 /** How a run ends that ends as it begins. */
 export interface RunEnd {
-  readonly status: 'FAILED' | 'SKIPPED';
+  /** CANCELLED: of a pull request that has moved on. */
+  readonly status: 'FAILED' | 'SKIPPED' | 'CANCELLED';
   readonly reason?: StageReason | undefined;
+}
+
+/** Which pull request a run is of. */
+export interface PullRequestOrigin {
+  readonly number: number;
+  /** What it would go into. */
+  readonly branch: string;
+  /** Its commits come from another repository, or nobody knows from which. */
+  readonly fork: boolean;
+  /** Of the delivery that made it the head (P27); absent: it is not known to be, or to have been, the head. */
+  readonly sequence?: number | undefined;
 }
 
 /** What one `uses` of a run's file stands for: one line of its lock. */
@@ -31,14 +43,16 @@ export interface TriggerOrigin {
   readonly deliveryId?: string | undefined;
   /** Who began it: a login at the host, an email address, or `api-key`. Data, whoever said it. */
   readonly actor?: string | undefined;
-  /** False: an unsigned delivery; no secrets, no writing to caches. */
+  /** Of a run that a pull request began: `ref` and `commit` are those of its head. */
+  readonly pullRequest?: PullRequestOrigin | undefined;
+  /** False: an unsigned delivery, or a pull request from a fork; no secrets, no writing to caches. */
   readonly trusted?: boolean | undefined;
   /** Where a runner fetches `commit` from; absent: the stages begin in an empty workspace. */
   readonly cloneUrl?: string | undefined;
 }
 
 /** What began a run, as expressions and the API name it; a rerun has its root's. */
-export type RunTrigger = 'push' | 'schedule' | 'api' | 'local';
+export type RunTrigger = 'push' | 'pull_request' | 'schedule' | 'api' | 'local';
 
 export interface RunState {
   readonly id: RunId;
@@ -58,8 +72,11 @@ export interface RunState {
   /** What the events behind the first add to the run's document, at most; absent from documents of releases before the field. */
   eventBytes: number;
   status: RunStatus;
-  /** Held back by a group or a quota. */
+  /** Held back by a group or a quota, or until somebody has approved it. */
   held: boolean;
+  awaitsApproval?: true | undefined;
+  /** Its place among others, in place of its creation. */
+  approvedAt?: number | undefined;
   finishedAt?: number | undefined;
   outcome?: 'interrupted' | 'quarantined' | undefined;
   reason?: StageReason | undefined;
@@ -106,6 +123,7 @@ export interface RunView {
   readonly repository?: string | undefined;
   readonly ref?: string | undefined;
   readonly commit?: string | undefined;
+  readonly pullRequest?: PullRequestOrigin | undefined;
   /** As the run has them, defaults included; absent where its file declares none. */
   readonly inputs?: readonly { readonly key: string; readonly value: string }[] | undefined;
   /** The run's lock; absent where its file uses no extension. */

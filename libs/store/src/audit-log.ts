@@ -38,7 +38,7 @@ export interface AuditEntry {
   readonly at: number;
   /** `user/<id>`, `token/<id>`, `api-key`, `anonymous`, or a service's name. */
   readonly actor: string;
-  /** What was done or tried: `login`, `logout`, `token.create`, `token.revoke`, `run.cancel`, `authenticate`, `rate-limit`, … */
+  /** What was done or tried: `login`, `logout`, `token.create`, `token.revoke`, `run.cancel`, `run.approve`, `authenticate`, `rate-limit`, … */
   readonly action: string;
   /** What it was done to, by id; '' where there is nothing to name. */
   readonly target: string;

@@ -103,6 +103,16 @@ export interface RunsReader {
   usage(options: { readonly tenant: string; readonly month: string }): Promise<TenantUsage>;
 }
 
+/** What names a pull request to its key; `ref` is that of its head. */
+export interface PullRequestName {
+  readonly tenant: string;
+  readonly key: string;
+  readonly provider: string;
+  readonly repository: string;
+  readonly ref: string;
+  readonly number: number;
+}
+
 export interface RunsLedger {
   /** Writes those that are newer than what is stored; answers the ids of the others. Any number; sent in batches. */
   saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }>;
@@ -124,6 +134,8 @@ export interface RunsLedger {
   getAsOwner(id: string): Promise<RunDocument | null>;
   /** Which of these runs have a document (P7). */
   exists(ids: readonly string[]): Promise<Set<string>>;
+  /** Of the newest runs of a pull request, the head of highest sequence (P27); null: none of them is known to have been the head. */
+  headOf(of: PullRequestName): Promise<{ readonly sequence: number; readonly commit: string } | null>;
 
   /** What successes have left for later runs; where an entry of the key is there, it stands. */
   addCaches(entries: readonly NewCacheEntry[]): Promise<void>;
@@ -133,6 +145,8 @@ export interface RunsLedger {
   countersOf(partition: number, month: string): AsyncIterable<RunCounter>;
 }
 
+/** Deliveries that were sent again have later ids than the head that they may not be any more. */
+const HEADS_READ = 10;
 const PAGE_LIMIT_MAX = 500;
 /** Views read at first: some KiB each as a rule, and at most 2 MiB where runs are as large as they may be. */
 const READ_FIRST = 10;
@@ -348,6 +362,28 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async addCaches(entries: readonly NewCacheEntry[]): Promise<void> {
     await this.#caches.add(entries);
+  }
+
+  async headOf({ tenant, key, provider, repository, ref, number }: PullRequestName): ReturnType<RunsLedger['headOf']> {
+    const rows = await this.#runs.list({
+      where: {
+        tenant,
+        repository: repository.toWellFormed(),
+        ref: ref.toWellFormed(),
+        status: { in: RUN_STATUSES },
+      },
+      orderBy: { field: 'id', direction: 'desc' },
+      limit: HEADS_READ,
+      parts: ['view'],
+    });
+    let head: { readonly sequence: number; readonly commit: string } | null = null;
+    for (const view of rows.map(viewOfRow)) {
+      const sequence = view.pullRequest?.number === number ? view.pullRequest.sequence : undefined;
+      if (view.key !== key || view.provider !== provider || sequence === undefined || view.commit === undefined)
+        continue;
+      if (head === null || sequence > head.sequence) head = { sequence, commit: view.commit };
+    }
+    return head;
   }
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {

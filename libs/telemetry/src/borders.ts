@@ -25,6 +25,7 @@ export const borders = {
   'partition.acknowledged': 'the partition is dropped and opened anew',
   'partition.show-events': 'who watches the run asks a few seconds later',
   'partition.job-answered': 'the run is quarantined',
+  'partition.head-looked-up': 'the request, which its sender repeats',
   'partition.id-looked-up': 'the request, which its sender repeats',
   'partition.run-read': 'the partition is dropped and opened anew',
   'partition.log-ends': 'the partition is dropped and opened anew',

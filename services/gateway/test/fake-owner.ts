@@ -7,6 +7,8 @@ import {
   subjects,
   type Bus,
   type BusSubscription,
+  type ApproveReply,
+  type ApproveRequest,
   type CancelReply,
   type CancelRequest,
   type Committing,
@@ -79,6 +81,10 @@ export class FakeOwner {
           subjects.owner(partition, 'cancel'),
           this.#answer('cancel', (request) => this.#cancel(request)),
         ),
+        this.#bus.respond<ApproveRequest, ApproveReply>(
+          subjects.owner(partition, 'approve'),
+          this.#answer('approve', (request) => this.#approve(request)),
+        ),
         this.#bus.respond<GetRequest, GetReply>(
           subjects.owner(partition, 'get'),
           this.#answer('get', (request) => this.#get(request)),
@@ -146,8 +152,14 @@ export class FakeOwner {
   }
 
   /** As if it had been created by a trigger. */
-  adopt(runId: string, yaml: string, tenant = 'service', origin: TriggerOrigin = { kind: 'api' }): void {
-    const { run } = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin });
+  adopt(
+    runId: string,
+    yaml: string,
+    tenant = 'service',
+    origin: TriggerOrigin = { kind: 'api' },
+    held?: 'approval',
+  ): void {
+    const { run } = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin, held });
     if (run === null) throw new Error('not created');
   }
 
@@ -192,6 +204,7 @@ export class FakeOwner {
       fingerprint: createHash('sha256').update(yaml).digest('hex'),
       pipelineName: parsed.definition.name,
       priority: request.priority ?? 0,
+      ...(request.held === undefined ? {} : { held: request.held }),
     };
     const run: OwnedRun = { plan, state: newRun(request.runId, created, plan), events: [created] };
     this.#runs.set(request.runId, run);
@@ -210,6 +223,16 @@ export class FakeOwner {
     if (run.state.liveAttempts === 0)
       this.commit(request.runId, [{ type: 'run_stopped', at: Date.now(), status: 'CANCELLED', cancelledStages }]);
     return { ok: true, epoch: this.epoch, cancelledStages, run: viewOf(run.state) };
+  }
+
+  #approve({ runId, tenants, by }: ApproveRequest): ApproveReply {
+    const run = this.#runs.get(runId);
+    if (run === undefined || !tenants.includes(run.state.tenant))
+      return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch: this.epoch };
+    if (run.state.awaitsApproval !== true)
+      return { ok: false, code: 'CONFLICT', message: 'the run does not wait for an approval', epoch: this.epoch };
+    this.commit(runId, [{ type: 'run_approved', at: Date.now(), by }]);
+    return { ok: true, epoch: this.epoch, run: viewOf(run.state) };
   }
 
   #get(request: GetRequest): GetReply {

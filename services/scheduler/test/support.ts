@@ -68,6 +68,8 @@ export const settings: PartitionSettings = {
   artifactExpireMs: 86_400_000,
   workspaceGraceMs: 15_000,
   liveRunsPerKeyMax: 100,
+  approvalMs: 30 * 24 * HOUR_MS,
+  heldMax: 3,
 };
 
 interface Sent<Message, Answer> {
@@ -94,6 +96,11 @@ export class Harness {
   /** How many runs each message to a runner released. */
   readonly releases: number[] = [];
   readonly askedStore: string[] = [];
+  /** Numbers of pull requests. */
+  readonly askedHeads: number[] = [];
+  readonly headAnswers: (() => void)[] = [];
+  answersHeadsLater = false;
+  storedHead: { readonly sequence: number; readonly commit: string } | null | 'unavailable' = null;
   /** What `project` has written, or a test. */
   readonly documents = new Map<string, { readonly events: readonly RunEvent[]; readonly sequence: number }>();
   /** Runs whose documents are being read. */
@@ -147,6 +154,11 @@ export class Harness {
       isStored: (runId, then) => {
         this.askedStore.push(runId);
         then(this.stored);
+      },
+      headInStore: (of, then) => {
+        this.askedHeads.push(of.number);
+        this.headAnswers.push(() => this.#step(() => then(this.storedHead)));
+        if (!this.answersHeadsLater) this.headAnswers.pop()?.();
       },
       closeLog: (log, stands, then) => {
         if (!this.storesMarks) {
@@ -245,9 +257,7 @@ export class Harness {
 
   create(
     yaml: string,
-    more: { readonly id?: string } & Partial<
-      Pick<CreateRequest, 'key' | 'priority' | 'limits' | 'ended' | 'extensions' | 'inputs' | 'origin'>
-    > = {},
+    more: { readonly id?: string } & Partial<Omit<CreateRequest, 'runId' | 'tenant' | 'yaml'>> = {},
   ): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
     const { key = 'ada', id = this.id({ key }), origin = { kind: 'api' }, ...rest } = more;
     const replies: Parameters<Parameters<Partition['create']>[1]>[0][] = [];

@@ -158,6 +158,7 @@ class StoredPartition implements PartitionLog {
     getAsOwner: async (id) => this.documents.get(id) ?? null,
     exists: async () => new Set(),
     addCaches: async () => {},
+    headOf: async () => null,
     saveCounters: async () => {},
     counter: async () => null,
     async *countersOf() {},

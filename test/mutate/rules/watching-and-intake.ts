@@ -115,7 +115,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P23',
     breaks: "forgets at a take-over what the log adds to the store's counters",
     file: 'services/scheduler/src/shell/usage-take-over.ts',
-    find: 'month.runs = Math.max(month.runs, event.runOfMonth ?? 0);',
+    find: 'month.runs = Math.max(month.runs, runOfMonth);',
     replace: '',
     noticedBy: [{ tests: 'services/scheduler/test/usage-take-over.test.ts' }],
   },

@@ -4,6 +4,7 @@
  */
 import {
   subjects,
+  type ApproveReply,
   type CancelReply,
   type CommittedEvents,
   type CreateReply,
@@ -30,6 +31,7 @@ import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import { LogWatchers } from './log-watchers.ts';
 import { OwnerRequests } from './owner-requests.ts';
+import { PullRequestDraws } from './pull-request-draws.ts';
 
 const PING_MS = 15_000;
 /** No shorter file is too large for a commit. */
@@ -78,6 +80,7 @@ export class Clients {
   /** Of keys, as last drawn. */
   readonly #limits = new Map<string, Limits>();
   readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
+  readonly #pullRequests: PullRequestDraws;
 
   constructor(dependencies: NodeDependencies, gateways: readonly SimNode[], labels: readonly (readonly string[])[]) {
     const { world, network, exchange } = dependencies;
@@ -88,6 +91,7 @@ export class Clients {
     this.#exchange = exchange;
     this.#gateways = gateways;
     this.#labels = labels;
+    this.#pullRequests = new PullRequestDraws(world);
   }
 
   start(): void {
@@ -144,7 +148,7 @@ export class Clients {
     });
     const limits = random.chance(profile.quotas) ? this.#drawLimits(key) : undefined;
     const ended = random.chance(profile.endedAtOnce) ? random.pick(ENDS) : undefined;
-    const request: CreateRequest = {
+    const request: CreateRequest = this.#pullRequests.drawn({
       runId,
       tenant: TENANT,
       key,
@@ -153,7 +157,7 @@ export class Clients {
       priority: random.chance(0.2) ? 1 + random.int(3) : 0,
       ...(limits === undefined ? {} : { limits }),
       ...(ended === undefined ? {} : { ended: { pipelineName: `p${index}`, ...ended } }),
-    };
+    });
     const intent: Intent = {
       request,
       partition: partitionOf(runId, profile.partitions),
@@ -161,7 +165,18 @@ export class Clients {
       pending: 0,
     };
     this.#intents.push(intent);
-    this.#create(intent, random.pick(this.#gateways));
+    const lateMs = this.#pullRequests.drawLateness(request);
+    if (lateMs === 0) this.#create(intent, random.pick(this.#gateways));
+    else {
+      intent.pending += 1;
+      world.after(lateMs, () => {
+        intent.pending -= 1;
+        this.#create(intent, random.pick(this.#gateways));
+      });
+    }
+    const approveMs = this.#pullRequests.drawApproval(request);
+    if (approveMs !== undefined)
+      world.after(lateMs + approveMs, () => this.#approve(intent, random.pick(this.#gateways)));
     if (random.chance(0.15)) this.#create(intent, random.pick(this.#gateways));
     if (random.chance(0.1))
       world.after(random.between(0, profile.illMs), () => this.#create(intent, random.pick(this.#gateways)));
@@ -191,9 +206,14 @@ export class Clients {
     return limits;
   }
 
+  /** As it was sent first, or again with its end. */
+  requestOf(runId: string): CreateRequest | undefined {
+    return this.#intents.find(({ request }) => request.runId === runId)?.request;
+  }
+
   /** As they were sent to the owner of its partition; infinite where there are none. */
   limitsOf(runId: string): Limits | undefined {
-    const limits = this.#intents.find(({ request }) => request.runId === runId)?.request.limits;
+    const limits = this.requestOf(runId)?.limits;
     return (
       limits && {
         maxConcurrent: orInfinity(limits.maxConcurrent),
@@ -327,6 +347,37 @@ export class Clients {
           `the cancel of ${runId}, which is ${truth?.status ?? 'lost'}, is answered ${answer.code}`,
         );
       }
+    });
+  }
+
+  #approve(intent: Intent, gateway: SimNode): void {
+    const world = this.#world;
+    const { runId, key } = intent.request;
+    const wasAcknowledged = intent.acknowledged;
+    const floor = world.witness.observed(runId);
+    const request = { runId, tenants: [TENANT], by: 'somebody' };
+    this.#owners.ask<ApproveReply>(gateway, intent.partition, 'approve', request, (answer) => {
+      const truth = world.witness.stateOf(runId);
+      if (answer === undefined) {
+        world.after(500, () => this.#approve(intent, gateway));
+        return;
+      }
+      if (world.witness.isDisturbed(runId)) return;
+      const fail = (holds: boolean, message: string): void =>
+        world.check(holds, 'P27', `the approval of ${runId}, which is ${truth?.status ?? 'nothing'}, ${message}`);
+      if (answer.ok) {
+        world.mark('approved');
+        fail(truth?.approvedAt !== undefined, 'is acknowledged and not committed');
+        world.witness.viewSeen(answer.run, floor, 'the answer to approve');
+      } else if (answer.code === 'QUOTA_EXCEEDED') {
+        world.mark("approval over the month's limit");
+        const limit = intent.request.limits?.pipelineRunLimit ?? Number.POSITIVE_INFINITY;
+        fail((world.witness.runsOfMonth(key) ?? limit) >= limit, 'is refused for a limit that is not reached');
+      } else if (answer.code === 'CONFLICT')
+        fail(truth !== undefined && isEnded(truth.status), `is answered CONFLICT: ${answer.message}`);
+      else if (answer.code === 'NOT_FOUND')
+        fail(!wasAcknowledged || (truth !== undefined && isEnded(truth.status)), 'is answered NOT_FOUND');
+      else world.after(500, () => this.#approve(intent, gateway));
     });
   }
 

@@ -10,11 +10,13 @@ class MisorderedLedger implements RunsLedger {
   #counters: readonly RunCounter[] = [];
   readonly counter: RunsLedger['counter'];
   readonly countersOf: RunsLedger['countersOf'];
+  readonly headOf: RunsLedger['headOf'];
 
   constructor(ledger: RunsLedger, late: 'documents' | 'counters') {
     this.#ledger = ledger;
     this.#late = late;
     this.counter = (key, month) => ledger.counter(key, month);
+    this.headOf = (of) => ledger.headOf(of);
     this.countersOf = (partition, month) => ledger.countersOf(partition, month);
   }
 

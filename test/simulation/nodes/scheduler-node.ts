@@ -4,6 +4,7 @@ import type { Bus } from '@penstock/bus';
 import { SimLedger } from '../world/ledger.ts';
 import { SimNode } from '../world/sim-node.ts';
 import { simLog } from '../world/sim-log.ts';
+import { HELD_MAX } from '../world/profile.ts';
 import { SimTime } from '../world/sim-time.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
@@ -49,6 +50,8 @@ export class SimScheduler {
         partitions: profile.partitions,
         runnerLeaseMs: profile.leaseMs,
         queueTimeoutMs: profile.queueTimeoutMs,
+        approvalMs: profile.approvalMs,
+        heldMax: HELD_MAX,
         keySlots: mutation === 'no-fair-slots' ? Number.MAX_SAFE_INTEGER : profile.keySlots,
         liveBytesMax: profile.liveBytesMax === 0 ? undefined : profile.liveBytesMax,
       },

@@ -1,6 +1,8 @@
 /** What must hold of each event of a run, seen against the state before it: an account of the rules apart from the machine's. */
 import { isEnded, type Plan, type RunEvent, type RunState, type StageState } from '@penstock/run';
 
+import { checkApproval } from './pull-rules.ts';
+
 /** What `retry.on: [lost]` stands for. */
 const LOSSES: ReadonlySet<string> = new Set(['runner_lost', 'evicted', 'image']);
 
@@ -16,6 +18,7 @@ export function checkEvent(
     fail(event.type === 'stage_started' ? 'P14' : 'terminal', `${event.type} after its end as ${state.status}`);
     return;
   }
+  checkApproval({ state }, event, fail);
   if (!('stage' in event)) {
     checkRunEvent(state, event, fail, mark);
     return;

@@ -36,6 +36,7 @@ import { LogRules } from './log-rules.ts';
 import { PartitionRules } from './partition-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
+import { PullRules } from './pull-rules.ts';
 import { QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
 import { SentRules } from './sent-rules.ts';
@@ -61,6 +62,7 @@ export class Oracle implements Witness {
   readonly #spentCredits = new Set<string>();
   /** The first mark behind each attempt's log. */
   readonly #marks = new Map<string, number>();
+  readonly #pulls: PullRules;
   readonly #quotas: QuotaRules;
   readonly #sent: SentRules;
   readonly #fairSlots: FairSlots;
@@ -70,6 +72,7 @@ export class Oracle implements Witness {
     const { world } = observed;
     this.#observed = observed;
     this.#world = world;
+    this.#pulls = new PullRules(world, this.#runs, (runId) => observed.clients.requestOf(runId));
     this.#quotas = new QuotaRules(world);
     this.#partitions = new PartitionRules(world, observed.broker);
     this.#logs = new LogRules(observed);
@@ -125,6 +128,7 @@ export class Oracle implements Witness {
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     if (!truth.disturbed) this.#checkTurns(commit);
+    this.#pulls.checkStep(commit, truth.disturbed);
     this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
   }
 
@@ -181,7 +185,7 @@ export class Oracle implements Witness {
           told: new Set(),
         };
         this.#runs.set(id, run);
-        if (event.group !== undefined) this.#group(run).push(id);
+        if (event.group !== undefined && event.held === undefined) this.#group(run).push(id);
         this.#quotas.happened(run, event, this.#observed.clients.limitsOf(id), disturbed);
         continue;
       }
@@ -205,6 +209,7 @@ export class Oracle implements Witness {
       } catch (error) {
         if (!disturbed) world.fail(error instanceof Error ? error : new Error(String(error)));
       }
+      if (event.type === 'run_approved' && run.state.group !== undefined) this.#group(run).push(id);
       run.events.push(event);
       this.#quotas.happened(run, event, undefined, disturbed);
       if (isSettled(run.state)) this.#leaveGroup(run);

@@ -2,7 +2,7 @@
  * What must hold of the quotas of keys (P23), derived from the log alone: how many runs have a concurrency slot, who waits for one, and
  * which of its month each run is.
  */
-import { attemptMs, isSettled, monthOf, type RunEvent } from '@penstock/run';
+import { attemptMs, isSettled, monthCountOf, monthOf, type RunEvent } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
 import type { Limits } from '../nodes/clients.ts';
 import type { RunTruth } from './run-truth.ts';
@@ -14,7 +14,7 @@ interface KeyTruth {
   /** Runs that count and time of attempts, by month. */
   readonly months: Map<string, { runs: number; stageMs: number }>;
   /** Runs that count, each with its month, in the order of the log. */
-  readonly counted: { readonly run: RunTruth; readonly month: string }[];
+  readonly counted: { readonly run: RunTruth; readonly month: string; readonly version: number }[];
   /** Of the newest run. */
   maxConcurrent: number;
 }
@@ -49,16 +49,18 @@ export class QuotaRules {
       );
       key.maxConcurrent = maxConcurrent;
       step.slotsMax = Math.max(step.slotsMax, maxConcurrent);
+      if (event.held === undefined) step.granted.add(run);
+    }
+    const [created] = run.events;
+    const runOfMonth = monthCountOf(event);
+    const limit = event.type === 'run_created' ? limits?.pipelineRunLimit : limitOf(created);
+    if (runOfMonth !== undefined)
+      this.#counts(key, run, runOfMonth, event.at, limit ?? Number.POSITIVE_INFINITY, disturbed);
+    if (event.type === 'run_approved') {
+      // Its place is behind all that are there.
+      key.runs.delete(run);
+      key.runs.add(run);
       step.granted.add(run);
-      if (event.runOfMonth !== undefined)
-        this.#counts(
-          key,
-          run,
-          event.runOfMonth,
-          event.at,
-          limits?.pipelineRunLimit ?? Number.POSITIVE_INFINITY,
-          disturbed,
-        );
     }
     if (event.type === 'run_held') {
       step.granted.delete(run);
@@ -72,7 +74,7 @@ export class QuotaRules {
   #counts(key: KeyTruth, run: RunTruth, runOfMonth: number, at: number, limit: number, disturbed: boolean): void {
     const month = this.#monthOf(key, at);
     month.runs += 1;
-    key.counted.push({ run, month: monthOf(at) });
+    key.counted.push({ run, month: monthOf(at), version: run.events.length });
     if (disturbed) return;
     this.#world.check(
       runOfMonth === month.runs,
@@ -94,7 +96,7 @@ export class QuotaRules {
     for (const [key, { slotsMax, granted }] of steps) {
       const live = [...key.runs].filter(({ state }) => !isSettled(state));
       const active = live.filter(({ state }) => !state.held);
-      const ready = live.filter((run) => run.state.held && isFirstOfGroup(run));
+      const ready = live.filter((run) => run.state.held && run.state.awaitsApproval !== true && isFirstOfGroup(run));
       const starts = active.filter((run) => granted.has(run));
       if (starts.length > 0) {
         this.#world.check(
@@ -132,7 +134,9 @@ export class QuotaRules {
       if (key.partition !== partition) continue;
       for (const month of key.months.keys()) {
         const covered = key.counted.filter(
-          (one) => one.month === month && (one.run.versions[0]?.sequence ?? sequence) <= sequence,
+          (one) =>
+            one.month === month &&
+            (one.run.versions.find(({ version }) => version >= one.version)?.sequence ?? sequence) <= sequence,
         ).length;
         const stored = counters.get(`${name} ${month}`)?.runs ?? 0;
         this.#world.check(
@@ -198,4 +202,9 @@ export class QuotaRules {
     if (count === undefined) key.months.set(month, (count = { runs: 0, stageMs: 0 }));
     return count;
   }
+}
+
+/** Of a held run: how many its key may have in a month. */
+function limitOf(created: RunEvent | undefined): number | undefined {
+  return created?.type === 'run_created' ? created.pipelineRunLimit : undefined;
 }

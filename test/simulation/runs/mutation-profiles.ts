@@ -42,5 +42,13 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     staleMs: 8_000,
     faults: { ...noFaults, schedulerCrash: 10 },
   },
+  'forgets-stored-heads': {
+    schedulers: 2,
+    runs: 30,
+    pulls: 1,
+    stageMs: 300,
+    illMs: 50_000,
+    faults: { ...noFaults, schedulerCrash: 15 },
+  },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

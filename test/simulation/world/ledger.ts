@@ -9,10 +9,12 @@ import {
   type Checkpoint,
   type EncodedRun,
   type NewCacheEntry,
+  type PullRequestName,
   type RunCounter,
   type RunDocument,
   type RunsLedger,
 } from '@penstock/store';
+import type { RunView } from '@penstock/run';
 import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
 import type { SimStore } from './store.ts';
@@ -87,6 +89,21 @@ export class SimLedger implements RunsLedger {
         if (!store.caches.has(id)) store.caches.set(id, entry);
         return true;
       });
+  }
+
+  headOf({ key, ref }: PullRequestName): ReturnType<RunsLedger['headOf']> {
+    const { world } = this.#network;
+    world.mark('create asks the store for a head');
+    if (world.mutation === 'forgets-stored-heads') return Promise.resolve(null);
+    return this.#ask((store) => {
+      const heads = [...store.documents.values()].flatMap((document) => {
+        const { commit, pullRequest } = JSON.parse(document.view) as RunView;
+        return document.key !== key || document.ref !== ref || pullRequest?.sequence === undefined
+          ? []
+          : [{ sequence: pullRequest.sequence, commit: commit ?? '' }];
+      });
+      return heads.toSorted((a, b) => b.sequence - a.sequence)[0] ?? null;
+    });
   }
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {

@@ -45,6 +45,9 @@ export const noFaults: FaultRates = {
   gatewayCut: 0,
 };
 
+/** Runs of a repository that wait for an approval at a time. */
+export const HELD_MAX = 2;
+
 export interface Profile {
   readonly schedulers: number;
   readonly runners: number;
@@ -98,6 +101,10 @@ export interface Profile {
   readonly monthEndsInMs: number;
   /** How much memory the live runs of a scheduler may take, of which the smallest takes 4 KiB; 0: there is enough for all. */
   readonly liveBytesMax: number;
+  /** Of runs: so many are of a pull request, half of them from a fork. */
+  readonly pulls: number;
+  /** How long those wait for an approval. */
+  readonly approvalMs: number;
   readonly faults: FaultRates;
 }
 
@@ -121,6 +128,7 @@ export const contended = {
   quotas: 0,
   logs: false,
   liveBytesMax: 0,
+  pulls: 0,
 } satisfies Partial<Profile>;
 
 /** Whether an owner's decisions are in the log soon, and what it knows is what there is. */
@@ -151,12 +159,14 @@ function drawAny(random: Random, memory: Random): Profile {
   const illMs = random.between(15_000, 50_000);
   const slow = some(0.4, 0.005, 0.1);
   const liveBytesMax = memory.chance(0.2) ? memory.between(18_000, 60_000) : 0;
+  const moreRuns = liveBytesMax > 0 ? memory.int(9) : 0;
+  const pulls = memory.chance(0.5) ? memory.between(0.2, 0.9) : 0;
   return {
     schedulers: 1 + random.int(3),
     runners: 1 + random.int(3),
     partitions: random.pick([1, 1, 2, 2, 4]),
     keys: 1 + random.int(3),
-    runs: (random.chance(0.04) ? 30 + random.int(50) : 2 + random.int(9)) + (liveBytesMax > 0 ? memory.int(9) : 0),
+    runs: (random.chance(0.04) ? 30 + random.int(50) : 2 + random.int(9)) + moreRuns,
     quietMs: random.chance(0.15) ? 62_000 : 3_000,
     illMs,
     leaseMs: random.pick([6_000, 9_000, 15_000]),
@@ -209,5 +219,7 @@ function drawAny(random: Random, memory: Random): Profile {
     endedAtOnce: some(0.5, 0.05, 0.3),
     monthEndsInMs: some(0.25, 5_000, 50_000),
     liveBytesMax,
+    pulls,
+    approvalMs: memory.between(3_000, 40_000),
   };
 }

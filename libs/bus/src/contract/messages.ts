@@ -86,10 +86,15 @@ export interface CreateRequest {
   readonly ended?:
     | {
         readonly pipelineName: string;
-        readonly status: 'FAILED' | 'SKIPPED';
+        /** CANCELLED: of a pull request that has moved on; it counts against no limit. */
+        readonly status: 'FAILED' | 'SKIPPED' | 'CANCELLED';
         readonly reason?: StageReason | undefined;
       }
     | undefined;
+  /** Nothing of it goes on, and it counts against no limit, before it is approved. */
+  readonly held?: 'approval' | undefined;
+  /** Of a pull request: its head leaves the runs of older heads alone. */
+  readonly keepsSuperseded?: boolean | undefined;
 }
 /** `run: null`: it was created before and has left the owner's memory; it is in the store. CONFLICT: another's run has this id. */
 export type CreateReply =
@@ -107,6 +112,18 @@ export interface CancelRequest {
 export type CancelReply =
   | { readonly ok: true; readonly epoch: Epoch; readonly cancelledStages: number; readonly run: RunView }
   | OwnerRefusal;
+
+/**
+ * `run.<p>.approve`. NOT_FOUND as for `cancel`. CONFLICT: it has ended, or was never to be approved. Approving twice is the
+ * same. QUOTA_EXCEEDED: the month of its key is used up; it goes on waiting.
+ */
+export interface ApproveRequest {
+  readonly runId: RunId;
+  readonly tenants: readonly string[];
+  /** Who approves it: a login, an email address, or `api-key`. */
+  readonly by: string;
+}
+export type ApproveReply = { readonly ok: true; readonly epoch: Epoch; readonly run: RunView } | OwnerRefusal;
 
 /** `run.<p>.get`: committed views of the runs that the owner has in memory; the others are in the store, or nowhere. */
 export interface GetRequest {

@@ -223,7 +223,7 @@ function webhookIngestUser(): PeerUser {
 
 function ownersAsked(): readonly Ask[] {
   return [
-    ...(['create', 'cancel', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb))),
+    ...(['create', 'cancel', 'approve', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb))),
     one(subjects.committing),
   ];
 }

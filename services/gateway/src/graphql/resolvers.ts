@@ -4,6 +4,7 @@ import { BadUserInput } from '@penstock/errors';
 import type { AuditLog, RunsReader } from '@penstock/store';
 import type { RunView, StageView } from '@penstock/run';
 import type { GraphQLResolveInfo } from 'graphql';
+import { approveRun } from '../runs/approve.ts';
 import { cancelRun } from '../runs/cancel.ts';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { UsesResolver } from '../runs/extensions.ts';
@@ -114,6 +115,12 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
           ip: address,
         });
         return cancelled;
+      },
+      approveRun: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
+        const run = await approveRun(owners, reads, caller, args.id);
+        const actor = actorOf(caller);
+        audit.record({ at: now(), actor, action: 'run.approve', target: run.id, outcome: 'ok', ip: address });
+        return run;
       },
     },
   };

@@ -70,9 +70,9 @@ export const SCHEMA = /* GraphQL */ `
     reason: String
     "Which file ran, of a run that came from a repository: its path there, 'server_template', or 'none' (additional)."
     source: String
-    "What began it: 'push', 'schedule' or 'api'; a repeated one has its first's (additional)."
+    "What began it: 'push', 'pull_request', 'schedule' or 'api'; a repeated one has its first's (additional)."
     trigger: String!
-    "False of a run that an unsigned delivery began (additional)."
+    "False of a run that an unsigned delivery or a pull request from a fork began (additional)."
     trusted: Boolean!
     "Who began it: a login at the git host, an email address, or 'api-key' (additional)."
     actor: String
@@ -203,5 +203,7 @@ export const SCHEMA = /* GraphQL */ `
     ): TriggerResult!
     "Only runs that are PENDING, QUEUED or RUNNING; answers with the run already CANCELLED."
     cancelPipeline(id: String): CancelResult!
+    "Lets the run of a pull request from a fork go on, which waits for that; approving again changes nothing (additional)."
+    approveRun(id: String): PipelineRun!
   }
 `;

@@ -8,7 +8,8 @@
  *  SLOTS-2 Runs whose turn has come get slots in the order of their creation, which is that of their times and then their
  *          ids: the same to every owner. While one waits, no slot is free.
  *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.
- *  SLOTS-4 Every run in memory that has not settled is known here as one of the two. One that is parked outside keeps its slot.
+ *  SLOTS-4 Every run in memory that has not settled is known here as one of the two, unless it waits for an approval: its place is
+ *          that of its approval. One that is parked outside keeps its slot.
  */
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
@@ -42,6 +43,8 @@ export class ConcurrencySlots {
   readonly #host: ConcurrencySlotsHost;
   readonly #groups = new ConcurrencyGroups();
   readonly #keys = new Map<string, KeySlots>();
+  /** Of runs that are being approved, when. */
+  readonly #approvedAt = new WeakMap<LiveRun, number>();
   /** Not all runs are known yet: nobody is admitted before it is sure whose turn it is. */
   #restoring = false;
 
@@ -64,7 +67,7 @@ export class ConcurrencySlots {
     const last = group === undefined ? undefined : this.#host.runOf(this.#groups.last(key, group) ?? '');
     return Math.max(
       at,
-      (last?.state.createdAt ?? 0) + 1,
+      (last === undefined ? 0 : this.#turnOf(last)) + 1,
       slots === undefined || slots.held.size === 0 ? 0 : slots.newestHeldAt + 1,
     );
   }
@@ -78,9 +81,19 @@ export class ConcurrencySlots {
 
   /** Takes a new run in; answers what it waits for, if anything. */
   enter(run: LiveRun): 'group' | 'quota' | undefined {
+    this.#slotsOf(run.state.key).runs += 1;
+    return this.#place(run);
+  }
+
+  /** The same of one that has waited for its approval, and gets it at this time: `timeOfNext`. */
+  approved(run: LiveRun, at: number): 'group' | 'quota' | undefined {
+    this.#approvedAt.set(run, at);
+    return this.#place(run);
+  }
+
+  #place(run: LiveRun): 'group' | 'quota' | undefined {
     const { key, group } = run.state;
     const slots = this.#slotsOf(key);
-    slots.runs += 1;
     if (group !== undefined) this.#groups.enter(key, group, run.id);
     const isFirst = this.#isFirst(run);
     if (isFirst && takenOf(slots) < slots.limit && slots.ready.length === 0) {
@@ -89,12 +102,12 @@ export class ConcurrencySlots {
     }
     this.#hold(slots, run);
     if (!isFirst) return 'group';
-    insert(slots.ready, run);
+    this.#insert(slots.ready, run);
     return 'quota';
   }
 
-  /** Takes a run in that has ended as it began: it waits for nothing and takes no slot. */
-  enterEnded(run: LiveRun): void {
+  /** Takes a run in that has ended as it began, or waits for an approval: it waits for nothing here and takes no slot. */
+  enterApart(run: LiveRun): void {
     this.#slotsOf(run.state.key).runs += 1;
   }
 
@@ -109,7 +122,7 @@ export class ConcurrencySlots {
       const slots = this.#slotsOf(key);
       slots.limit = limitOf(key);
       slots.runs += 1;
-      if (run.settled) return;
+      if (run.settled || run.state.awaitsApproval === true) return;
       if (group !== undefined) this.#groups.enter(key, group, run.id);
       if (!run.state.held) slots.taken.add(run);
       else {
@@ -118,7 +131,7 @@ export class ConcurrencySlots {
       }
     });
     yield* inSlices(held, (run) => {
-      if (this.#isFirst(run)) insert(this.#slotsOf(run.state.key).ready, run);
+      if (this.#isFirst(run)) this.#insert(this.#slotsOf(run.state.key).ready, run);
     });
   }
 
@@ -164,9 +177,9 @@ export class ConcurrencySlots {
     const { key, group } = run.state;
     const slots = this.#slotsOf(key);
     slots.taken.delete(run);
-    if (slots.held.delete(run)) remove(slots.ready, run);
+    if (slots.held.delete(run)) this.#remove(slots.ready, run);
     const next = group === undefined ? undefined : this.#host.runOf(this.#groups.leave(key, group, run.id) ?? '');
-    if (next !== undefined && slots.held.has(next)) insert(slots.ready, next);
+    if (next !== undefined && slots.held.has(next)) this.#insert(slots.ready, next);
     this.#admitReady(slots);
   }
 
@@ -205,9 +218,10 @@ export class ConcurrencySlots {
       held: run.state.held,
     });
     invariant('SLOTS-3', !(hasSlot && isHeld), 'a held run has a slot', facts);
-    invariant('SLOTS-4', run.settled || hasSlot || isHeld, 'a run neither has a slot nor is held', facts);
-    invariant('SLOTS-1', !(run.settled && (hasSlot || isHeld)), 'a settled run keeps a slot or waits for one', facts);
-    invariant('SLOTS-3', run.settled || run.state.held === isHeld, "a run's state differs from its owner's", facts);
+    const isApart = run.settled || run.state.awaitsApproval === true;
+    invariant('SLOTS-4', isApart || hasSlot || isHeld, 'a run neither has a slot nor is held', facts);
+    invariant('SLOTS-1', !(isApart && (hasSlot || isHeld)), 'a settled run keeps a slot or waits for one', facts);
+    invariant('SLOTS-3', isApart || run.state.held === isHeld, "a run's state differs from its owner's", facts);
     invariant('SLOTS-1', !hasSlot || this.#isFirst(run), 'a run goes on before its turn in its group', facts);
   }
 
@@ -230,7 +244,7 @@ export class ConcurrencySlots {
       facts,
     );
     invariant('SLOTS-2', ready.length === 0 || takenOf(slots) >= limit, 'a run waits while a slot is free', facts);
-    const isInOrder = ready.every((run, index) => index === 0 || byCreation(ready[index - 1] as LiveRun, run) < 0);
+    const isInOrder = ready.every((run, index) => index === 0 || this.#inTurn(ready[index - 1] as LiveRun, run) < 0);
     invariant('SLOTS-2', isInOrder, 'runs do not wait in the order of their creation', facts);
     const first = [...held].filter((run) => this.#isFirst(run));
     const areReady = first.length === ready.length && ready.every((run) => held.has(run) && this.#isFirst(run));
@@ -255,9 +269,41 @@ export class ConcurrencySlots {
   }
 
   #hold(slots: KeySlots, run: LiveRun): void {
-    const { createdAt } = run.state;
-    slots.newestHeldAt = slots.held.size === 0 ? createdAt : Math.max(slots.newestHeldAt, createdAt);
+    const turn = this.#turnOf(run);
+    slots.newestHeldAt = slots.held.size === 0 ? turn : Math.max(slots.newestHeldAt, turn);
     slots.held.add(run);
+  }
+
+  #turnOf(run: LiveRun): number {
+    return this.#approvedAt.get(run) ?? turnOf(run);
+  }
+
+  #inTurn(a: LiveRun, b: LiveRun): number {
+    return this.#turnOf(a) - this.#turnOf(b) || byTurn(a, b);
+  }
+
+  /** Nearly always at the end; what is moved for an earlier position are a few kilobytes of pointers. */
+  #insert(runs: LiveRun[], run: LiveRun): void {
+    const last = runs.at(-1);
+    if (last === undefined || this.#inTurn(last, run) < 0) runs.push(run);
+    else runs.splice(this.#positionOf(runs, run), 0, run);
+  }
+
+  #remove(runs: LiveRun[], run: LiveRun): void {
+    const position = this.#positionOf(runs, run);
+    if (runs[position] === run) runs.splice(position, 1);
+  }
+
+  /** Where the run stands, or would. */
+  #positionOf(runs: readonly LiveRun[], run: LiveRun): number {
+    let low = 0;
+    let high = runs.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.#inTurn(runs[middle] as LiveRun, run) < 0) low = middle + 1;
+      else high = middle;
+    }
+    return low;
   }
 
   #isFirst({ id, state: { key, group } }: LiveRun): boolean {
@@ -287,30 +333,11 @@ function takenOf({ taken, parked }: KeySlots): number {
   return taken.size + parked;
 }
 
-export function byCreation(a: LiveRun, b: LiveRun): number {
-  return a.state.createdAt - b.state.createdAt || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+/** By the times from which they wait: their creation, or their approval. */
+export function byTurn(a: LiveRun, b: LiveRun): number {
+  return turnOf(a) - turnOf(b) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-/** Nearly always at the end; what is moved for an earlier position are a few kilobytes of pointers. */
-function insert(runs: LiveRun[], run: LiveRun): void {
-  const last = runs.at(-1);
-  if (last === undefined || byCreation(last, run) < 0) runs.push(run);
-  else runs.splice(positionOf(runs, run), 0, run);
-}
-
-function remove(runs: LiveRun[], run: LiveRun): void {
-  const position = positionOf(runs, run);
-  if (runs[position] === run) runs.splice(position, 1);
-}
-
-/** Where the run stands, or would. */
-function positionOf(runs: readonly LiveRun[], run: LiveRun): number {
-  let low = 0;
-  let high = runs.length;
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (byCreation(runs[middle] as LiveRun, run) < 0) low = middle + 1;
-    else high = middle;
-  }
-  return low;
+function turnOf({ state: { approvedAt, createdAt } }: LiveRun): number {
+  return approvedAt ?? createdAt;
 }

@@ -9,7 +9,7 @@
  *  COUNTS-4 A run counts as active from the commit in which it goes on until the one in which it settles.
  */
 import type { KeyUse } from '@penstock/bus';
-import { attemptMs, monthOf, monthStart, type RunEvent, type Version } from '@penstock/run';
+import { attemptMs, monthCountOf, monthOf, monthStart, type RunEvent, type Version } from '@penstock/run';
 import type { RunCounter } from '@penstock/store';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -78,13 +78,15 @@ export class KeyCounts {
     return this.#keys.get(key)?.maxConcurrent ?? Number.POSITIVE_INFINITY;
   }
 
-  /** A run is created; its event says which of its month it is. */
-  created(run: LiveRun): void {
-    const [created] = run.events;
-    if (created?.type !== 'run_created' || created.runOfMonth === undefined) return;
-    const count = this.#monthOf(run.state, monthOf(created.at));
-    count.decided = Math.max(count.decided, created.runOfMonth);
-    if (run.committedVersion > 0) count.runs = Math.max(count.runs, created.runOfMonth);
+  /** A run is created, or approved; the event says which of its month it is. */
+  counts(run: LiveRun): void {
+    const index = run.events.findIndex((event) => monthCountOf(event) !== undefined);
+    const event = run.events[index];
+    const runOfMonth = event === undefined ? undefined : monthCountOf(event);
+    if (event === undefined || runOfMonth === undefined) return;
+    const count = this.#monthOf(run.state, monthOf(event.at));
+    count.decided = Math.max(count.decided, runOfMonth);
+    if (run.committedVersion > index) count.runs = Math.max(count.runs, runOfMonth);
   }
 
   /** Events of the run, from this version on, are committed. */
@@ -94,6 +96,8 @@ export class KeyCounts {
       const event = run.events[index] as RunEvent;
       ({ at } = event);
       if (event.type === 'run_created') this.#createdCommitted(run, event);
+      if (event.type === 'run_approved') this.#changed(run, at);
+      if (event.type === 'run_created' || event.type === 'run_approved') this.counts(run);
       const ms = attemptMs(run.events, index);
       if (ms !== undefined) this.#changed(run, at).stageMs += ms;
     }
@@ -104,7 +108,6 @@ export class KeyCounts {
   #createdCommitted(run: LiveRun, created: Extract<RunEvent, { type: 'run_created' }>): void {
     this.#changed(run, created.at);
     this.#changedNow(run.state, created.at).maxConcurrent = created.maxConcurrent ?? null;
-    this.created(run);
   }
 
   #setActive(run: LiveRun, at: number): void {
@@ -184,7 +187,7 @@ export class KeyCounts {
       count.maxConcurrent = maxConcurrent ?? null;
     };
     yield* inSlices(runs, (run) => {
-      this.created(run);
+      this.counts(run);
       this.#setActive(run, now);
       // What the store says of the key's concurrency slots may be older than what was read here.
       const count = this.#changedNow(run.state, now);

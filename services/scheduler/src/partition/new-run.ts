@@ -25,6 +25,19 @@ export class MonthUsedUp extends TaggedError {
   }
 }
 
+/** Of a pull request that has a newer head: it is kept for its sender to see, CANCELLED as it begins (P27). */
+export function supersededRequest(request: CreateRequest, definitions: DefinitionSource): CreateRequest {
+  const { yaml, extensions, held: _held, ended, ...rest } = request;
+  const pipelineName =
+    ended?.pipelineName ?? definitions.find(yaml, extensions?.length === 0 ? undefined : extensions).definition.name;
+  return { ...rest, yaml: '', ended: { pipelineName, status: 'CANCELLED' } };
+}
+
+/** It waits for its approval. */
+export function isHeld({ held, ended }: CreateRequest): boolean {
+  return held !== undefined && ended === undefined;
+}
+
 export interface NewRunDependencies {
   readonly now: number;
   readonly settings: RunSettings;
@@ -66,7 +79,7 @@ export function newRunOf(
   const at = slots.timeOfNext(key, group, now);
   const used = counts.used(key, monthOf(at));
   // What the month's limit has turned away is kept for its sender to see, and does not count.
-  const counted = ended?.reason !== 'quota';
+  const counted = ended?.reason !== 'quota' && ended?.status !== 'CANCELLED' && !isHeld(request);
   const limit = limitOf(limits?.pipelineRunLimit);
   if (counted && used >= limit) throw new MonthUsedUp(limit, at);
   const created: RunCreated = {
@@ -74,6 +87,8 @@ export function newRunOf(
     at,
     ...(group === undefined ? {} : { group }),
     ...(counted ? { runOfMonth: used + 1 } : {}),
+    ...(isHeld(request) ? { held: 'approval' } : {}),
+    ...(isHeld(request) && limit !== Number.POSITIVE_INFINITY ? { pipelineRunLimit: limit } : {}),
   };
   checkSize(
     created,

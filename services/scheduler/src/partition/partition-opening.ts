@@ -4,8 +4,9 @@
  * the last slice (PARTITION-5).
  */
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
-import { byCreation } from '../admission/concurrency-slots.ts';
+import { byTurn } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
+import type { PullRequests } from '../admission/pull-requests.ts';
 import type { Deadlines } from '../run/deadlines.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -37,6 +38,7 @@ export interface PartitionOpeningHost {
   readonly runnerRuns: RunnerRuns;
   readonly slotsInUse: Pick<SlotsInUse, 'restore'>;
   readonly counts: KeyCounts;
+  readonly pulls: Pick<PullRequests, 'enter'>;
   readonly slots: ConcurrencySlots;
   readonly parking: Pick<Parking, 'park' | 'left'>;
   readonly newest: Pick<NewestRuns, 'set'>;
@@ -63,11 +65,11 @@ export function* openPartition(
   const now: Now = { wall: ports.now(), boot: ports.bootNow() };
   cycle.start(sequence, commitNumber, idsTo);
   ids.opened(now.wall, { neverOwned, idsTo });
-  const inOrder = yield* sortedInSlices(runs, byCreation);
+  const inOrder = yield* sortedInSlices(runs, byTurn);
   // What stood in the log alone was read whatever room there was.
   const tooMany: LiveRun[] = [];
   const take = (run: LiveRun): void => {
-    const { load, held, remember, backlog, slotsInUse } = host;
+    const { load, held, remember, backlog, slotsInUse, pulls } = host;
     room?.free(run.id);
     // What is read and not counted yet is younger.
     const before = { ...load, liveBytes: load.liveBytes - (room?.bytes ?? 0) };
@@ -77,6 +79,7 @@ export function* openPartition(
     run.times.restore(run.state, now);
     runnerRuns.happened(run, run.events);
     slotsInUse.restore(run);
+    pulls.enter(run, now.boot, now.wall - run.state.createdAt);
   };
   yield* inSlices(inOrder, take, weightOf);
   yield* counts.restore(usages, inOrder, now.wall, parked);

@@ -1,6 +1,7 @@
+import type { PullRequestSettings } from '../admission/pull-requests.ts';
 import type { CommitSettings } from './commit-cycle.ts';
 
-export interface PartitionSettings extends CommitSettings {
+export interface PartitionSettings extends CommitSettings, PullRequestSettings {
   readonly queueTimeoutMs: number;
   readonly logBytesMax: number;
   /** How long kept files are kept where their stage does not say. */

@@ -11,6 +11,8 @@
  *  PARTITION-5 Nothing is answered, offered or sent before the last slice of `opening`, nor after `close` (P3).
  */
 import type {
+  ApproveReply,
+  ApproveRequest,
   AttemptReply,
   AttemptRequest,
   CancelReply,
@@ -56,6 +58,8 @@ import type { RestoredPartition } from './restored-partition.ts';
 import { awaitsResult, expireMsOf, resultCommand } from './results.ts';
 import { Resumption } from './resumption.ts';
 import { RunBorder } from './run-border.ts';
+import { Approvals } from './approvals.ts';
+import { PullRequests } from '../admission/pull-requests.ts';
 import { RunCreation } from './run-creation.ts';
 import { RunnerRuns } from './runner-runs.ts';
 import { ConcurrencySlots } from '../admission/concurrency-slots.ts';
@@ -86,6 +90,8 @@ export class Partition {
   readonly #cycle: CommitCycle;
   readonly #reads: Reads;
   readonly #creation: RunCreation;
+  readonly #pulls: PullRequests;
+  readonly #approvals: Approvals;
   readonly #border: RunBorder;
   readonly #parking: Parking;
   /** Parked runs whose documents are written, and wait for the checkpoint to pass them. */
@@ -164,6 +170,7 @@ export class Partition {
       (...lost) => this.#loseAttempt(...lost),
     );
     this.#slots = new ConcurrencySlots({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
+    this.#pulls = new PullRequests(settings);
     this.#creation = new RunCreation({
       settings,
       ports,
@@ -174,14 +181,30 @@ export class Partition {
       ids: this.#ids,
       slots: this.#slots,
       counts: this.#counts,
+      pulls: this.#pulls,
       cycle: this.#cycle,
       reads: this.#reads,
+      bootNow: () => this.#ports.bootNow(),
       now: () => this.#ports.now(),
       accepts: () => this.#accepts(),
       mayAnswer: () => this.#mayAnswer(),
       remember: (run) => this.#remember(run),
       begin: (run, start) => this.#begin(run, start),
       cancel: (run) => void this.#decide(run, { type: 'cancel', at: this.#at(run) }),
+      giveUp: (run) => void this.#decide(run, { type: 'give-up', at: this.#at(run) }),
+      advance: () => this.#advance(),
+    });
+    this.#approvals = new Approvals({
+      epoch: settings.epoch,
+      runs: this.#runs,
+      slots: this.#slots,
+      counts: this.#counts,
+      cycle: this.#cycle,
+      reads: this.#reads,
+      at: (run) => this.#at(run),
+      accepts: () => this.#accepts(),
+      mayAnswer: () => this.#mayAnswer(),
+      decide: (run, command) => this.#decide(run, command),
       advance: () => this.#advance(),
     });
     this.#jobs = new JobDeliveries(settings, ports, {
@@ -220,6 +243,7 @@ export class Partition {
       runnerRuns: this.#runnerRuns,
       slotsInUse: this.#slotsInUse,
       counts: this.#counts,
+      pulls: this.#pulls,
       slots: this.#slots,
       parking: this.#parking,
       newest: this.#newest,
@@ -290,6 +314,7 @@ export class Partition {
     this.#offers.clear();
     this.#resumption.clear();
     this.#slotsInUse.clear();
+    this.#pulls.clear();
     this.#runs.clear();
   }
 
@@ -299,6 +324,7 @@ export class Partition {
     this.#slots.assertInvariants(this.#runs.values());
     this.#counts.assertInvariants(this.#runs.values());
     this.#slotsInUse.assertInvariants(this.#runs.values());
+    this.#pulls.assertInvariants(this.#runs.values());
     this.#cycle.assertInvariants(this.#runs.values());
     this.#parking.assertInvariants((runId) => this.#runs.has(runId));
   }
@@ -356,6 +382,10 @@ export class Partition {
       reply({ ok: true, epoch: this.settings.epoch, cancelledStages: state.cancelledStages ?? 0, run: viewOf(state) });
     });
     this.#advance();
+  }
+
+  approve(request: ApproveRequest, reply: (reply: ApproveReply) => void): void {
+    this.#approvals.approve(request, reply);
   }
 
   /** It comes back to be cancelled; what did not come is asked for again by whoever cancels. */
@@ -446,6 +476,7 @@ export class Partition {
       this.#decide(run, { type: 'wake', at: this.#at(run), due });
     });
     this.#deadlines.look(this.#runs, boot);
+    for (const run of this.#pulls.takeDue(boot)) this.#decide(run, { type: 'give-up', at: this.#at(run) });
     this.#awake.tick();
     this.#jobs.repeat();
     this.#heldAttempts.loseReleased();
@@ -527,6 +558,7 @@ export class Partition {
       this.#ports.release(runner, runIds);
     for (const run of closed) {
       this.#slots.forget(run);
+      this.#pulls.forget(run);
       this.#runnerRuns.forget(run);
     }
     if (this.#parking.size === 0) return;
@@ -658,6 +690,7 @@ export class Partition {
     run.times.happened(events, boot);
     this.#runnerRuns.happened(run, events);
     this.#slotsInUse.happened(run, events);
+    this.#pulls.happened(run);
     const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
     this.#held.changed(run);
     carryOut(run, decided?.effects ?? [], {

@@ -7,13 +7,14 @@ import { Unavailable } from '@penstock/errors';
 import { viewOf, type RunCommand, type RunId } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
+import { isBehind, refOf, type PullRequests } from '../admission/pull-requests.ts';
 import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
 import { isKeyFull, overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
 import type { CommitCycle } from './commit-cycle.ts';
-import { limitOf, MonthUsedUp, newRunOf } from './new-run.ts';
+import { limitOf, MonthUsedUp, newRunOf, supersededRequest } from './new-run.ts';
 import type { Parking } from './parking.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import type { Reads } from './reads.ts';
@@ -24,7 +25,7 @@ type Reply = (reply: CreateReply) => void;
 
 export interface RunCreationDependencies {
   readonly settings: PartitionSettings;
-  readonly ports: Pick<PartitionPorts, 'isStored'>;
+  readonly ports: Pick<PartitionPorts, 'isStored' | 'headInStore'>;
   readonly load: SchedulerLoad;
   readonly held: Pick<HeldBytes, 'ofKey'>;
   readonly runs: ReadonlyMap<RunId, LiveRun>;
@@ -32,6 +33,7 @@ export interface RunCreationDependencies {
   readonly ids: Pick<RememberedIds, 'has' | 'mayBeStored'>;
   readonly slots: ConcurrencySlots;
   readonly counts: KeyCounts;
+  readonly pulls: PullRequests;
   readonly cycle: CommitCycle;
   readonly reads: Pick<Reads, 'whenCommitted'>;
   now(): number;
@@ -44,6 +46,8 @@ export interface RunCreationDependencies {
   /** Tells a new run its first command; its creation and what it decides join the next commit. */
   begin(run: LiveRun, start: RunCommand): void;
   cancel(run: LiveRun): void;
+  giveUp(run: LiveRun): void;
+  bootNow(): number;
   /** Something may follow from what was decided. */
   advance(): void;
 }
@@ -74,6 +78,7 @@ export class RunCreation {
       });
       return;
     }
+    if (this.#asksForHead(request, reply, definitions)) return;
     if (!ids.mayBeStored(request.runId, now())) {
       this.#createNew(request, reply, definitions);
       return;
@@ -85,6 +90,23 @@ export class RunCreation {
       else if (stored || ids.has(request.runId)) reply({ ok: true, created: false, epoch, run: null });
       else this.#createNew(request, reply, definitions);
     });
+  }
+
+  /** PULLS-2. True: the store is asked, and the request comes again. */
+  #asksForHead(request: CreateRequest, reply: Reply, definitions: DefinitionSource): boolean {
+    const { pulls, ports, settings, accepts } = this.#partition;
+    const of = refOf(request);
+    if (of === undefined || pulls.head(of) !== undefined) return false;
+    ports.headInStore(of, (head) => {
+      if (!accepts()) return;
+      if (head === 'unavailable') {
+        reply(unavailable(settings.epoch, 'the store does not answer'));
+        return;
+      }
+      pulls.learned(of, head);
+      this.create(request, reply, definitions);
+    });
+    return true;
   }
 
   #answerKnown(run: LiveRun, { key, tenant }: CreateRequest, reply: Reply): void {
@@ -103,18 +125,27 @@ export class RunCreation {
       reply(refused);
       return;
     }
-    const run = this.#newRun(request, reply, definitions);
-    if (run === undefined) return;
-    this.#take(run, request);
+    const made = this.#newRun(request, reply, definitions);
+    if (made === undefined) return;
+    const { run } = made;
+    this.#take(run, made.request);
     cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch, run: viewOf(run.committedState()) }));
     advance();
   }
 
   /** Undefined: it is refused, and answered so. */
-  #newRun(request: CreateRequest, reply: Reply, definitions: DefinitionSource): LiveRun | undefined {
-    const { settings, slots, counts, now } = this.#partition;
+  #newRun(
+    request: CreateRequest,
+    reply: Reply,
+    definitions: DefinitionSource,
+  ): { readonly run: LiveRun; readonly request: CreateRequest } | undefined {
+    const { settings, slots, counts, pulls, now } = this.#partition;
+    const of = refOf(request);
+    const head = of && pulls.head(of);
     try {
-      return newRunOf(request, { now: now(), settings, definitions, slots, counts });
+      const isSuperseded = head !== undefined && isBehind(request.origin, head);
+      const wanted = isSuperseded ? supersededRequest(request, definitions) : request;
+      return { request: wanted, run: newRunOf(wanted, { now: now(), settings, definitions, slots, counts }) };
     } catch (error) {
       if (error instanceof BadPipeline) reply(refusal(settings.epoch, 'BAD_USER_INPUT', error.message));
       else if (error instanceof Unavailable) reply(unavailable(settings.epoch, error.message));
@@ -124,23 +155,29 @@ export class RunCreation {
     }
   }
 
-  #take(run: LiveRun, { ended, limits }: CreateRequest): void {
-    const { runs, parking, slots, counts, remember, begin, cancel } = this.#partition;
-    const { key, group, createdAt: at } = run.state;
-    const mayWaitOutside = ended === undefined && group === undefined && parking.isWanted(key);
+  #take(run: LiveRun, { limits, keepsSuperseded, ended }: CreateRequest): void {
+    const { runs, parking, slots, counts, pulls, remember, begin, cancel, giveUp, bootNow } = this.#partition;
+    const { key, group, createdAt: at, awaitsApproval } = run.state;
+    const mayWaitOutside =
+      ended === undefined && awaitsApproval === undefined && group === undefined && parking.isWanted(key);
     const before = group === undefined ? [] : slots.members(key, group);
     remember(run);
-    counts.created(run);
+    counts.counts(run);
+    pulls.enter(run, bootNow());
     slots.setLimit(key, limitOf(limits?.maxConcurrent));
-    if (ended === undefined) {
+    if (ended === undefined && awaitsApproval === undefined) {
       const held = slots.enter(run);
       if (mayWaitOutside && held === undefined) parking.park(run);
       begin(run, { type: 'start', at, held });
     } else {
-      slots.enterEnded(run);
+      slots.enterApart(run);
       begin(run, { type: 'start', at, ended });
     }
-    if (run.definition.concurrency?.cancelInProgress !== true) return;
+    const tooMany = awaitsApproval === true ? pulls.tooMany(run) : undefined;
+    if (tooMany !== undefined) giveUp(tooMany);
+    if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true)
+      for (const superseded of pulls.supersededBy(run)) cancel(superseded);
+    if (awaitsApproval === true || run.definition.concurrency?.cancelInProgress !== true) return;
     // The last first, so that none has its turn on the way.
     for (const superseded of before.toReversed().flatMap((id) => runs.get(id) ?? [])) cancel(superseded);
   }

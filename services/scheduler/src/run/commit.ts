@@ -14,8 +14,8 @@ import {
 } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
-/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; all before it is read too. */
-export const COMMIT_FORMAT = 2;
+/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, and runs that wait for it. All before it is read too. */
+export const COMMIT_FORMAT = 3;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
 export const COMMIT_BYTES_MAX = 512 * 1024;

@@ -77,6 +77,8 @@ function pictureOf(state: RunState | StoredRunState): Omit<ParkedRun, 'bytes' | 
 
 function waitsUnstarted(state: RunState | StoredRunState, stages: Iterable<StagePicture>): boolean {
   if (isEnded(state.status) || state.held || state.group !== undefined || state.liveAttempts > 0) return false;
+  // A newer head cancels it in the commit of its own run.
+  if (state.origin.pullRequest !== undefined) return false;
   for (const { attempt, dueAt } of stages) if (attempt > 0 || dueAt !== undefined) return false;
   return true;
 }

@@ -5,6 +5,7 @@
  */
 import type { RunId, Sequence } from '@penstock/run';
 import type { CommittedEvents, Job, StopRequest } from '@penstock/bus';
+import type { PullRequestHead, PullRequestRef } from './pull-request-head.ts';
 
 /** `too-large`: the job does not fit a message; it can never be sent. */
 export type JobAnswer = 'accepted' | 'held' | 'refused' | 'no-responders' | 'no-answer' | 'too-large';
@@ -37,6 +38,8 @@ export interface PartitionPorts {
   release(runner: string, runIds: readonly RunId[]): void;
   /** Whether the store knows the run (P7). */
   isStored(runId: RunId, then: (stored: boolean | 'unavailable') => void): void;
+  /** The head of highest sequence among the runs that the store has of the pull request; null: it has none (P27). */
+  headInStore(of: PullRequestRef, then: (head: PullRequestHead | null | 'unavailable') => void): void;
   /**
    * Stores a mark behind an attempt's log; calls back with the sequence of its first mark, tried until it is known (P21) or
    * until its end does not stand any more: that is asked before each try, as what was true may not be after an outage (P5).

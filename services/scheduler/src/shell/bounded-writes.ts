@@ -21,6 +21,7 @@ export function withBoundedWrites(ledger: RunsLedger, atOnce = WRITES_AT_ONCE): 
     laterThan: (partition, position) => ledger.laterThan(partition, position),
     getAsOwner: (id) => ledger.getAsOwner(id),
     exists: (ids) => ledger.exists(ids),
+    headOf: (of) => ledger.headOf(of),
     counter: (key, month) => ledger.counter(key, month),
     countersOf: (partition, month) => ledger.countersOf(partition, month),
   };

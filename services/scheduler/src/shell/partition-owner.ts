@@ -5,6 +5,7 @@
 import type { RunCreated, RunId, Sequence } from '@penstock/run';
 import {
   type BusSubscription,
+  type ApproveRequest,
   type CancelRequest,
   type CommittedEvents,
   type AttemptRequest,
@@ -358,6 +359,9 @@ export class PartitionOwner {
       case 'cancel':
         core.cancel(body as CancelRequest, reply);
         break;
+      case 'approve':
+        core.approve(body as ApproveRequest, reply);
+        break;
       case 'get':
         core.get(body as GetRequest, reply);
         break;
@@ -435,6 +439,11 @@ export class PartitionOwner {
             () => 'unavailable' as const,
           )
           .then(this.#guarded('partition.id-looked-up', then)),
+      headInStore: (of, then) =>
+        void ledger
+          .headOf(of)
+          .catch(() => 'unavailable' as const)
+          .then(this.#guarded('partition.head-looked-up', then)),
       closeLog: (attempt, stands, then) => this.#logEnds.close(attempt, stands, this.#answered(attempt.runId, then)),
       projectSoon: this.#guarded('partition.projector', () => this.#projector?.projectSoon()),
       broken: this.#drop,

@@ -27,6 +27,10 @@ export interface SchedulerOptions {
   readonly artifactExpireMs?: number | undefined;
   /** About how much memory live runs may take; what comes on top waits outside or is refused. Default: 40 % of the heap. */
   readonly liveBytesMax?: number | undefined;
+  /** How long a run of a fork waits for its approval. Default 30 days. */
+  readonly approvalMs?: number | undefined;
+  /** Of one repository: runs that wait for an approval. Default 100. */
+  readonly heldMax?: number | undefined;
   /** Of 32 bytes in base64, shared with auth; without it no stage gets a secret. */
   readonly slipKey?: string | undefined;
 }

@@ -43,6 +43,10 @@ import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 
 const LIVE_RUNS_PER_KEY_MAX = 10_000;
+/** Whoever has not looked at a pull request for so long will not. */
+const APPROVAL_MS = 30 * 24 * 60 * 60 * 1000;
+/** They are in memory until somebody has decided. */
+const HELD_PER_REPOSITORY_MAX = 100;
 const LIVE_RUNS_MAX = 100_000;
 /** Of the heap that Node allows (`NODE_OPTIONS=--max-old-space-size`): the rest is for caches, commits, documents on their way. */
 const LIVE_BYTES_SHARE = 0.4;
@@ -289,6 +293,8 @@ export class SchedulerService implements Scheduler {
           slipKey: this.#options.slipKey,
           workspaceGraceMs: runnerLeaseMs,
           liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX,
+          approvalMs: this.#options.approvalMs ?? APPROVAL_MS,
+          heldMax: this.#options.heldMax ?? HELD_PER_REPOSITORY_MAX,
         },
         ...this.#texts,
         intake: this.#intake,

@@ -2,7 +2,16 @@
  * What keys have used, read back at a take-over (P23): the counters of the store, and on top of each what the commits say
  * that it does not stand for yet.
  */
-import { attemptMs, monthEnd, monthOf, monthStart, type RunEvent, type Sequence, type Version } from '@penstock/run';
+import {
+  attemptMs,
+  monthCountOf,
+  monthEnd,
+  monthOf,
+  monthStart,
+  type RunEvent,
+  type Sequence,
+  type Version,
+} from '@penstock/run';
 import type { RunCounter, RunsLedger } from '@penstock/store';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import { Turns } from './turns.ts';
@@ -95,11 +104,11 @@ function replay(keys: Map<string, KeyFound>, { all, from, count, ...position }: 
   for (let index = from - 1; index < from - 1 + count; index++) {
     const event = all[index] as RunEvent;
     const month = monthFound(found, monthOf(event.at));
-    if (event.type === 'run_created') {
-      if (isBehind(found.storedAt, position)) found.maxConcurrent = event.maxConcurrent ?? null;
-      month.isStored &&= month.runs >= (event.runOfMonth ?? 0);
-      month.runs = Math.max(month.runs, event.runOfMonth ?? 0);
-    }
+    if (event.type === 'run_created' && isBehind(found.storedAt, position))
+      found.maxConcurrent = event.maxConcurrent ?? null;
+    const runOfMonth = monthCountOf(event) ?? 0;
+    month.isStored &&= month.runs >= runOfMonth;
+    month.runs = Math.max(month.runs, runOfMonth);
     const ms = isBehind(month.storedAt, position) ? attemptMs(all, index) : undefined;
     if (ms === undefined) continue;
     month.stageMs += ms;
