@@ -35,6 +35,8 @@ import type { LoadPlan, RequestResult, StreamResult } from './gateway-client.ts'
 const CONNECTIONS = 20;
 const REQUESTS_MS = 2_000;
 const REPETITIONS = 3;
+const RUNS = 10_000;
+const COMMIT_MS = 20;
 const CLIENTS = 1_000;
 const LINES_A_TICK = 8;
 const TICKS = 150;
@@ -68,12 +70,35 @@ export async function benchGateway(): Promise<string[]> {
     streamsPerUser: 100_000,
     listen: { host: '127.0.0.1', port: 0 },
   });
+  const lines: string[] = [];
   try {
-    await runs.saveBatch(Array.from({ length: 20 }, (_, index) => endedRun(index)));
+    await runs.saveBatch(Array.from({ length: RUNS }, (_, index) => endedRun(index)));
     await ownerBus.flush();
+    const health = '{ pipelineHealth(pipelineName: "bench") { totalRuns successRate stages { name runs failures } } }';
+    const one = `{ run(id: "${endedRun(RUNS - 1).state.id}") { id status stages { name status } } }`;
+    const committing = setInterval(() => void (owner.changed += owner.commits ? 1 : 0), COMMIT_MS);
+    const changing = async (name: string, query: string): Promise<string> => {
+      owner.commits = true;
+      try {
+        return await benchQuery(`${name}, a commit each ${COMMIT_MS} ms`, gateway.port, query);
+      } finally {
+        owner.commits = false;
+      }
+    };
+    try {
+      lines.push(
+        await benchQuery('GraphQL health', gateway.port, '{ health }'),
+        await benchQuery(`GraphQL runs, 20 of 5 stages, of ${RUNS}`, gateway.port, RUNS_QUERY),
+        await changing('the same', RUNS_QUERY),
+        await benchQuery(`GraphQL pipelineHealth over 50 of ${RUNS} runs`, gateway.port, health),
+        await changing('the same', health),
+        await benchQuery('GraphQL run(id), ended', gateway.port, one),
+      );
+    } finally {
+      clearInterval(committing);
+    }
     return [
-      await benchQuery('GraphQL health', gateway.port, '{ health }'),
-      await benchQuery('GraphQL runs, 20 of 5 stages, from owner and store', gateway.port, RUNS_QUERY),
+      ...lines,
       ...(await benchIdentity({
         port: gateway.port,
         bus: ownerBus,
@@ -205,6 +230,10 @@ async function load<R>(plan: LoadPlan, act?: () => Promise<void>): Promise<R & {
 /** Owns one live run, whose log it writes; of the store's runs it knows none. */
 class BenchOwner {
   readonly runId = newRunId({ now: Date.now(), key: 'service/bench', random: new Uint8Array(8).fill(7) });
+  /** The last commit about anything, as an owner says it. */
+  changed = 1;
+  /** Whether something is committed all the time. */
+  commits = false;
   readonly #bus: Bus;
   readonly #writer;
   readonly #events: RunEvent[];
@@ -229,6 +258,7 @@ class BenchOwner {
       ok: true,
       epoch: 1,
       runs: runIds.includes(this.runId) ? [viewOfRun(this.runId, 'RUNNING', 1)] : [],
+      changed: this.changed,
     }));
     bus.respond<WatchRequest, WatchReply>(subjects.owner(0, 'watch'), ({ after }) => ({
       ok: true,

@@ -37,6 +37,8 @@ const STAGE_CHARACTERS = 200;
 export class RunReads {
   readonly #owners: Owners;
   readonly #store: RunsReader;
+  /** What is about to be asked, by tenants. */
+  readonly #asking = new Map<string, Promise<string | null>>();
 
   constructor(owners: Owners, store: RunsReader) {
     this.#owners = owners;
@@ -77,6 +79,32 @@ export class RunReads {
       tally.add(view);
     }
     return tally.health(pipelineName);
+  }
+
+  /**
+   * A text that is another one whenever a commit about a run of these tenants lies between two askings: what was read after
+   * one asking is what would be read now where the next one answers the same (P22). Null: an owner does not say.
+   */
+  changes(tenants: readonly string[]): Promise<string | null> {
+    const name = JSON.stringify(tenants);
+    const known = this.#asking.get(name);
+    // Shared with those only that came before it is asked.
+    if (known !== undefined) return known;
+    const asked = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
+      this.#asking.delete(name);
+      return this.#changes(tenants);
+    });
+    this.#asking.set(name, asked);
+    return asked;
+  }
+
+  async #changes(tenants: readonly string[]): Promise<string | null> {
+    const request: GetRequest = { runIds: [], changesOf: tenants };
+    const replies = await Promise.all(
+      this.#partitionsOf(tenants).map(async (partition) => this.#owners.get(partition, request)),
+    );
+    if (replies.some(({ changed }) => changed === undefined)) return null;
+    return replies.map(({ epoch, changed }) => `${epoch}.${changed}`).join(' ');
   }
 
   /** As the store's, which is about a second behind. Throws `Unavailable`. */

@@ -63,6 +63,8 @@ export class FakeOwner {
   readonly #runs = new Map<string, OwnedRun>();
   #subscriptions: BusSubscription[] = [];
   #sequence = 1;
+  #commits = 0;
+  readonly #changes = new Map<string, number>();
 
   constructor(bus: Bus, store: RunsRepository, partitions: number) {
     this.#bus = bus;
@@ -118,6 +120,7 @@ export class FakeOwner {
       run.events.push(event);
       evolve(run.state, run.plan, event);
     }
+    this.#changes.set(run.state.tenant, (this.#commits += 1));
     if (options.silently !== true) this.tell(runId, run.events.length - events.length + 1);
   }
 
@@ -208,6 +211,7 @@ export class FakeOwner {
     };
     const run: OwnedRun = { plan, state: newRun(request.runId, created, plan), events: [created] };
     this.#runs.set(request.runId, run);
+    this.#changes.set(tenant, (this.#commits += 1));
     this.onCreate(request.runId);
     return { ok: true, created: true, epoch: this.epoch, run: viewOf(run.state) };
   }
@@ -243,7 +247,8 @@ export class FakeOwner {
       .filter(({ state }) => matchesFilter({ ...state.origin, ...state }, request.filter ?? {}))
       .sort((a, b) => (a.state.id < b.state.id ? 1 : -1));
     for (const run of theirs.slice(0, request.newest ?? 0)) found.add(run);
-    return { ok: true, epoch: this.epoch, runs: [...found].map(({ state }) => viewOf(state)) };
+    const changed = Math.max(0, ...(request.changesOf ?? []).map((tenant) => this.#changes.get(tenant) ?? 0));
+    return { ok: true, epoch: this.epoch, runs: [...found].map(({ state }) => viewOf(state)), changed };
   }
 
   #watch({ runId, after }: WatchRequest): WatchReply {

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { newRunId, runIdFitsKey } from '@penstock/run';
 import { getIntrospectionQuery } from 'graphql';
-import { API_KEY, graphql, happened, makeWorld, runIdFor, YAML, type World } from './harness.ts';
+import { API_KEY, graphql, happened, makeWorld, PARTITIONS, runIdFor, YAML, type World } from './harness.ts';
 import { silentLog } from '@penstock/telemetry/log';
 
 let world: World;
@@ -296,6 +296,45 @@ describe('run and runs', () => {
         )
       ).errors[0]?.extensions['code'],
     ).toBe('BAD_USER_INPUT');
+  });
+});
+
+describe('the same question again', () => {
+  const QUESTION = '{ runs(limit: 3) { id status } pipelineHealth(pipelineName: "demo") { totalRuns } }';
+
+  it('P22: is answered as it was, and anew as soon as something is committed', async () => {
+    const app = await world.gateway();
+    const id = runIdFor();
+    world.owner.adopt(id, YAML);
+    const first = await graphql(app, QUESTION);
+    const ask = async (): Promise<[unknown, number]> => {
+      const before = world.owner.asked.length;
+      const { data } = await graphql(app, QUESTION);
+      return [data, world.owner.asked.length - before];
+    };
+    expect((await ask())[0]).toEqual(first.data);
+    // One short question to each partition, and nothing else.
+    expect(await ask()).toEqual([first.data, PARTITIONS]);
+    world.owner.commit(id, [happened.queued('build'), happened.started('build')], { silently: true });
+    expect((await ask())[0]).toMatchObject({ runs: [{ id, status: 'RUNNING' }, {}, {}] });
+    const later = runIdFor();
+    world.owner.adopt(later, YAML);
+    expect((await ask())[0]).toMatchObject({ runs: [{ id: later }, { id }, {}] });
+  });
+
+  it('is answered to nobody else with it', async () => {
+    const app = await world.gateway();
+    const id = runIdFor('user/ada');
+    world.owner.adopt(id, YAML, 'user/ada');
+    const question = 'query ($id: String) { run(id: $id) { id } runs(limit: 100) { id } }';
+    const ask = async (token: string): Promise<unknown> =>
+      (await graphql(app, question, { variables: { id }, token })).data?.['run'];
+    const ada = (await world.auth.login('ada')).token;
+    for (let count = 0; count < 3; count++) {
+      expect(await ask(ada)).toEqual({ id });
+      expect(await ask(API_KEY)).toBeNull();
+      expect(await ask((await world.auth.login('eve')).token)).toBeNull();
+    }
   });
 });
 

@@ -24,3 +24,21 @@ it('the newest runs of a tenant are answered in their order, however many there 
     newest.slice(11, 13),
   ]);
 });
+
+it('P22: says which commit was the last about a tenant, as soon as it is committed', () => {
+  const world = new Harness();
+  world.session('r1-s');
+  const changed = (tenant: string): number => {
+    const answers: GetReply[] = [];
+    world.partition.get({ runIds: [], changesOf: [tenant] }, (reply) => void answers.push(reply));
+    const [answer] = answers;
+    return answer?.ok === true ? (answer.changed ?? Number.NaN) : Number.NaN;
+  };
+  world.settle();
+  const before = changed('ada');
+  expect(changed('eve')).toBe(before);
+  world.create(text([stage('a')]));
+  world.settle();
+  expect(changed('ada')).toBeGreaterThan(before);
+  expect(changed('eve')).toBe(before);
+});

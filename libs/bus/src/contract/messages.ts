@@ -22,6 +22,7 @@ import type {
   RunFilter,
   RunId,
   RunView,
+  Sequence,
   StageReason,
   TriggerOrigin,
   Version,
@@ -137,6 +138,8 @@ export interface GetRequest {
   readonly before?: RunId | undefined;
   /** Also what this key has used in this month of UTC, `2026-11` (P23). */
   readonly usage?: { readonly key: string; readonly month: string } | undefined;
+  /** Also the last commit about any run of these tenants. */
+  readonly changesOf?: readonly string[] | undefined;
 }
 export type GetReply =
   | {
@@ -146,6 +149,8 @@ export type GetReply =
       /** Runs that were found as well and are too much for this answer: they are to be asked for by their ids. */
       readonly rest?: readonly RunId[] | undefined;
       readonly usage?: KeyUse | undefined;
+      /** Never one before it; an owner that has just opened knows no better than its own first. */
+      readonly changed?: Sequence | undefined;
     }
   | OwnerRefusal;
 /** As committed: what the store may have a little later. */

@@ -6,6 +6,7 @@
 import type { DocumentNode, FragmentDefinitionNode, GraphQLError as SyntaxProblem, SelectionSetNode } from 'graphql';
 import { GraphQLError, Kind, OperationTypeNode, parse } from './library.ts';
 import { fieldCost, readsHistory, type Variables } from './list-cost.ts';
+import { readsOnlyRuns } from './run-fields.ts';
 
 /** The standard introspection query has about 400; a page of hand-written GraphQL about 300. A pipeline file is one. */
 export const TOKENS_MAX = 1_000;
@@ -41,11 +42,18 @@ export const COST_SMALL = 1_000;
 interface DocumentCost {
   readonly kind: 'good';
   readonly cost: number;
+  /** Whether its answer follows from the caller's rights and the runs that these show. */
+  readonly readsRuns: boolean;
+}
+
+interface GoodDocument {
+  /** Null: light with any variables. */
+  readonly document: DocumentNode | null;
+  readonly readsRuns: boolean;
 }
 
 export class Documents {
-  /** Null: light with any variables. */
-  readonly #good = new Map<string, DocumentNode | null>();
+  readonly #good = new Map<string, GoodDocument>();
   readonly #introspection: boolean;
 
   /** `introspection`: whether documents may ask for the schema. */
@@ -56,10 +64,10 @@ export class Documents {
   /** What is wrong, or the document's cost; whether it fits the schema is for the validation to say. */
   check(source: string, variables: Readonly<Record<string, unknown>> = {}): DocumentProblem | DocumentCost {
     const known = this.#good.get(source);
-    if (known === null) return { kind: 'good', cost: COST_SMALL };
+    if (known?.document === null) return { kind: 'good', cost: COST_SMALL, readsRuns: known.readsRuns };
     let document: DocumentNode;
     try {
-      document = known ?? parse(source, { maxTokens: TOKENS_MAX, noLocation: true });
+      document = known?.document ?? parse(source, { maxTokens: TOKENS_MAX, noLocation: true });
     } catch (error) {
       if (error instanceof GraphQLError) return { kind: 'syntax', error };
       throw error;
@@ -68,14 +76,16 @@ export class Documents {
     if (message !== null) return { kind: 'limit', message };
     if (introspects && !this.#introspection)
       return { kind: 'hidden schema', message: 'Introspection is turned off on this server.' };
-    if (known === undefined && source.length <= REMEMBERED_LENGTH_MAX) this.#remember(source, document);
-    return { kind: 'good', cost };
+    const readsRuns = known?.readsRuns ?? readsOnlyRuns(document);
+    if (known === undefined && source.length <= REMEMBERED_LENGTH_MAX) this.#remember(source, document, readsRuns);
+    return { kind: 'good', cost, readsRuns };
   }
 
-  #remember(source: string, document: DocumentNode): void {
+  #remember(source: string, document: DocumentNode, readsRuns: boolean): void {
     if (this.#good.size >= REMEMBERED_MAX) this.#good.delete(this.#good.keys().next().value ?? '');
     const worst = measure(document, null);
-    this.#good.set(source, worst.message === null && worst.cost <= COST_SMALL ? null : document);
+    const isLight = worst.message === null && worst.cost <= COST_SMALL;
+    this.#good.set(source, { document: isLight ? null : document, readsRuns });
   }
 }
 

@@ -5,6 +5,6 @@
 import { createRequire } from 'node:module';
 import type * as Graphql from 'graphql';
 
-export const { execute, GraphQLError, Kind, OperationTypeNode, parse, validate } = createRequire(import.meta.url)(
-  'graphql',
-) as typeof Graphql;
+export const { execute, GraphQLError, Kind, OperationTypeNode, parse, validate, visit } = createRequire(
+  import.meta.url,
+)('graphql') as typeof Graphql;

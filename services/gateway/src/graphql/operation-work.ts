@@ -24,6 +24,8 @@ export class OperationWork {
   #stages = 0;
   #keptCharacters = 0;
   #answerBytesMin = 0;
+  /** Whether something was read for it that may be another thing later. */
+  isAboutChanges = false;
 
   constructor(share: LoopShare, caller: string) {
     this.#share = share;

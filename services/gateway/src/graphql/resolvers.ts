@@ -2,7 +2,7 @@
 import { actorOf, requireOwnRuns, requireReader } from '@penstock/identity';
 import { BadUserInput } from '@penstock/errors';
 import type { AuditLog, RunsReader } from '@penstock/store';
-import type { RunView, StageView } from '@penstock/run';
+import { isEnded, type RunView, type StageView } from '@penstock/run';
 import type { GraphQLResolveInfo } from 'graphql';
 import { approveRun } from '../runs/approve.ts';
 import { cancelRun } from '../runs/cancel.ts';
@@ -53,6 +53,7 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
       version: () => version,
       runs: (_: unknown, args: RunsArguments, { caller, work }: GraphqlContext, info: GraphQLResolveInfo) => {
         const tenants = requireReader(caller);
+        work.isAboutChanges = true;
         const withStages = ['stages', ...VERDICT_FIELDS].some((field) => selectsField(info, field));
         const page = { ...pageOf(args), withStages, meter: withStages ? work.keep : work.look };
         return work.read(() => reads.newest(tenants, page));
@@ -63,6 +64,7 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
         { caller, work }: GraphqlContext,
       ) => {
         const run = await reads.view(given(args.id, 'id'), requireReader(caller));
+        work.isAboutChanges ||= run === null || !isEnded(run.status);
         const version = args.atVersion;
         return run === null || version == null
           ? run
@@ -75,6 +77,7 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
       ) => {
         const name = given(args.pipelineName, 'pipelineName');
         const tenants = requireOwnRuns(caller);
+        work.isAboutChanges = true;
         const window = { limit: limitOf(args.limit, HEALTH_LIMIT), meter: work.keep };
         return work.read(() => reads.health(name, tenants, window));
       },

@@ -17,6 +17,7 @@ import {
   type GraphqlOutcome,
 } from './error-format.ts';
 import { encodeAnswer } from './encode-answer.ts';
+import { AnswerCache, type MadeAnswer, type Question } from './answer-cache.ts';
 import { HeavyOperations } from './heavy-operations.ts';
 import * as library from './library.ts';
 import { LoopShare } from './loop-share.ts';
@@ -45,6 +46,10 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
   const modules = graphqlModules(options);
   const share = new LoopShare();
   const heavy = new HeavyOperations();
+  const cache = new AnswerCache<Answered>({
+    changes: (tenants) => options.reads.changes(tenants),
+    bytesOf: ({ body }) => (typeof body === 'string' ? 2 * body.length : body.length),
+  });
   await app.register(mercurius, {
     schema: modules.sdl,
     resolvers: modules.resolvers as never,
@@ -94,13 +99,16 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     const asker = askerOf(caller, request.clientAddress);
     const work = new OperationWork(share, asker);
     const context = { caller, address: request.clientAddress, clientGone: clientGone.signal, work };
-    const answered = async (): Promise<Answered> => {
+    const make = async (): Promise<MadeAnswer<Answered>> => {
       const outcome = shown(await execute(app, body, context, options.log), options.introspection);
-      return await encoded(outcome, type, work);
+      const holds = outcome.answer.errors !== undefined ? 'never' : work.isAboutChanges ? 'committed' : 'ended';
+      return { answer: await encoded(outcome, type, work), holds };
     };
+    const made = (): Promise<MadeAnswer<Answered>> =>
+      problem.cost <= COST_SMALL ? make() : heavy.run(asker, make, clientGone.signal);
     try {
-      const answer =
-        problem.cost <= COST_SMALL ? await answered() : await heavy.run(asker, answered, clientGone.signal);
+      const question = problem.readsRuns ? questionOf(caller, type, body) : null;
+      const answer = question === null ? (await made()).answer : await cache.answer(question, made);
       return sendEncoded(reply, type, answer);
     } catch (error) {
       if (clientGone.signal.aborted) return reply;
@@ -110,6 +118,19 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
       reply.raw.off('close', onClose);
     }
   });
+}
+
+/** Null: it is too long to be remembered. */
+function questionOf(
+  caller: Caller,
+  type: AnswerType,
+  { query, variables, operationName }: GraphqlRequest,
+): Question | null {
+  const given = variables === undefined ? '' : JSON.stringify(variables);
+  if (query.length + given.length > REMEMBERED_LENGTH_MAX) return null;
+  const { kind, readTenants, writeTenant, scopes } = caller;
+  const tenants = writeTenant === null ? readTenants : [...new Set([...readTenants, writeTenant])];
+  return { key: JSON.stringify([kind, readTenants, writeTenant, scopes, type, operationName, given, query]), tenants };
 }
 
 /** Whose operations take turns with those of others: a user's, or all of an address. */

@@ -13,6 +13,7 @@ import { COMMIT_FORMAT, COMMIT_RUNS_MAX, encodeCommit, type CommitHead } from '.
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
+import { TenantChanges } from './tenant-changes.ts';
 
 export interface CommitSettings {
   readonly partition: number;
@@ -27,6 +28,8 @@ export class CommitCycle {
   readonly #settings: CommitSettings;
   readonly #ports: Pick<PartitionPorts, 'append' | 'newCommitId'>;
   readonly #builder = new CommitBuilder();
+  /** As acknowledged. */
+  readonly changes = new TenantChanges();
   #inFlight: CommitDraft | undefined;
   #sequence = 0;
   #number = 0;
@@ -60,6 +63,7 @@ export class CommitCycle {
     this.#sequence = sequence;
     this.#number = number;
     this.#idsTo = idsTo;
+    this.changes.start(sequence);
   }
 
   /** Adds the events of one decision; `from` is the version of the first. */
@@ -125,7 +129,10 @@ export class CommitCycle {
     this.#inFlight = undefined;
     this.#sequence = sequence;
     this.#number += 1;
-    for (const { run, to } of draft.runs.values()) run.committed(to, sequence);
+    for (const { run, to } of draft.runs.values()) {
+      run.committed(to, sequence);
+      this.changes.committed(run.state.tenant, sequence);
+    }
     return draft;
   }
   /** `runs` are all those in memory, between two steps. Throws InvariantBroken. */

@@ -32,7 +32,7 @@ export interface ReadsHost {
   readonly parking: Pick<Parking, 'find' | 'read'>;
   readonly newest: Pick<NewestRuns, 'newest'>;
   readonly counts: Pick<KeyCounts, 'use'>;
-  readonly cycle: Pick<CommitCycle, 'whenCommitted' | 'whenAllCommitted'>;
+  readonly cycle: Pick<CommitCycle, 'whenCommitted' | 'whenAllCommitted' | 'changes'>;
   mayAnswer(): boolean;
 }
 
@@ -92,7 +92,7 @@ export class Reads {
     );
     const answer = (): void => {
       if (!this.#host.mayAnswer()) return;
-      const { usage } = request;
+      const { usage, changesOf } = request;
       const views = viewsOf(found.filter((run) => run.committedVersion > 0));
       const left = [...(views.rest ?? []), ...rest];
       reply({
@@ -101,6 +101,7 @@ export class Reads {
         runs: views.runs,
         ...(left.length === 0 ? {} : { rest: left }),
         ...(usage === undefined ? {} : { usage: counts.use(usage.key, usage.month) }),
+        ...(changesOf === undefined ? {} : { changed: cycle.changes.lastOf(changesOf) }),
       });
     };
     // What is ahead of its commit is answered with it: an older state than the asker may have seen is never shown.

@@ -1,0 +1,108 @@
+/**
+ * Answers about runs, kept as they went out. Pages ask the same again and again, mostly to learn that nothing has changed.
+ *
+ *  ANSWERS-1 An answer is given again only where its caller's rights are the same, and no commit about a run that these show lies between
+ *     the asking before it was read and the one before it is given (P22). Or where all that it tells are runs that have ended.
+ *  ANSWERS-2 What is kept is bounded in bytes, keys included; the longest unasked goes first.
+ *  ANSWERS-3 Nobody waits longer for a question that is asked once: only from the second time on an answer is kept.
+ */
+import { within } from '@penstock/async';
+
+export interface AnswerCacheOptions<A> {
+  /** See `RunReads.changes`. */
+  changes(tenants: readonly string[]): Promise<string | null>;
+  bytesOf(answer: A): number;
+  /** Default 32 MiB. */
+  readonly bytesMax?: number | undefined;
+}
+
+export interface Question {
+  /** All that the answer depends on but runs. */
+  readonly key: string;
+  /** Whose runs it may be about. */
+  readonly tenants: readonly string[];
+}
+
+export interface MadeAnswer<A> {
+  readonly answer: A;
+  /** `never`: it is no answer to be kept; `ended`: what it tells does not change; `committed`: what it tells is as committed. */
+  readonly holds: 'never' | 'ended' | 'committed';
+}
+
+interface Kept<A> {
+  readonly answer: A;
+  /** Null: of ended runs. */
+  readonly changes: string | null;
+  readonly keptAt: number;
+  readonly bytes: number;
+}
+
+const BYTES_MAX = 32 * 1024 * 1024;
+/** Of one answer with its key: a page is far below. */
+const ANSWER_BYTES_MAX = 512 * 1024;
+const SEEN_MAX = 500;
+/** What has ended may still be removed. */
+const ENDED_MS = 10_000;
+/** An owner that takes longer is waited for by the reading itself, which knows what needs it. */
+const CHANGES_MS_MAX = 1_000;
+
+export class AnswerCache<A> {
+  readonly #options: AnswerCacheOptions<A>;
+  readonly #kept = new Map<string, Kept<A>>();
+  /** What was asked once, with how long its answer holds. */
+  readonly #seen = new Map<string, MadeAnswer<A>['holds']>();
+  #bytes = 0;
+
+  constructor(options: AnswerCacheOptions<A>) {
+    this.#options = options;
+  }
+
+  async answer({ key, tenants }: Question, make: () => Promise<MadeAnswer<A>>): Promise<A> {
+    const kept = this.#kept.get(key);
+    if (kept?.changes === null && performance.now() - kept.keptAt < ENDED_MS) return this.#again(key, kept);
+    const isKnown = kept !== undefined || this.#seen.has(key);
+    const isOfEnded = kept === undefined ? this.#seen.get(key) === 'ended' : kept.changes === null;
+    const changes = isKnown && !isOfEnded ? await this.#changes(tenants) : null;
+    if (kept !== undefined && kept.changes !== null && kept.changes === changes) return this.#again(key, kept);
+    const { answer, holds } = await make();
+    if (holds !== 'never' && isKnown && (changes !== null || holds === 'ended'))
+      this.#keep(key, answer, holds === 'ended' ? null : changes);
+    else if (holds !== 'never') this.#see(key, holds);
+    return answer;
+  }
+
+  #changes(tenants: readonly string[]): Promise<string | null> {
+    const asked = this.#options.changes(tenants).catch(() => null);
+    return within(CHANGES_MS_MAX, asked, () => null);
+  }
+
+  #again(key: string, kept: Kept<A>): A {
+    if (this.#kept.delete(key)) this.#kept.set(key, kept);
+    return kept.answer;
+  }
+
+  #keep(key: string, answer: A, changes: string | null): void {
+    this.#forget(key);
+    const bytes = 2 * key.length + this.#options.bytesOf(answer);
+    if (bytes > ANSWER_BYTES_MAX) return;
+    this.#kept.set(key, { answer, changes, keptAt: performance.now(), bytes });
+    this.#bytes += bytes;
+    for (const oldest of this.#kept.keys()) {
+      if (this.#bytes <= (this.#options.bytesMax ?? BYTES_MAX)) break;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(key: string): void {
+    this.#bytes -= this.#kept.get(key)?.bytes ?? 0;
+    this.#kept.delete(key);
+  }
+
+  #see(key: string, holds: MadeAnswer<A>['holds']): void {
+    this.#seen.delete(key);
+    this.#seen.set(key, holds);
+    if (this.#seen.size <= SEEN_MAX) return;
+    const [oldest] = this.#seen.keys();
+    if (oldest !== undefined) this.#seen.delete(oldest);
+  }
+}
