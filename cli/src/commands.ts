@@ -142,6 +142,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/token.ts')).tokenCommand,
   },
   {
+    name: 'cache',
+    summary: 'list and remove what runs on a server have left for later ones',
+    load: async () => (await import('./commands/cache.ts')).cacheCommand,
+  },
+  {
     name: 'secret',
     summary: 'set, list and remove the secrets of stages',
     load: async () => (await import('./commands/secret.ts')).secretCommand,

@@ -91,4 +91,53 @@ stages:
     );
     expect(lines.some((line) => line.startsWith('saved'))).toBe(false);
   });
+
+  it('parallel stages save one key once; what a failed stage has made is not saved', async () => {
+    const stage = (name: string, end: string): string => `  ${name}:
+    workspace: fresh
+    cache: {key: both, paths: [c]}
+    run: mkdir -p c && echo ${name} > c/x && ${end}
+`;
+    const failed = await run(`pipeline: {name: parallel}\nstages:\n${stage('bad', 'exit 3')}`);
+    expect(failed.status).toBe('FAILED');
+    const both = await run(`pipeline: {name: parallel}\nstages:\n${stage('one', 'true')}${stage('two', 'true')}`);
+    expect(both.status).toBe('SUCCESS');
+    const lines = await linesOf(both.id);
+    expect(lines.filter((line) => line.startsWith("saved the cache 'both'"))).toHaveLength(1);
+    expect(await listed('parallel', 1)).toMatchObject([{ key: 'both' }]);
+  });
+
+  it('another key is found by its beginning, and one that is removed by nobody', async () => {
+    const yaml = (key: string): string => `pipeline: {name: near}
+stages:
+  a:
+    cache: {key: ${key}, paths: c, restore: [lib-]}
+    run: cat c/x 2>/dev/null || echo nothing; mkdir -p c; echo ${key} > c/x
+`;
+    await run(yaml('lib-1'));
+    await listed('near', 1);
+    const near = await run(yaml('lib-2'));
+    expect(await linesOf(near.id)).toContain('lib-1');
+    const caches = await listed('near', 2);
+    for (const { id } of caches) {
+      const { data } = await server.graphql<{ deleteCache: boolean }>(
+        'mutation ($id: String) { deleteCache(id: $id) }',
+        { id },
+      );
+      expect(data.deleteCache).toBe(true);
+    }
+    expect(await linesOf((await run(yaml('lib-3'))).id)).toContain('nothing');
+  });
+
+  it('what is larger than may be kept is a line of the log, and no failure', async () => {
+    const { id, status } = await run(`pipeline: {name: large}
+stages:
+  a:
+    cache: {key: k, paths: c}
+    run: mkdir c && head -c 4000000 /dev/urandom > c/x
+`);
+    expect(status).toBe('SUCCESS');
+    expect(await linesOf(id)).toContainEqual(expect.stringMatching(/^the cache 'k' is not saved: All caches together/));
+    expect(await list('large')).toEqual([]);
+  });
 });

@@ -1,0 +1,127 @@
+import { actionOf } from '../command-line/actions.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { printableText } from '../output/printable-text.ts';
+import { tableLines } from '../output/table.ts';
+import { EXIT, ServerRefused, ServerUnreached, UsageError } from '../process/errors.ts';
+import { ask, refusal } from '../server/graphql.ts';
+import { serverClient, type ServerClient } from '../server/http-client.ts';
+import { fieldOf } from '../server/json.ts';
+import { readCredentials } from '../server/read-credentials.ts';
+import { serverAddress } from '../server/server-address.ts';
+import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
+
+type Action = (client: ServerClient, id: string, args: ParsedArguments, context: CommandContext) => Promise<void>;
+
+const ACTIONS: Readonly<Record<string, { readonly takesId: boolean; readonly act: Action }>> = {
+  ls: { takesId: false, act: list },
+  rm: { takesId: true, act: remove },
+};
+
+const FIELDS = ['id', 'repository', 'pipeline', 'ref', 'key', 'sizeBytes', 'createdAt', 'lastUsedAt'];
+const COLUMNS = [
+  { title: 'KEY' },
+  { title: 'BYTES', isRight: true },
+  { title: 'OF' },
+  { title: 'REF' },
+  { title: 'LAST USED' },
+  { title: 'ID' },
+];
+
+export const cacheCommand: Command = {
+  spec: {
+    name: 'cache',
+    usage: 'ls | rm <ID>',
+    about:
+      'What runs on a server have left for later ones under `cache`: `ls` shows it, what was used last first, `rm` removes one by its id. ' +
+      'What is removed is made anew by the next run that asks for it.',
+    options: {
+      repository: {
+        type: 'string',
+        value: 'REPOSITORY',
+        text: 'Only of this repository: the provider and the path, such as git_host_a/acme/shop.',
+      },
+      json: { type: 'boolean', text: 'The answer as JSON, on one line.' },
+      ...SERVER_OPTIONS,
+    },
+    positionals: { min: 1, max: 2, missing: 'what about caches? penstock cache ls, penstock cache rm <ID>' },
+    environment: SERVER_ENVIRONMENT,
+    examples: [
+      ['penstock cache ls', 'what there is'],
+      ['penstock cache rm 3f9a…', 'one of them, by the id that ls shows'],
+    ],
+    exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
+  },
+  run: cache,
+};
+
+async function cache(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const [word = '', id] = args.positionals;
+  const action = actionOf('cache', word, ACTIONS);
+  if (action.takesId !== (id !== undefined))
+    throw new UsageError(
+      action.takesId ? `'cache ${word}' needs the id of a cache` : `'cache ${word}' takes no argument`,
+      'cache',
+    );
+  const server = serverAddress(args.text('server'), context.env);
+  await action.act(serverClient(server, await readCredentials(args, context, server)), id ?? '', args, context);
+  return EXIT.success;
+}
+
+async function list(
+  client: ServerClient,
+  _id: string,
+  args: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
+  const query = `query ($repository: String) { caches(repository: $repository) { ${FIELDS.join(' ')} } }`;
+  const caches = await result(client, query, { repository: args.text('repository') }, 'caches');
+  if (!Array.isArray(caches))
+    throw new ServerUnreached(`${client.server.base} lists no caches: is it a Penstock server?`);
+  if (args.flag('json')) terminal.print(`${JSON.stringify(caches)}\n`);
+  else if (caches.length === 0) terminal.note('penstock: there are no caches.');
+  else {
+    const rows = caches.map((entry) => [
+      cellOf(entry, 'key'),
+      cellOf(entry, 'sizeBytes'),
+      cellOf(entry, fieldOf(entry, 'repository') === null ? 'pipeline' : 'repository'),
+      cellOf(entry, 'ref'),
+      cellOf(entry, 'lastUsedAt')
+        .replace('T', ' ')
+        .replace(/\.\d+Z$/, 'Z'),
+      cellOf(entry, 'id'),
+    ]);
+    for (const line of tableLines(COLUMNS, rows)) terminal.print(`${line}\n`);
+  }
+}
+
+async function remove(
+  client: ServerClient,
+  id: string,
+  args: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
+  const deleted = await result(client, 'mutation ($id: String!) { deleteCache(id: $id) }', { id }, 'deleteCache');
+  if (args.flag('json')) terminal.print(`${JSON.stringify({ deleted })}\n`);
+  if (deleted !== true)
+    throw new ServerRefused(`there is no cache ${printableText(id)}; see what there is: penstock cache ls`);
+  if (!args.flag('json')) terminal.note(`The cache ${printableText(id)} is removed.`);
+}
+
+function cellOf(entry: unknown, field: string): string {
+  const value = fieldOf(entry, field);
+  return printableText(typeof value === 'string' ? value : '-');
+}
+
+async function result(
+  client: ServerClient,
+  query: string,
+  variables: Record<string, unknown>,
+  field: string,
+): Promise<unknown> {
+  const {
+    data,
+    errors: [error],
+  } = await ask(client, query, variables);
+  if (error !== undefined) throw refusal(client, error);
+  return fieldOf(data, field);
+}
