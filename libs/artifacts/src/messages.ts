@@ -118,7 +118,7 @@ export interface ListCachesRequest {
   /** Only of this one. */
   readonly repository?: string | undefined;
 }
-export interface CacheInfo {
+interface CacheInfo {
   readonly id: string;
   readonly repository: string;
   readonly pipeline: string;

@@ -32,11 +32,11 @@ interface EndHead {
   readonly end: true;
   readonly records: number;
 }
-export type ArchiveHead = FileHead | LinkHead | EndHead;
+type ArchiveHead = FileHead | LinkHead | EndHead;
 
 /** Of records in one block, before it is packed; a block holds its last record whole up to its content. */
 export const BLOCK_BYTES = 4 * 1024 * 1024;
-export const HEAD_BYTES_MAX = 16 * 1024;
+const HEAD_BYTES_MAX = 16 * 1024;
 /** What zstd makes of bytes that cannot be made smaller, with room to spare. */
 const PACKED_BYTES_MAX = BLOCK_BYTES + 64 * 1024;
 const LINK_BYTES_MAX = 1_024;
@@ -62,7 +62,7 @@ export function linkFault(path: string, target: string): string | undefined {
 }
 
 /** @throws BadArchive */
-export function checkedHead(value: unknown): ArchiveHead {
+function checkedHead(value: unknown): ArchiveHead {
   const { end, records, root, path, size, mode, time, link } = (value ?? {}) as Record<string, unknown>;
   if (end === true) {
     if (typeof records !== 'number') throw new BadArchive('its end counts nothing');
