@@ -10,7 +10,7 @@ describe('where a run looks for caches, and writes them', () => {
     expect(cacheScopesOf({ ...run, origin })).toEqual({ write: scope, read: [scope] });
   });
 
-  it('without a repository from the name of the pipeline', () => {
+  it('follows from the name of the pipeline where there is no repository', () => {
     const scope = { tenant: 't', repository: '', pipeline: 'p', ref: '' };
     expect(cacheScopesOf({ ...run, origin: { kind: 'api' } })).toEqual({ write: scope, read: [scope] });
   });
