@@ -43,6 +43,61 @@ describe.runIf(found !== null)('a server whose stages are Pods', () => {
     await lab.close();
   });
 
+  it('keeps what a stage in a Pod leaves, gives it to those after it, and masks what is secret', async () => {
+    const value = `k8s-canary-${'x'.repeat(20)}`;
+    const set = await server.graphql(
+      'mutation ($value: String!) { setSecret(name: "TOKEN", value: $value, pipeline: "pods-files") { name } }',
+      { value },
+    );
+    expect(set.errors).toBeUndefined();
+    const yaml = `
+pipeline: {name: pods-files}
+inputs: {color: {type: string, default: green}}
+stages:
+  build:
+    image: ${IMAGE}
+    secrets: {TOKEN: TOKEN, FILE: {secret: TOKEN, file: true}}
+    run: |
+      mkdir -p dist/deep; printf hello >dist/deep/a; head -c 3000000 /dev/zero >dist/large; chmod 755 dist/deep/a
+      ln -s deep/a dist/link; ln -s /etc/passwd dist/out; ln dist/deep/a dist/hard; echo no >other
+      echo "variable $TOKEN file $(cat $FILE) color $INPUT_COLOR"; stat -f -c %T "$FILE"
+      echo later-made-value >>$SERVICE_MASK; echo "own later-made-value"
+    artifacts: [dist/**]
+  test:
+    after: build
+    image: ${IMAGE}
+    run: find . -type f | sort; cat dist/deep/a dist/link; wc -c <dist/large; test -x dist/deep/a && ! test -e other && echo as kept
+  lost:
+    image: ${IMAGE}
+    allow_failure: true
+    artifacts: {paths: [nothing/**], required: true}
+    run: echo none
+`;
+    const { data } = await server.graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(TRIGGER, {
+      yaml,
+      waitSeconds: 120,
+    });
+    const { id, status } = data.triggerPipeline.run;
+    const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+    const linesOf = (of: string, stream: string): unknown[] =>
+      events
+        .filter(({ event, data: { stage, stream: on } }) => event === 'stage_log' && stage === of && on === stream)
+        .map(({ data: { line } }) => line);
+    expect(JSON.stringify(events)).not.toContain(value);
+    expect(linesOf('build', 'stdout')).toEqual(['variable *** file *** color green', 'tmpfs', 'own ***']);
+    expect(linesOf('build', 'system')).toEqual([
+      '"dist/out" is not kept: it is a link that leaves the working folder',
+      'kept 4 files (3000005 bytes)',
+    ]);
+    expect(linesOf('test', 'stdout')).toEqual([
+      ...['./dist/deep/a', './dist/hard', './dist/large', './dist/link'],
+      ...['hellohello3000000', 'as kept'],
+    ]);
+    expect(linesOf('lost', 'system')).toEqual([expect.stringContaining('nothing is kept')]);
+    expect(status).toBe('SUCCESS');
+    await expect.poll(() => lab.pods(), { timeout: 30_000 }).toEqual([]);
+  }, 180_000);
+
   it('runs a pipeline with an image, outputs and a service to its end, and leaves no Pod', async () => {
     const { data } = await server.graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(TRIGGER, {
       yaml: PIPELINE,

@@ -22,6 +22,11 @@ export class ClusterError extends TaggedError {
   }
 }
 
+/** What a stage has left cannot be brought out of its Pod. */
+export class NotBroughtOut extends TaggedError {
+  readonly tag = 'NotBroughtOut';
+}
+
 /** The cluster that the settings name cannot be used. */
 export class NoCluster extends TaggedError {
   readonly tag = 'NoCluster';

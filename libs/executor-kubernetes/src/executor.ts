@@ -18,7 +18,7 @@ import type {
 } from '@penstock/executor';
 import type { Cluster } from './cluster/cluster.ts';
 import { PodWatch } from './cluster/pod-watch.ts';
-import { emptyFoldersOf } from './pod/folders.ts';
+import { contentsOf, emptyFoldersOf } from './pod/folders.ts';
 import { renderPodJob } from './pod/job-text.ts';
 import { labelOf, labelsOfSession, selectorOfRunner } from './pod/labels.ts';
 import { imagesOf, outputFileOf, refusalOf, type PodLimits } from './pod/pod-manifest.ts';
@@ -43,6 +43,8 @@ export interface KubernetesExecutorOptions {
   readonly guardImage?: string | undefined;
   /** Of one stage, where the pipeline does not say. */
   readonly limits?: PodLimits | undefined;
+  /** Of what one stage has left, on the disk of the owner. Default 1 GiB. */
+  readonly leavingBytesMax?: number | undefined;
   /** A Pod whose stage has not begun by then is given up. */
   readonly setupMs: number;
   /** Whether the cluster keeps the network policies that our labels ask for. */
@@ -51,6 +53,7 @@ export interface KubernetesExecutorOptions {
 }
 
 const GRACE_MS = 10_000;
+const LEAVING_BYTES_MAX = 1024 ** 3;
 const SWEEP_MS = 60_000;
 /** What shells answer for what they found and could not execute. */
 const UNSTARTABLE_CODE = 126;
@@ -87,6 +90,7 @@ export class KubernetesExecutor implements Executor {
       watch: new PodWatch({ cluster, selector: selectorOfRunner(runnerId), warn }),
       fence: () => (this.#isOver ? 0 : fence()),
       fenceMs,
+      leavingBytesMax: options.leavingBytesMax ?? LEAVING_BYTES_MAX,
       isOver: () => this.#isOver,
       warn,
     };
@@ -180,7 +184,7 @@ export class KubernetesExecutor implements Executor {
     // What a stage has begun with is in its Pod.
     const folders = past?.begunAt === undefined ? (spec.folders ?? []) : [];
     for (const folder of folders) {
-      const found = await emptyFoldersOf(folder, outputFileOf(spec));
+      const found = await emptyFoldersOf(folder, contentsOf(folder, spec.contents), outputFileOf(spec));
       if (found === null) full.push(folder);
       else empty.push(...found);
     }
@@ -231,6 +235,10 @@ class StartingStage implements StageProcess {
 
   get startedAtMs(): number | undefined {
     return this.#pod?.startedAtMs;
+  }
+
+  get leavingsFault(): string | undefined {
+    return this.#pod === null ? 'it never ran' : this.#pod.leavingsFault;
   }
 
   stop(reason: StopReason): void {

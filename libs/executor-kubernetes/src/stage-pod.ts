@@ -13,10 +13,12 @@
  */
 import { randomUUID } from 'node:crypto';
 import { closeSync, constants, openSync, writeSync } from 'node:fs';
+import { rm } from 'node:fs/promises';
 import { backoffMs, pause, pauseOrAbort } from '@penstock/async';
 import type { V1Pod } from '@kubernetes/client-node';
 import {
   bootClockMs,
+  writeMasks,
   type OutputSink,
   type OutputStreamName,
   type StageExit,
@@ -27,14 +29,15 @@ import {
 } from '@penstock/executor';
 import type { Cluster } from './cluster/cluster.ts';
 import type { PodWatch } from './cluster/pod-watch.ts';
-import { BadLine, ClusterError } from './errors.ts';
+import { BadLine, ClusterError, NotBroughtOut } from './errors.ts';
 import type { LineFrame, PodStream } from './line/frames.ts';
 import { Line } from './line/line.ts';
 import { endingOf } from './pod/ending.ts';
 import { selectorOfPod } from './pod/labels.ts';
-import { bringFolder } from './pod/folders.ts';
+import { bringFolder, contentsOf } from './pod/folders.ts';
 import type { PodJob } from './pod/job-text.ts';
-import { outputFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
+import { bringOut } from './pod/leavings.ts';
+import { leavingMsOf, maskFileOf, outputFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
 import { podNotes, type PodEnding, type PodPast } from './pod-notes.ts';
 import { stateOf, type PodState } from './pod/pod-state.ts';
 import { ServiceLogs } from './services/service-logs.ts';
@@ -47,6 +50,8 @@ export interface Holding {
   readonly fence: () => number;
   /** How long after its fence an attempt counts as ended. */
   readonly fenceMs: number;
+  /** Of what one stage has left. */
+  readonly leavingBytesMax: number;
   /** Nothing is held any more. */
   readonly isOver: () => boolean;
   readonly warn: (error: unknown, message: string) => void;
@@ -74,12 +79,14 @@ const STOP_MARGIN_MS = 5_000;
 const HAND_OVER_MS = 10_000;
 const DELETE_TRIES_MAX = 5;
 const READY_MS = 60_000;
+const MISSING_TOLD_MAX = 10;
 /** Node fires a longer timer at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export class StagePod implements StageProcess {
   readonly ended: Promise<StageExit>;
   startedAtMs: number | undefined;
+  leavingsFault: string | undefined;
   readonly #plan: PodPlan;
   readonly #job: PodJob;
   readonly #folders: readonly string[];
@@ -113,6 +120,8 @@ export class StagePod implements StageProcess {
   readonly #taken: Record<PodStream, number> = { out: 0, err: 0 };
   #taking: Promise<void> = Promise.resolve();
   #done: PodEnding | null = null;
+  #leaving: Promise<void> | null = null;
+  readonly #leavingStopped = new AbortController();
   readonly #serviceSince = new Map<string, number>();
   #wake: () => void = () => {};
 
@@ -124,6 +133,8 @@ export class StagePod implements StageProcess {
     this.#sink = sink;
     this.#record = record;
     this.#holding = holding;
+    if (plan.spec.leavings !== undefined)
+      this.leavingsFault = 'its Pod ended before its files could be brought out of it';
     this.#logs = new ServiceLogs({
       cluster: holding.cluster,
       pod: plan.name,
@@ -154,6 +165,7 @@ export class StagePod implements StageProcess {
     if (this.#stopped !== null) return;
     this.#stopped = reason;
     this.#stopAt = bootClockMs();
+    if (reason === 'cancelled') this.#leavingStopped.abort();
     this.#line?.send(`stop ${this.#plan.graceMs}`);
     this.#wake();
   }
@@ -187,6 +199,7 @@ export class StagePod implements StageProcess {
     watch.remove(name);
     void this.#delete(1);
     await this.#taking;
+    await this.#leaving;
     return exit;
   }
 
@@ -271,7 +284,7 @@ export class StagePod implements StageProcess {
       if (failed !== null) return failed;
     }
     if (this.#isProvenEnded(now)) return this.#ending();
-    const isStopOverdue = now > this.#stopAt + this.#plan.graceMs + STOP_MARGIN_MS;
+    const isStopOverdue = this.#done === null && now > this.#stopAt + this.#plan.graceMs + STOP_MARGIN_MS;
     if (this.#isAbandoned || this.#nonsense !== null || isStopOverdue) void this.#delete(1);
     const isThere = state?.guard.kind === 'running' && (this.#wasBegun || state.stage.kind === 'running');
     if (isThere && this.#line === null && !this.#connecting && now >= this.#connectAt) void this.#connect();
@@ -374,7 +387,10 @@ export class StagePod implements StageProcess {
   async #bringFolders(): Promise<void> {
     const { cluster } = this.#holding;
     try {
-      for (const folder of this.#folders) await bringFolder(cluster, this.#plan.name, folder, this.#over.signal);
+      for (const folder of this.#folders) {
+        const contents = contentsOf(folder, this.#plan.spec.contents);
+        await bringFolder(cluster, this.#plan.name, folder, contents, this.#over.signal);
+      }
       this.#areFoldersThere = true;
     } catch (error) {
       // Where `tar` itself has failed it would fail again.
@@ -445,11 +461,49 @@ export class StagePod implements StageProcess {
       this.#line?.send(`ack ${stream} ${this.#taken[stream]}`);
     } else if (frame.kind === 'outputs') {
       keepOutputs(this.#plan.spec, frame.bytes);
+    } else if (frame.kind === 'masks') {
+      const path = maskFileOf(this.#plan.spec);
+      if (path === undefined) return;
+      // Before the output that it is for, also when that is said again.
+      this.#record?.keep({}, { stream: 'masks', bytes: frame.bytes });
+      writeMasks(path, frame.bytes);
     } else {
-      this.#record?.keep(podNotes.done(frame));
-      this.#done = frame;
-      this.#line?.send('bye');
+      if (this.#done === null) this.#record?.keep(podNotes.done(frame));
+      this.#done ??= frame;
+      // It has ended in its time.
+      clearTimeout(this.#timeout);
+      this.#leaving ??= this.#takeLeavings();
+      // Also of a line that came after it was said.
+      void this.#leaving.then(() => this.#line?.send('bye'));
       this.#wake();
+    }
+  }
+
+  /** Never rejects: what does not come is told by `leavingsFault`. */
+  async #takeLeavings(): Promise<void> {
+    const { cluster, leavingBytesMax } = this.#holding;
+    const { name, spec } = this.#plan;
+    const { leavings } = spec;
+    if (leavings === undefined || !leavings.isWanted(this.#ending())) return;
+    const signal = AbortSignal.any([
+      this.#over.signal,
+      this.#leavingStopped.signal,
+      AbortSignal.timeout(leavingMsOf(spec)),
+    ]);
+    for (let failures = 1; ; failures += 1) {
+      try {
+        const missing = await bringOut({ cluster, pod: name, leavings, bytesMax: leavingBytesMax, signal });
+        for (const path of missing.slice(0, MISSING_TOLD_MAX))
+          await this.#remark(`${JSON.stringify(path)} is not kept: it cannot be read`);
+        this.leavingsFault = undefined;
+        return;
+      } catch (error) {
+        this.leavingsFault = `the files could not be brought out of its Pod: ${sayOf(error, signal)}`;
+        if (!(error instanceof ClusterError) || !mayPass(error)) return;
+        await rm(leavings.into, { recursive: true, force: true });
+        await pauseOrAbort(backoffMs(failures, RETRY), signal);
+        if (signal.aborted) return;
+      }
     }
   }
 
@@ -505,6 +559,13 @@ export class StagePod implements StageProcess {
 function mayPass({ code, message }: ClusterError): boolean {
   if (code === 0 || code === 429 || code >= 500) return true;
   return code === 403 && /exceeded quota|service ?account .* not found/i.test(message);
+}
+
+/** Without a path of this machine's. */
+function sayOf(error: unknown, signal: AbortSignal): string {
+  if (signal.aborted) return 'there was no time left for them';
+  if (error instanceof ClusterError || error instanceof NotBroughtOut) return error.message;
+  return (error as NodeJS.ErrnoException).code ?? 'their archive is damaged';
 }
 
 async function unlessThere(creating: Promise<void>): Promise<void> {

@@ -24,7 +24,7 @@ describe('frames of a line', () => {
         (all, cuts) => {
           const text = Buffer.concat([
             ...all.map(([stream, first, pieces]) => blocks(stream, first, pieces)),
-            Buffer.from('outputs 4\na=1\ndone 3 exit\n'),
+            Buffer.from('masks 7\nsecret\noutputs 4\na=1\ndone 3 exit\n'),
           ]);
           const reader = new FrameReader();
           const frames: LineFrame[] = [];
@@ -41,6 +41,7 @@ describe('frames of a line', () => {
               count: pieces.length,
               bytes: Buffer.concat(pieces),
             })),
+            { kind: 'masks', bytes: Buffer.from('secret\n') },
             { kind: 'outputs', bytes: Buffer.from('a=1\n') },
             { kind: 'done', code: 3, cause: 'exit' },
           ]);
@@ -58,6 +59,7 @@ describe('frames of a line', () => {
     'blocks out 0 1\n65537 out.0\ndata\n',
     'blocks out 0 2\n1 out.0\ndata\n',
     'outputs 999999999\n',
+    'masks 65538\n',
     'x'.repeat(300),
   ])('%s is refused, and costs nothing', (text) => {
     expect(() => new FrameReader().push(Buffer.from(text))).toThrow(BadLine);

@@ -61,7 +61,10 @@ describe('a stage as a Pod', () => {
     expect(pod.spec?.shareProcessNamespace).toBeUndefined();
     const own = renderPod({ ...plan, image: { name: 'i', user: String(guard?.securityContext?.runAsUser) } });
     expect(own.spec?.containers[0]?.securityContext?.runAsUser).not.toBe(own.spec?.securityContext?.runAsUser);
-    expect(guard?.volumeMounts).toEqual([{ name: 'guard', mountPath: '/penstock' }]);
+    expect(guard?.volumeMounts).toEqual([
+      { name: 'guard', mountPath: '/penstock' },
+      { name: 'folder-0', mountPath: '/data/run', readOnly: true },
+    ]);
     expect(stage?.volumeMounts?.[0]).toEqual({ name: 'guard', mountPath: '/penstock', readOnly: true });
     // The first process of the stage comes from there, and waits for the guard to have put it there.
     expect(stage?.command?.[0]).toBe('/penstock/sh');

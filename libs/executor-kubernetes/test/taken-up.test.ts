@@ -105,7 +105,7 @@ function read({ notes, output }: Record): { record: Record; notes: StageNotes; s
   const record = new Record();
   for (const [name, values] of notes) record.notes.set(name, [...values]);
   const sink = new RecordingSink();
-  for (const { stream, bytes } of output) void sink.write(stream, bytes);
+  for (const { stream, bytes } of output) if (stream !== 'masks') void sink.write(stream, bytes);
   return { record, notes: new Map(record.notes), sink };
 }
 

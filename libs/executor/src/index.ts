@@ -1,5 +1,5 @@
 export { stageEnvironment } from './attempt/stage-environment.ts';
-export { secretsOf, type StageSecrets } from './attempt/stage-secrets.ts';
+export { secretsGiven, secretsOf, type StageSecrets } from './attempt/stage-secrets.ts';
 export { failedBecause, judgeAttempt, verdictOf, type AttemptVerdict } from './attempt/verdict.ts';
 export { chooseExecutor, type IsolationLevel, limitsRemark, type StageNeeds } from './choice/choice.ts';
 export { ContainerExecutor } from './container/container-executor.ts';
@@ -12,6 +12,7 @@ export type {
   OutputStreamName,
   StageExit,
   StageImage,
+  StageLeavings,
   StageNotes,
   StagePiece,
   StagePlace,
@@ -25,7 +26,7 @@ export type {
 export { Guard } from './guard/guard.ts';
 export { Chunker } from './output/chunker.ts';
 export { maskedOutputs, MaskingSink } from './output/mask.ts';
-export { MaskFile } from './output/mask-file.ts';
+export { MaskFile, writeMasks } from './output/mask-file.ts';
 export { LineSplitter } from './output/lines.ts';
 export { ControlGroups } from './limits/control-groups.ts';
 export { defaultLimits, type StageLimits } from './limits/stage-limits.ts';

@@ -6,6 +6,7 @@ import { machineTime } from '@penstock/async';
 import { createLogWriter, endLease, RUNNER_LEASE_MS, watchLeases } from '@penstock/bus';
 import { bootClockMs, type Guard } from '@penstock/executor';
 import { InheritedFiles } from './artifacts/inherited-files.ts';
+import { LeftInside } from './artifacts/left-inside.ts';
 import { StageArtifacts } from './artifacts/stage-artifacts.ts';
 import { StageReports } from './artifacts/stage-reports.ts';
 import { StageCaches } from './caches/stage-caches.ts';
@@ -44,6 +45,7 @@ export function machinePorts(
     packages: new Packages({ bus, folder: own, log }),
     inherited: new InheritedFiles({ bus, runnerId: options.runnerId, folder: join(own, 'unpacking'), log }),
   };
+  const leftInside = new LeftInside(join(own, 'left-inside'), log);
   const artifacts = new StageArtifacts({ bus, runnerId: options.runnerId });
   const reports = new StageReports({ bus, runnerId: options.runnerId });
   const caches = new StageCaches({ bus, runnerId: options.runnerId, folder: join(own, 'caches'), log });
@@ -95,6 +97,7 @@ export function machinePorts(
         userOf,
         sources,
         artifacts,
+        leftInside,
         reports,
         caches,
         log,

@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { machineTime } from '@penstock/async';
 import type { Job, ResultRequest } from '@penstock/bus';
-import { Workspaces, type Executor, type StageExit } from '@penstock/executor';
+import { Workspaces, type Executor, type StageExit, type StageSpec } from '@penstock/executor';
 import { silentLogger } from '@penstock/telemetry';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Attempt } from '../src/attempt/attempt.ts';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AttemptRecord } from '../src/attempt/attempt-records.ts';
+import type { LeftInside } from '../src/artifacts/left-inside.ts';
+import type { LeftByStage } from '../src/artifacts/stage-artifacts.ts';
+import { Attempt, type AttemptParts } from '../src/attempt/attempt.ts';
 import type { OutgoingLog } from '../src/report/chunk-store.ts';
 import type { Sources } from '../src/workspace/preparation.ts';
 
@@ -37,6 +40,11 @@ let stored: PromiseWithResolvers<void>;
 let started: PromiseWithResolvers<void>;
 let kept: ResultRequest[];
 let isActive: boolean;
+/** What the broker was given of its output. */
+let log: string;
+let keptOf: LeftByStage[];
+let leftInside: { of: LeftInside['of']; clear: LeftInside['clear'] };
+
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'penstock-attempt-'));
   exit = Promise.withResolvers();
@@ -44,10 +52,13 @@ beforeEach(() => {
   started = Promise.withResolvers();
   kept = [];
   isActive = true;
+  keptOf = [];
+  log = '';
+  leftInside = { of: () => undefined, clear: async () => {} };
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function attempt(of: Job = job, more: Partial<Executor> = {}): Attempt {
+function attempt(of: Job = job, more: Partial<Executor> = {}, parts: Partial<AttemptParts> = {}): Attempt {
   const executor: Executor = {
     kind: 'process',
     start: () => {
@@ -58,7 +69,11 @@ function attempt(of: Job = job, more: Partial<Executor> = {}): Attempt {
     close: () => Promise.resolve(),
     ...more,
   };
-  const outgoingLog = { append: () => {}, stored: () => stored.promise, drop: () => {} };
+  const outgoingLog = {
+    append: ({ output }: { output: Uint8Array }) => void (log += Buffer.from(output).toString('utf8')),
+    stored: () => stored.promise,
+    drop: () => {},
+  };
   const sources = { checkouts: { filling: () => undefined }, inherited: { filling: () => undefined } };
   return new Attempt(of, {
     time: machineTime,
@@ -68,7 +83,13 @@ function attempt(of: Job = job, more: Partial<Executor> = {}): Attempt {
     sources: sources as unknown as Sources,
     outgoingLog: outgoingLog as unknown as OutgoingLog,
     caches: { restore: async () => [], save: async () => [] },
-    artifacts: { keep: async () => undefined },
+    artifacts: {
+      keep: async (left) => {
+        keptOf.push(left);
+        return undefined;
+      },
+    },
+    leftInside,
     reports: { keep: async () => undefined },
     log: silentLogger(),
     keep: (result) => kept.push(result),
@@ -78,6 +99,7 @@ function attempt(of: Job = job, more: Partial<Executor> = {}): Attempt {
       renewLease: () => Promise.resolve(),
       open: () => Promise.reject(new Error('nothing is sealed')),
     },
+    ...parts,
   });
 }
 
@@ -108,15 +130,65 @@ describe('an attempt (P16)', () => {
     expect(kept).toHaveLength(1);
   });
 
-  it('that would have artifacts where its files stay inside is not started: it fails for them', async () => {
-    const start = vi.fn<Executor['start']>();
-    const one = attempt(
-      { ...job, artifacts: { paths: ['dist/**'], when: 'success', required: false } },
-      { filesStayInside: true, start },
-    );
+  it('whose files stay inside asks for what it keeps of them, in a folder that no other one has', async () => {
+    const leavings = {
+      folder: '',
+      into: '/left',
+      isWanted: () => true,
+      pick: () => ({ files: [], links: [], folders: [] }),
+    };
+    leftInside.of = () => leavings;
+    const specs: StageSpec[] = [];
+    const start: Executor['start'] = (spec) => {
+      specs.push(spec);
+      return { ended: Promise.resolve({ kind: 'exit', code: 0 }), startedAtMs: 0, leavingsFault, stop: () => {} };
+    };
+    let leavingsFault: string | undefined;
+    const artifacts = { paths: ['dist/**'], when: 'success', required: false } as const;
+    const one = attempt({ ...job, artifacts }, { filesStayInside: true, start });
     stored.resolve();
-    expect(await one.result).toMatchObject({ status: 'failed', reason: 'artifacts' });
-    expect(start).not.toHaveBeenCalled();
+    expect(await one.result).toMatchObject({ status: 'success' });
+    expect(keptOf).toMatchObject([{ folder: '/left', fault: undefined, user: undefined }]);
+    leavingsFault = 'its Pod is gone';
+    await attempt({ ...job, artifacts }, { filesStayInside: true, start }).result;
+    expect(keptOf).toMatchObject([{}, { fault: 'its Pod is gone' }]);
+    expect(specs).toMatchObject([{ leavings }, { leavings }]);
+    expect(specs[0]?.contents).toContain(specs[0]?.cwd);
+    expect(specs[0]?.cwd).not.toBe(specs[1]?.cwd);
+  });
+
+  it('that is taken up again is masked as it was: its secrets all along, and each value from where it was known', async () => {
+    const maskFile = join(folder, 'mask');
+    const folders = {
+      workspace: folder,
+      fresh: true,
+      home: folder,
+      temporary: folder,
+      outputFile: join(folder, 'output'),
+    };
+    const bytes = (text: string): Buffer => Buffer.from(text);
+    const resume: Executor['resume'] = (_spec, sink) => {
+      void sink.write('stdout', bytes('own-value top-secret last\n'));
+      return { ended: Promise.resolve({ kind: 'exit', code: 0 }), startedAtMs: 0, stop: () => {} };
+    };
+    const past = {
+      prepared: { folders, packageFolder: undefined, maskFile },
+      timeoutMs: 60_000,
+      masked: ['top-secret'],
+      notes: new Map(),
+      output: [
+        { stream: 'stdout', bytes: bytes('own-value top-sec') },
+        { stream: 'stdout', bytes: bytes('ret\n') },
+        { stream: 'masks', bytes: bytes('own-value\n') },
+        { stream: 'stdout', bytes: bytes('own-value\n') },
+      ] as const,
+      stands: Promise.resolve(true),
+    };
+    const record = { keep: () => {}, remove: () => {}, begin: () => {} } as unknown as AttemptRecord;
+    const one = attempt({ ...job, logBytesMax: 100_000 }, { resume }, { past, record });
+    stored.resolve();
+    expect(await one.result).toMatchObject({ status: 'success' });
+    expect(log).toBe('own-value ***\n***\n*** *** last\n');
   });
 
   it('that was killed with its session has none', async () => {

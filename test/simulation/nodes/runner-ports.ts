@@ -115,6 +115,7 @@ export function simRunnerPorts(
           inherited: { filling: (_job, fill) => fill },
         },
         artifacts: { keep: async () => undefined },
+        leftInside: { of: () => undefined, clear: async () => {} },
         reports: { keep: async () => undefined },
         caches: { restore: async () => [], save: async () => [] },
         log,

@@ -30,6 +30,9 @@ export interface ExecSocket {
   send(bytes: Uint8Array): Promise<void>;
   /** Of the command's standard input. */
   endInput(): Promise<void>;
+  /** Nothing more is read until `resume`. */
+  pause(): void;
+  resume(): void;
   close(): void;
 }
 
@@ -234,6 +237,8 @@ class KubernetesCluster implements Cluster {
     return {
       send: (bytes) => send(Buffer.concat([Buffer.of(WebSocketHandler.StdinStream), bytes])),
       endInput: () => send(Buffer.of(WebSocketHandler.CloseStream, WebSocketHandler.StdinStream)),
+      pause: () => socket.pause(),
+      resume: () => socket.resume(),
       close: () => socket.terminate(),
     };
   }

@@ -15,6 +15,7 @@ export type LineFrame =
       readonly bytes: Buffer;
     }
   | { readonly kind: 'outputs'; readonly bytes: Buffer }
+  | { readonly kind: 'masks'; readonly bytes: Buffer }
   /** `outside`: it was told to end by somebody else than its runner. */
   | { readonly kind: 'done'; readonly code: number; readonly cause: 'exit' | 'outside' };
 
@@ -23,6 +24,7 @@ const BLOCKS_MAX = 16;
 const BLOCK_BYTES_MAX = 64 * 1024;
 /** One more than may be read of them, so that too many are seen. */
 const OUTPUTS_BYTES_MAX = 256 * 1024 + 1;
+const MASKS_BYTES_MAX = 64 * 1024 + 1;
 const LINE_FEED = 0x0a;
 
 interface Awaited {
@@ -82,6 +84,10 @@ export class FrameReader {
     }
     if (word === 'outputs') {
       this.#awaited = { bytes: numberIn(rest[0], OUTPUTS_BYTES_MAX), make: (bytes) => ({ kind: 'outputs', bytes }) };
+      return null;
+    }
+    if (word === 'masks') {
+      this.#awaited = { bytes: numberIn(rest[0], MASKS_BYTES_MAX), make: (bytes) => ({ kind: 'masks', bytes }) };
       return null;
     }
     const [code, cause] = rest;

@@ -3,8 +3,9 @@
  * of empty folders, a run without a repository has no more, needs no `tar` in the image: the job makes them.
  */
 import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import type { Cluster, ExecStatus } from '../cluster/cluster.ts';
 import { ClusterError } from '../errors.ts';
 import { STAGE_CONTAINER } from './pod-manifest.ts';
@@ -13,9 +14,26 @@ import { STAGE_CONTAINER } from './pod-manifest.ts';
 const EMPTY_FOLDERS_MAX = 32;
 const COMPLAINT_CHARACTERS_MAX = 1_000;
 
-/** The empty folders in it, itself among them; null where there is a file, or more than a few. `except`: a file that does not count. */
-export async function emptyFoldersOf(folder: string, except: string | undefined): Promise<string[] | null> {
-  const found = [folder];
+/** Of a folder what a stage is given of it: paths below it. */
+export function contentsOf(folder: string, contents: readonly string[] | undefined): string[] | undefined {
+  return contents?.filter((path) => path.startsWith(`${folder}/`));
+}
+
+/**
+ * The empty folders in it, itself among them; null where there is a file, or more than a few. `contents`: nothing else in it counts;
+ * `except`: a file that does not.
+ */
+export async function emptyFoldersOf(
+  folder: string,
+  contents: readonly string[] | undefined,
+  except: string | undefined,
+): Promise<string[] | null> {
+  const found = contents === undefined ? [folder] : [];
+  for (const path of contents ?? []) {
+    const entry = await lstat(path).catch(() => undefined);
+    if (entry?.isDirectory() === true) found.push(path);
+    else if (entry !== undefined && (path !== except || entry.size > 0)) return null;
+  }
   for (let at = 0; at < found.length; at += 1) {
     const path = found[at] ?? folder;
     for (const entry of await readdir(path, { withFileTypes: true })) {
@@ -29,10 +47,17 @@ export async function emptyFoldersOf(folder: string, except: string | undefined)
 }
 
 /** All of it, over what an earlier try has brought. @throws ClusterError */
-export async function bringFolder(cluster: Cluster, pod: string, folder: string, signal: AbortSignal): Promise<void> {
+export async function bringFolder(
+  cluster: Cluster,
+  pod: string,
+  folder: string,
+  contents: readonly string[] | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   signal.throwIfAborted();
   // Not the folder itself: in the Pod it is the node's, and its mode and time are not the stage's to set.
-  const entries = (await readdir(folder)).map((name) => `./${name}`);
+  const names = contents?.filter((path) => existsSync(path)).map((path) => relative(folder, path));
+  const entries = (names ?? (await readdir(folder))).map((name) => `./${name}`);
   const closed = Promise.withResolvers<ExecStatus | null>();
   let complaint = '';
   const socket = await cluster.exec(pod, STAGE_CONTAINER, ['tar', '-x', '-f', '-', '-C', folder], {

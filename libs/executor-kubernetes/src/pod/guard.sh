@@ -3,8 +3,8 @@
 #
 #   sh -c <this> penstock-guard <text of line.sh>
 #
-# It runs by whatever its image has as `sh`, with PENSTOCK_POD_UID, PENSTOCK_SETUP_SECS, PENSTOCK_TERM_MS and PENSTOCK_WINDOW in its
-# environment. Its folder is /penstock, in memory, which the stage's container has to be read only; the
+# It runs by whatever its image has as `sh`, with PENSTOCK_POD_UID, PENSTOCK_SETUP_SECS, PENSTOCK_TERM_MS, PENSTOCK_WINDOW and
+# PENSTOCK_MASK_FILE in its environment. Its folder is /penstock, in memory, which the stage's container has to be read only; the
 # pipes of `starter.sh` are opened there before anything of the stage runs, and have no name any more when it does:
 #
 #   wake           what it is told, a line each: "until <ms>" may run until then, on the boot clock; "go" the job is here;
@@ -33,7 +33,7 @@ say() {
   mv state.new state
 }
 say waiting
-echo "$uid" >settings
+printf '%s\n' "$uid" "$PENSTOCK_MASK_FILE" >settings
 printf '%s\n' "$1" >line.new
 mv line.new line
 

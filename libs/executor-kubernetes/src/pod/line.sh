@@ -5,11 +5,12 @@
 #         "ask" the time is asked for, to be answered by "until <ms>"             "put <name> <mark>" the lines up to the mark
 #         "go", "stop <ms>", "bye" are for the guard
 #   out:  on 2: "hello <uid> <state>", "ask <ms>"; on 1: "blocks <stream> <first> <count>", so many lines of `wc -c`, "data" and the bytes;
+#         "masks <size>" and the bytes that the file of the masks holds, before what was printed after them;
 #         "outputs <size>" and the bytes; "done <code> <cause>"
 umask 077
 cd /penstock || exit 70
 trap '' TERM INT HUP
-read -r uid <settings
+{ read -r uid && IFS= read -r mask; } <settings
 exec 9<>wake 7<>note 5<>token.out 6<>token.err
 if [ -e line.pid ]; then
   read -r old <line.pid && kill -KILL $old 2>/dev/null
@@ -29,10 +30,22 @@ blocks() { # <stream> <next>
     count=$((count + 1))
   done
   [ $count -gt 0 ] || return 1
+  masks
   echo "blocks $1 $2 $count"
   wc -c $files
   echo data
   cat $files
+}
+
+# One byte more than is read of it, so that too much is seen. Nothing is followed.
+masks() {
+  [ -n "$mask" ] && [ -s "$mask" ] && [ -f "$mask" ] && [ ! -L "$mask" ] || return 0
+  head -c 65537 "$mask" >masks.now 2>/dev/null
+  size=$(wc -c <masks.now)
+  [ "$size" -ne "$masked" ] || return 0
+  masked=$size
+  echo "masks $size"
+  cat masks.now
 }
 
 is_sent() { # <stream> <next>
@@ -40,12 +53,13 @@ is_sent() { # <stream> <next>
 }
 
 send() {
-  out=$1 err=$2 told=
+  out=$1 err=$2 told= masked=0
   while :; do
     if blocks out $out; then out=$((out + count)) && continue; fi
     if blocks err $err; then err=$((err + count)) && continue; fi
     if [ -z "$told" ] && [ -e done ] && is_sent out $out && is_sent err $err; then
       read -r _ code cause <state
+      masks
       echo "outputs $(wc -c <outputs)"
       cat outputs
       echo "done $code $cause"

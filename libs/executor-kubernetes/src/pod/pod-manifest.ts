@@ -24,6 +24,8 @@ const USER = 1000;
 /** The guard is another user than everybody else of its Pod: this, or the next below it that nobody is. */
 const GUARD_USER_MAX = 65_533;
 const READY_MS = 60_000;
+/** For what a stage has left to be brought out of its Pod. */
+const LEAVING_MS = 30 * 60_000;
 const ANNOTATION_CHARACTERS_MAX = 1_000;
 
 /** Absent: as below. Processes are bounded by the node alone (the kubelet's `podPidsLimit`): no Pod can ask for that. */
@@ -76,7 +78,7 @@ export function renderPod(plan: PodPlan): V1Pod {
     spec: {
       restartPolicy: 'Never',
       // It counts from the node's start on; services may take theirs before the stage begins.
-      activeDeadlineSeconds: Math.ceil((setupMs + spec.timeoutMs + graceMs) / 1000) + 60,
+      activeDeadlineSeconds: Math.ceil((setupMs + spec.timeoutMs + graceMs + leavingMsOf(spec)) / 1000) + 60,
       terminationGracePeriodSeconds: Math.ceil(graceMs / 1000) + 5,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
@@ -100,7 +102,10 @@ export function renderPod(plan: PodPlan): V1Pod {
           image: image.name,
           imagePullPolicy: pullPolicyOf(image),
           command: [`${GUARD_FOLDER}/sh`, '-c', asIs(starterScript), 'penstock-starter'],
-          env: [{ name: 'PENSTOCK_OUTPUT_FILE', value: outputFileOf(spec) ?? '' }],
+          env: [
+            { name: 'PENSTOCK_OUTPUT_FILE', value: outputFileOf(spec) ?? '' },
+            { name: 'PENSTOCK_MASK_FILE', value: maskFileOf(spec) ?? '' },
+          ],
           workingDir: '/',
           resources: resourcesOf(resources, limits),
           securityContext: CONFINED,
@@ -151,13 +156,27 @@ export function renderSecrets({ name, labels, spec, image }: PodPlan): V1Secret[
   return secrets;
 }
 
+/** How long that may take. */
+export function leavingMsOf({ leavings }: StageSpec): number {
+  return leavings === undefined ? 0 : LEAVING_MS;
+}
+
 export function imagesOf(spec: StageSpec, image: StageImage): StageImage[] {
   return [image, ...(spec.place?.services ?? []).map((service) => service.image)];
 }
 
 /** The file of a stage's outputs comes back to its owner where it lies in a folder that the stage was given. */
-export function outputFileOf({ env, folders = [] }: Pick<StageSpec, 'env' | 'folders'>): string | undefined {
-  const file = env['SERVICE_OUTPUT'];
+export function outputFileOf(spec: Pick<StageSpec, 'env' | 'folders'>): string | undefined {
+  return fileOf(spec, 'SERVICE_OUTPUT');
+}
+
+/** And so does what the stage wants to be masked. */
+export function maskFileOf(spec: Pick<StageSpec, 'env' | 'folders'>): string | undefined {
+  return fileOf(spec, 'SERVICE_MASK');
+}
+
+function fileOf({ env, folders = [] }: Pick<StageSpec, 'env' | 'folders'>, variable: string): string | undefined {
+  const file = env[variable];
   return file !== undefined && folders.some((folder) => file.startsWith(`${folder}/`)) ? file : undefined;
 }
 
@@ -187,6 +206,7 @@ function renderGuard({ spec, image, guardImage, graceMs, setupMs }: PodPlan): V1
       { name: 'PENSTOCK_SETUP_SECS', value: String(Math.ceil(setupMs / 1000)) },
       { name: 'PENSTOCK_TERM_MS', value: String(graceMs) },
       { name: 'PENSTOCK_WINDOW', value: String(WINDOW_BLOCKS) },
+      { name: 'PENSTOCK_MASK_FILE', value: maskFileOf(spec) ?? '' },
     ],
     workingDir: '/',
     resources: GUARD_RESOURCES,
@@ -194,7 +214,11 @@ function renderGuard({ spec, image, guardImage, graceMs, setupMs }: PodPlan): V1
     lifecycle: {
       postStart: { exec: { command: ['sh', '-c', `until [ -e ${GUARD_FOLDER}/ready ]; do sleep 0.02; done`] } },
     },
-    volumeMounts: [{ name: 'guard', mountPath: GUARD_FOLDER }],
+    volumeMounts: [
+      { name: 'guard', mountPath: GUARD_FOLDER },
+      // For the file of the masks.
+      ...(spec.folders ?? []).map((mountPath, index) => ({ name: `folder-${index}`, mountPath, readOnly: true })),
+    ],
   };
 }
 

@@ -14,14 +14,16 @@
 umask 077
 unset HOSTNAME KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT
 unset KUBERNETES_PORT_443_TCP KUBERNETES_PORT_443_TCP_PROTO KUBERNETES_PORT_443_TCP_PORT KUBERNETES_PORT_443_TCP_ADDR
-output=$PENSTOCK_OUTPUT_FILE
-unset PENSTOCK_OUTPUT_FILE
+output=$PENSTOCK_OUTPUT_FILE mask=$PENSTOCK_MASK_FILE
+unset PENSTOCK_OUTPUT_FILE PENSTOCK_MASK_FILE
 trap '' TERM INT HUP QUIT
 exec 3</penstock/orders 4>/penstock/wake 5>/penstock/out 6>/penstock/err 7>/penstock/given || exit 70
 echo here >&4
 
 start() {
   [ -z "$output" ] || ( umask 022; : >"$output" ) 2>/dev/null
+  # The guard reads it, which is another user: it must not depend on the stage's umask.
+  [ -z "$mask" ] || ( umask 022; : >"$mask" ) 2>/dev/null
   # A shell lets what runs in its background ignore SIGINT, and all that comes of it. So the stage is started in the foreground, by one
   # that has its parent killed: then it is ours, and nobody waits for it.
   (

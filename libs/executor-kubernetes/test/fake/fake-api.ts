@@ -38,6 +38,7 @@ export class FakeApi {
   readonly #sockets = new Map<string, Set<Socket>>();
   readonly #dead = new Set<string>();
   #version = 1;
+  readonly #events: { readonly version: number; readonly text: string }[] = [];
 
   private constructor() {
     this.#server = createServer((request, response) => {
@@ -131,7 +132,8 @@ export class FakeApi {
     if (kind !== 'pods') say(200, { kind: 'Status', status: 'Success' });
     else if (method === 'POST') this.#create(body() as StoredPod, say);
     else if (part === 'log') this.#log(searchParams, response);
-    else if (name === undefined && searchParams.has('watch')) this.#watch(response);
+    else if (name === undefined && searchParams.has('watch'))
+      this.#watch(response, Number(searchParams.get('resourceVersion')));
     else if (name === undefined) {
       const items = [...this.#pods.values()]
         .map(({ pod }) => pod)
@@ -188,15 +190,19 @@ export class FakeApi {
     this.#tell('MODIFIED', held.pod);
   }
 
-  #watch(response: ServerResponse): void {
+  /** From that version on, as a real one. */
+  #watch(response: ServerResponse, version: number): void {
     response.writeHead(200, { 'Content-Type': 'application/json' }).flushHeaders();
+    for (const event of this.#events) if (event.version > version) response.write(event.text);
     this.#watchers.add(response);
     response.once('close', () => this.#watchers.delete(response));
   }
 
   #tell(type: string, pod: StoredPod): void {
     this.#version += 1;
-    for (const watcher of this.#watchers) watcher.write(`${JSON.stringify({ type, object: pod })}\n`);
+    const text = `${JSON.stringify({ type, object: pod })}\n`;
+    this.#events.push({ version: this.#version, text });
+    for (const watcher of this.#watchers) watcher.write(text);
   }
 
   /** All that it has by now; a follower comes again. */

@@ -10,6 +10,13 @@ export interface StageSecrets {
   readonly env: Readonly<Record<string, string>>;
   readonly files: StageFiles | undefined;
   readonly mask: Mask;
+  /** What the mask began with. */
+  readonly values: readonly string[];
+}
+
+/** Of a stage that has its own already, and whose output is still to be masked. */
+export function secretsGiven(values: readonly string[]): StageSecrets {
+  return { env: {}, files: undefined, mask: new Mask(values), values };
 }
 
 /** `values`: by the names of secrets; one for each use. */
@@ -23,6 +30,7 @@ export function secretsOf(
     env: Object.fromEntries(given.filter(({ file }) => !file).map(({ variable, value }) => [variable, value])),
     files: files.length === 0 ? undefined : { folder: newFolder(), files },
     mask: new Mask(given.map(({ value }) => value)),
+    values: given.map(({ value }) => value),
   };
 }
 

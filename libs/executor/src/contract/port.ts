@@ -78,6 +78,20 @@ export interface StageFiles {
   readonly files: readonly { readonly variable: string; readonly content: string }[];
 }
 
+/** What is wanted of the files that a stage has left. */
+export interface StageLeavings {
+  /** Of the stage. */
+  readonly folder: string;
+  /** Where it is brought: a path that nothing has yet, in a folder of the owner's alone. Links are brought as they are. */
+  readonly into: string;
+  readonly isWanted: (exit: StageExit) => boolean;
+  /** By paths below the folder, a stranger's; `links` with what they say. Folders come without what is in them. */
+  readonly pick: (tree: {
+    readonly files: readonly string[];
+    readonly links: ReadonlyMap<string, string>;
+  }) => Readonly<Record<'files' | 'links' | 'folders', readonly string[]>>;
+}
+
 export interface StageSpec {
   /** Processes that serve one key's stages never serve another's. */
   readonly helperKey: string;
@@ -95,6 +109,10 @@ export interface StageSpec {
   readonly cwd: string;
   /** What a stage in a container is given of its owner's folders, each at its own path; all of them are the stage's to write. */
   readonly folders?: readonly string[] | undefined;
+  /** Where it is given copies of them: what of them it finds, by paths below them. Absent: everything. */
+  readonly contents?: readonly string[] | undefined;
+  /** Where its files stay inside: what is brought out of them once it has ended, before `ended` resolves. Absent: nothing. */
+  readonly leavings?: StageLeavings | undefined;
   readonly files?: StageFiles | undefined;
   /** Absent: a plain process. An executor that cannot give what it asks for refuses the stage by a remark and code 126. */
   readonly place?: StagePlace | undefined;
@@ -131,7 +149,8 @@ export interface StageRecord {
 
 /** Output in the order in which the sink had it. */
 export interface StagePiece {
-  readonly stream: OutputStreamName;
+  /** `masks`: what the file that `$SERVICE_MASK` names held from here on. */
+  readonly stream: OutputStreamName | 'masks';
   readonly bytes: Uint8Array;
 }
 
@@ -143,6 +162,8 @@ export interface StageProcess {
   readonly ended: Promise<StageExit>;
   /** When its first process was asked for, milliseconds of the monotonic clock; undefined before. */
   readonly startedAtMs: number | undefined;
+  /** Once it has ended: why what it has left is not there, or not all of it, as a line for its log. */
+  readonly leavingsFault?: string | undefined;
   /** SIGTERM to all of its processes, SIGKILL after the grace. Also before it has started: then it never does. Idempotent. */
   stop(reason: StopReason): void;
 }

@@ -2,7 +2,7 @@
  * The file that `$SERVICE_MASK` names: each line that a stage writes to it is a value to be masked from then on. It is looked at
  * before each part of the output, so what was written before a value was printed counts.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
+import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs';
 import type { Mask } from './mask.ts';
 
 /** Of the file; what is behind that is not read. */
@@ -60,6 +60,18 @@ export class MaskFile {
     } finally {
       closeSync(fd);
     }
+  }
+}
+
+/** For a stage whose own file is elsewhere: what that holds by now. Nothing is followed. */
+export function writeMasks(path: string, bytes: Uint8Array): void {
+  const flags =
+    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const file = openSync(path, flags, 0o600);
+  try {
+    for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
+  } finally {
+    closeSync(file);
   }
 }
 

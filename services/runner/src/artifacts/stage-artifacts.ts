@@ -29,6 +29,8 @@ export interface LeftByStage {
   readonly ref: AttemptRef;
   /** Its working folder. */
   readonly folder: string;
+  /** Why there is nothing in it, or not everything. */
+  readonly fault?: string | undefined;
   readonly user: StageUser | undefined;
   readonly verdict: AttemptVerdict;
   readonly signal: AbortSignal;
@@ -55,6 +57,7 @@ export class StageArtifacts {
     const { job, folder, user, verdict, signal, remark } = left;
     const asked = job.artifacts;
     if (asked === undefined || !isKeptAfter(asked.when, verdict)) return undefined;
+    if (left.fault !== undefined) throw new ArtifactsFailed('artifacts', left.fault);
     const collection = await collectFiles({ folder, patterns: asked.paths, user, bytesMax: STAGE_BYTES_MAX, signal });
     try {
       for (const line of leftOutLines(collection.listing)) remark(line);

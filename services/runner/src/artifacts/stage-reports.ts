@@ -24,16 +24,12 @@ export class StageReports {
     this.#options = options;
   }
 
-  /** `filesStayInside`: there is nothing to read here. Undefined: there is no report. @throws the signal's reason */
-  async keep(
-    left: LeftByStage,
-    mask: (text: string) => string,
-    filesStayInside: boolean,
-  ): Promise<ResultRequest['report']> {
-    const { job, folder, user, verdict, signal, remark } = left;
+  /** Undefined: there is no report. @throws the signal's reason */
+  async keep(left: LeftByStage, mask: (text: string) => string): Promise<ResultRequest['report']> {
+    const { job, folder, fault, user, verdict, signal, remark } = left;
     if (job.reports === undefined || !isKeptAfter('always', verdict)) return undefined;
-    if (filesStayInside) {
-      remark('there is no test report: the files of a stage in a Pod stay in it');
+    if (fault !== undefined) {
+      remark(`there is no test report: ${fault}`);
       return undefined;
     }
     const report = await readReport({ folder, patterns: job.reports.junit, user, mask, remark, signal });

@@ -3,6 +3,7 @@
  * folders, what its executor notes, and its output so far, so that the next process goes on with the same log.
  *
  * ATTEMPT-RECORD-1. What `keep` was given is in the file when it returns, or the file is gone.
+ * ATTEMPT-RECORD-3. What a stage was given of secrets, and its output as it was printed, are in memory only (P31).
  * ATTEMPT-RECORD-2. A file holds at most RECORD_BYTES_MAX. A louder attempt cannot be taken up again, nor can one after whose notes the
  *     disk was full, nor one of before the machine's last start.
  */
@@ -19,6 +20,8 @@ export interface RecordHead {
   readonly job: Job;
   readonly prepared: Prepared;
   readonly timeoutMs: number;
+  /** What is masked in its output from its beginning on. */
+  readonly masked?: readonly string[] | undefined;
 }
 
 /** An attempt that an earlier process has left. */
@@ -39,6 +42,12 @@ export interface AttemptRecords {
   close(): void;
 }
 
+export interface RecordFolders {
+  readonly disk: string;
+  /** For attempts with secrets; absent: those end with their process. */
+  readonly memory: string | undefined;
+}
+
 export const NO_RECORDS: AttemptRecords = { earlier: [], open: () => undefined, close: () => {} };
 
 const RECORD_BYTES_MAX = 16 * 1024 * 1024;
@@ -56,23 +65,26 @@ interface RecordLine {
 
 export class AttemptRecordsOnDisk implements AttemptRecords {
   readonly earlier: readonly EarlierAttempt[];
-  readonly #folder: string;
+  readonly #folders: RecordFolders;
   readonly #boot: string;
   readonly #log: Log;
   readonly close: () => void;
 
   /** `boot`: names the machine's last start. */
-  constructor(folder: string, boot: string, log: Log, close: () => void) {
+  constructor(folders: RecordFolders, boot: string, log: Log, close: () => void) {
     this.close = close;
-    this.#folder = folder;
+    this.#folders = folders;
     this.#boot = boot;
     this.#log = log;
-    mkdirSync(folder, { recursive: true, mode: 0o700 });
-    this.earlier = readdirSync(folder).flatMap((name) => this.#read(join(folder, name)) ?? []);
+    mkdirSync(folders.disk, { recursive: true, mode: 0o700 });
+    const all = [folders.disk, ...(folders.memory === undefined ? [] : [folders.memory])];
+    this.earlier = all.flatMap((folder) => readdirSync(folder).flatMap((name) => this.#read(join(folder, name)) ?? []));
   }
 
-  open({ session, credit }: Job): AttemptRecord {
-    return new AttemptRecord(join(this.#folder, `${session}-${credit}`), this.#boot, this.#log);
+  open({ session, credit, secrets }: Job): AttemptRecord | undefined {
+    const folder = secrets === undefined ? this.#folders.disk : this.#folders.memory;
+    if (folder === undefined) return undefined;
+    return new AttemptRecord(join(folder, `${session}-${credit}`), this.#boot, this.#log);
   }
 
   /** Null, and the file is gone: it cannot be taken up. */

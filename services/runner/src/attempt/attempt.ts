@@ -12,13 +12,16 @@ import {
   maskedOutputs,
   MaskFile,
   MaskingSink,
+  secretsGiven,
   secretsOf,
   stageEnvironment,
   verdictOf,
+  writeMasks,
   type AttemptVerdict,
   type Executor,
   type StageExit,
   type StagePlace,
+  type StageLeavings,
   type StageSecrets,
   type StageProcess,
   type StageSpec,
@@ -29,6 +32,7 @@ import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
+import type { LeftInside } from '../artifacts/left-inside.ts';
 import type { LeftByStage, StageArtifacts } from '../artifacts/stage-artifacts.ts';
 import type { StageReports } from '../artifacts/stage-reports.ts';
 import type { StageCaches } from '../caches/stage-caches.ts';
@@ -53,6 +57,7 @@ export interface AttemptParts {
   readonly sources: Sources;
   /** Where what the stage leaves is kept. */
   readonly artifacts: Pick<StageArtifacts, 'keep'>;
+  readonly leftInside: Pick<LeftInside, 'of' | 'clear'>;
   /** Where it is kept how its tests went. */
   readonly reports: Pick<StageReports, 'keep'>;
   /** What it finds of earlier runs, and leaves for later ones. */
@@ -73,7 +78,7 @@ export interface AttemptParts {
   readonly past?: PastOfAttempt | undefined;
 }
 
-export interface PastOfAttempt extends Pick<EarlierAttempt, 'prepared' | 'timeoutMs' | 'notes' | 'output'> {
+export interface PastOfAttempt extends Pick<EarlierAttempt, 'prepared' | 'timeoutMs' | 'masked' | 'notes' | 'output'> {
   /** Resolves with false where it counts as lost already, or may: then its stage is ended. Never rejects. */
   readonly stands: Promise<boolean>;
 }
@@ -108,6 +113,8 @@ export class Attempt {
   #onProcessGone: () => void = () => {};
   #kept: ResultRequest | null = null;
   #secrets: StageSecrets = secretsOf([], new Map());
+  /** Where its files stay inside: what is brought out of them. */
+  #leavings: StageLeavings | undefined;
 
   constructor(job: Job, parts: AttemptParts) {
     this.job = job;
@@ -159,8 +166,6 @@ export class Attempt {
     const begun = time.bootNow();
     if (this.#parts.past !== undefined) return this.#takeUp(this.#parts.past, chunker);
     if (executor === undefined) return this.#resultWithoutProcess(this.#unplaceable(chunker), chunker);
-    if (job.artifacts !== undefined && executor.filesStayInside === true)
-      return this.#resultWithoutProcess(this.#unkeepable(chunker), chunker);
     const lacking = await this.#lackingSecrets();
     if (lacking !== null) return this.#resultWithoutProcess(this.#withoutSecrets(lacking, chunker), chunker);
     const prepared = await this.#prepare(chunker);
@@ -169,10 +174,9 @@ export class Attempt {
       ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
     this.#remarkLimits(executor, chunker);
-    // A record holds output as it was printed, and the next process knows no secrets: such a stage ends with this one.
-    const isResumable = executor.resume !== undefined && job.secrets === undefined;
-    const record = isResumable ? this.#parts.record : undefined;
-    record?.begin({ job, prepared, timeoutMs });
+    this.#leavings = this.#leavingsOf(executor, prepared);
+    const record = executor.resume === undefined ? undefined : this.#parts.record;
+    record?.begin({ job, prepared, timeoutMs, masked: this.#secrets.values });
     const { maskFile, output } = this.#masking(prepared, chunker);
     const process = executor.start(this.#specOf(prepared, timeoutMs), output, record);
     return this.#untilEnded(process, prepared, chunker, () => {
@@ -183,7 +187,7 @@ export class Attempt {
 
   /** What was said of the output before is said again: the log is the same, and what the broker has of it is not told twice (P21). */
   async #takeUp(
-    { prepared, timeoutMs, notes, output, stands }: PastOfAttempt,
+    { prepared, timeoutMs, masked = [], notes, output, stands }: PastOfAttempt,
     chunker: Chunker,
   ): Promise<ResultRequest | null> {
     const { executor, record, outgoingLog, log } = this.#parts;
@@ -201,12 +205,24 @@ export class Attempt {
     }
     log.info({ ...this.ref }, 'a stage of before the restart is taken up again');
     this.#remarkLimits(executor, chunker);
-    for (const { stream, bytes } of output) await chunker.write(stream, bytes);
-    return this.#untilEnded(
-      executor.resume(this.#specOf(prepared, timeoutMs), chunker, record, notes),
-      prepared,
-      chunker,
-    );
+    this.#secrets = secretsGiven(masked);
+    this.#leavings = this.#leavingsOf(executor, prepared);
+    // As it was masked then: from where each value was known.
+    writeMasks(prepared.maskFile, new Uint8Array());
+    const { maskFile, output: sink } = this.#masking(prepared, chunker);
+    for (const { stream, bytes } of output) {
+      if (stream === 'masks') writeMasks(prepared.maskFile, bytes);
+      else await sink.write(stream, bytes);
+    }
+    const process = executor.resume(this.#specOf(prepared, timeoutMs), sink, record, notes);
+    return this.#untilEnded(process, prepared, chunker, () => {
+      maskFile.refresh();
+      sink.finish();
+    });
+  }
+
+  #leavingsOf({ filesStayInside }: Executor, { folders }: Prepared): StageLeavings | undefined {
+    return filesStayInside === true ? this.#parts.leftInside.of(this.job, folders.workspace) : undefined;
   }
 
   #remarkLimits({ kind }: Executor, chunker: Chunker): void {
@@ -254,7 +270,7 @@ export class Attempt {
     });
     const outputs = maskedOutputs(judged.outputs, mask);
     const verdict = outputs === undefined ? judged : { ...judged, outputs };
-    const ending = await this.#keepLeft(verdict, prepared, chunker);
+    const ending = await this.#keepLeft(verdict, prepared, process.leavingsFault, chunker);
     if (ending === null) {
       outgoingLog.drop();
       record?.remove();
@@ -272,22 +288,20 @@ export class Attempt {
     return failedBecause('exit', UNSTARTABLE_CODE);
   }
 
-  /** Told before it starts: after an hour of work it would be as true. */
-  #unkeepable(chunker: Chunker): AttemptVerdict {
-    void chunker.remark(
-      'the stage cannot start: its artifacts could not be kept, for it would run in a Pod, whose files stay in it; `runs_on` can ask for another place (executor=container)',
-    );
-    return failedBecause('artifacts');
-  }
-
   /** Of a stage that ended by itself. Null: its session is over, and it was lost. */
-  async #keepLeft(verdict: AttemptVerdict, prepared: Prepared, chunker: Chunker): Promise<Ending | null> {
+  async #keepLeft(
+    verdict: AttemptVerdict,
+    prepared: Prepared,
+    fault: string | undefined,
+    chunker: Chunker,
+  ): Promise<Ending | null> {
     const { job, ref } = this;
     if (job.artifacts === undefined && job.reports === undefined) return verdict;
     const left = {
       job,
       ref,
-      folder: prepared.folders.workspace,
+      folder: this.#leavings?.into ?? prepared.folders.workspace,
+      fault,
       user: this.#parts.userOf?.(job.key),
       verdict,
       signal: this.#preparing.signal,
@@ -296,8 +310,7 @@ export class Attempt {
     const ending = await this.#keepArtifacts(left, chunker);
     if (ending === null || job.reports === undefined) return ending;
     try {
-      const inside = this.#parts.executor?.filesStayInside === true;
-      const report = await this.#parts.reports.keep(left, (text) => this.#secrets.mask.text(text), inside);
+      const report = await this.#parts.reports.keep(left, (text) => this.#secrets.mask.text(text));
       return report === undefined ? ending : { ...ending, report };
     } catch (error) {
       const stopped = this.#endingOf(chunker);
@@ -401,6 +414,7 @@ export class Attempt {
   async #clear(prepared: Prepared, workspaces: AttemptParts['workspaces']): Promise<void> {
     try {
       await clearAfterStage(prepared, workspaces);
+      if (this.#leavings !== undefined) await this.#parts.leftInside.clear(this.#leavings);
     } catch (error) {
       this.#parts.log.warn({ err: error, ...this.ref }, 'the folders of a stage attempt could not be removed');
     }
@@ -418,7 +432,8 @@ export class Attempt {
         })
       : undefined;
     try {
-      const prepared = await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key));
+      const inside = this.#parts.executor?.filesStayInside;
+      const prepared = await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key), inside);
       return await this.#restoreCaches(prepared, chunker);
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
@@ -467,8 +482,7 @@ export class Attempt {
           attempt: job.number ?? job.attempt,
           workspace: folders.workspace,
           outputFile: folders.outputFile,
-          // What a Pod writes is not seen here while it runs.
-          maskFile: this.#parts.executor?.kind === 'kubernetes' ? undefined : maskFile,
+          maskFile,
           trigger: job.origin.kind,
           repository: job.origin.repository,
           ref: job.origin.ref,
@@ -480,6 +494,8 @@ export class Attempt {
       place: this.#parts.place,
       files: this.#secrets.files,
       folders: [folders.home],
+      contents: [folders.workspace, folders.outputFile, ...(packageFolder === undefined ? [] : [packageFolder])],
+      leavings: this.#leavings,
       run: { folder: folders.home, temporary: folders.temporary },
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),

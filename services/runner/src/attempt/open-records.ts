@@ -1,10 +1,13 @@
 /** The records of attempts in a runner's folder, where what they say can be relied upon. */
-import { readFileSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { lstatSync, mkdirSync, readFileSync, realpathSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Log } from '@penstock/telemetry/log';
 import { AttemptRecordsOnDisk, NO_RECORDS, type AttemptRecords } from './attempt-records.ts';
 
+const MEMORY = '/dev/shm';
+const TMPFS = 0x0102_1994;
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
 /** Attempts end with their process where another one has the folder, or where the machine does not name its starts. */
@@ -12,9 +15,27 @@ export function openRecords(folder: string, log: Log): AttemptRecords {
   const boot = bootId();
   if (boot === null) return NO_RECORDS;
   const lock = lockOf(folder);
-  if (lock !== null) return new AttemptRecordsOnDisk(join(folder, 'attempts'), boot, log, () => lock.close());
+  if (lock !== null)
+    return new AttemptRecordsOnDisk({ disk: join(folder, 'attempts'), memory: memoryFolderOf(folder) }, boot, log, () =>
+      lock.close(),
+    );
   log.warn({ folder }, 'another runner uses this folder: stages of Pods end with this process');
   return NO_RECORDS;
+}
+
+/** Of this folder's runner alone. Undefined: there is no memory to keep files in, or somebody else has it. */
+function memoryFolderOf(folder: string): string | undefined {
+  const name = createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 32);
+  const path = join(MEMORY, `penstock-${name}`);
+  try {
+    if (statfsSync(MEMORY).type !== TMPFS) return undefined;
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const { uid, mode } = lstatSync(path);
+    const isOwn = uid === process.getuid?.() && (mode & 0o777) === 0o700;
+    return isOwn && lstatSync(path).isDirectory() ? path : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 function bootId(): string | null {

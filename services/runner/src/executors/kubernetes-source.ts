@@ -48,7 +48,7 @@ export async function findKubernetes(
   return {
     kind: 'kubernetes',
     outlives: true,
-    create: ({ runnerId, leaseMs, log, limitsSet }, guard) =>
+    create: ({ runnerId, leaseMs, log, limits, limitsSet }, guard) =>
       new KubernetesExecutor({
         cluster,
         runnerId,
@@ -59,6 +59,7 @@ export async function findKubernetes(
         image: settings.image,
         guardImage: settings.guardImage,
         limits: limitsSet,
+        leavingBytesMax: limits.diskBytes,
         setupMs: settings.setupMs,
         hasNetworkPolicies: settings.hasNetworkPolicies,
         warn: (error, message) => log.warn({ err: error }, message),

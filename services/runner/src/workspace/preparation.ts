@@ -54,6 +54,7 @@ export async function prepareStage(
   { checkouts, packages, inherited }: Sources,
   signal: AbortSignal,
   user?: StageUser,
+  filesStayInside = false,
 ): Promise<Prepared> {
   const fault = workdirFault(job.workdir ?? '');
   if (fault !== undefined) throw new NotPrepared(`the stage cannot start: ${fault}`);
@@ -64,7 +65,8 @@ export async function prepareStage(
     attempt,
     key: job.key,
     signal,
-    fresh: job.workspace === 'fresh',
+    // What the stage is given is a copy: no other one would see what it changes, nor it what they do.
+    fresh: filesStayInside || job.workspace === 'fresh',
     declaresOutputs: job.outputs.length > 0,
     user,
     fill: inherited.filling(job, checkouts.filling(job, signal, user), signal, user),

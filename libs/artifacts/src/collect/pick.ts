@@ -1,0 +1,81 @@
+/**
+ * Which paths of a tree elsewhere patterns ask for, where the tree can only be listed: so no more than those is brought here, and
+ * `collectFiles` finds on the copy what it would have found there. Names and links are a stranger's.
+ */
+import { pathFault } from '../manifest.ts';
+import { Patterns } from '../reading/patterns.ts';
+
+export interface ListedTree {
+  /** The paths of its files. */
+  readonly files: readonly string[];
+  /** Where each link leads, as it says. */
+  readonly links: ReadonlyMap<string, string>;
+}
+
+interface PickedPaths {
+  /** Asked for, or led to by a link that is. */
+  readonly files: readonly string[];
+  /** Asked for, or on the way to what they lead to. */
+  readonly links: readonly string[];
+  /** Folders that a pattern names as if they were files. */
+  readonly folders: readonly string[];
+}
+
+/** As the kernel follows. */
+const LINKS_MAX = 40;
+
+export function pickPaths(patterns: readonly string[], { files, links }: ListedTree): PickedPaths {
+  const matcher = new Patterns(patterns);
+  const isFile = new Set(files);
+  const picked = { files: new Set<string>(), links: new Set<string>(), folders: new Set<string>() };
+  const seen = new Set<string>();
+  const see = (path: string): void => {
+    for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) {
+      const folder = path.slice(0, at);
+      if (seen.has(folder)) continue;
+      seen.add(folder);
+      if (matcher.name(folder)) picked.folders.add(folder);
+    }
+  };
+  for (const path of files) {
+    see(path);
+    if (pathFault(path) === undefined && matcher.includes(path)) picked.files.add(path);
+  }
+  for (const path of links.keys()) {
+    see(path);
+    if (pathFault(path) !== undefined || !matcher.includes(path)) continue;
+    const way = wayOf(path, links);
+    for (const link of way.links) picked.links.add(link);
+    if (way.end !== undefined && isFile.has(way.end) && pathFault(way.end) === undefined) picked.files.add(way.end);
+  }
+  return { files: [...picked.files], links: [...picked.links], folders: [...picked.folders] };
+}
+
+/** The links that a path leads through, itself among them, and where it ends; undefined: outside of the tree, or nowhere. */
+function wayOf(
+  path: string,
+  links: ReadonlyMap<string, string>,
+): { readonly links: readonly string[]; readonly end: string | undefined } {
+  const followed: string[] = [];
+  const waiting = path.split('/');
+  const reached: string[] = [];
+  while (waiting.length > 0) {
+    const name = waiting.shift() ?? '';
+    if (name === '' || name === '.') continue;
+    if (name === '..') {
+      if (reached.pop() === undefined) return { links: followed, end: undefined };
+      continue;
+    }
+    const at = [...reached, name].join('/');
+    const target = links.get(at);
+    if (target === undefined) {
+      reached.push(name);
+      continue;
+    }
+    if (pathFault(at) !== undefined || followed.length >= LINKS_MAX) return { links: followed, end: undefined };
+    followed.push(at);
+    if (target.startsWith('/')) return { links: followed, end: undefined };
+    waiting.unshift(...target.split('/'));
+  }
+  return { links: followed, end: reached.join('/') };
+}

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { pickPaths } from '../src/index.ts';
+
+const pick = (patterns: readonly string[], files: readonly string[], links: Readonly<Record<string, string>> = {}) =>
+  pickPaths(patterns, { files, links: new Map(Object.entries(links)) });
+
+it('takes what the patterns ask for, and nothing else', () => {
+  expect(pick(['dist/**', '!dist/*.map'], ['dist/a', 'dist/a.map', 'dist/b/c', 'node_modules/x'])).toEqual({
+    files: ['dist/a', 'dist/b/c'],
+    links: [],
+    folders: [],
+  });
+});
+
+it('takes along what a link leads to, and the links on the way', () => {
+  const links = { latest: 'releases/now/app', 'releases/now': 'v2' };
+  expect(pick(['latest'], ['releases/v1/app', 'releases/v2/app'], links)).toEqual({
+    files: ['releases/v2/app'],
+    links: ['latest', 'releases/now'],
+    folders: [],
+  });
+});
+
+it.each([['/etc/passwd'], ['../../etc/passwd'], ['self'], ['nothing']])(
+  'follows no link that leads out, in a circle or nowhere: %s',
+  (target) => {
+    expect(pick(['self'], ['file'], { self: target })).toMatchObject({
+      files: [],
+      links: expect.arrayContaining(['self']),
+    });
+  },
+);
+
+it('takes no name that no list of kept files can hold', () => {
+  expect(pick(['**'], ['../out', 'a/../b', 'line\nfeed', 'good']).files).toEqual(['good']);
+});
+
+it('says which folders a pattern names as if they were files', () => {
+  expect(pick(['dist'], ['dist/a']).folders).toEqual(['dist']);
+});

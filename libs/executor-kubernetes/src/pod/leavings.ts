@@ -1,0 +1,186 @@
+/**
+ * What a stage has left in its Pod, brought out of it: listed and packed by the tools of its image, in its container and with its
+ * rights, once nothing of it runs any more. What comes is a stranger's: only what was asked for is taken, each path once, into a
+ * folder that nobody else can reach, and links are made last, so that nothing is ever written through one.
+ */
+import { createWriteStream } from 'node:fs';
+import { copyFile, mkdir, symlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import type { StageLeavings } from '@penstock/executor';
+import { extract } from 'tar-stream';
+import type { Cluster, ExecSocket, ExecStatus } from '../cluster/cluster.ts';
+import { ClusterError, NotBroughtOut } from '../errors.ts';
+import { GUARD_FOLDER, STAGE_CONTAINER } from './pod-manifest.ts';
+
+/** Of all names together: two million short ones. */
+const LIST_BYTES_MAX = 64 * 1024 ** 2;
+/** Of one message to the API server. */
+const MESSAGE_BYTES_MAX = 64 * 1024;
+const COMPLAINT_CHARACTERS_MAX = 500;
+/** Parts the files from the links in a list; no name is empty. */
+const LINKS_FOLLOW = '';
+
+/** Names end with NUL; after the files comes an empty one, then each link and what it says. */
+const LIST = [
+  'cd "$1" || exit 3',
+  'for tool in find readlink tar xargs; do',
+  '  command -v $tool >/dev/null || { echo "there is no $tool in the image" >&2; exit 3; }',
+  'done',
+  'find . -type f -print0 2>/dev/null',
+  'printf "\\0"',
+  `find . -type l -exec sh -c 'for f do printf "%s\\0%s\\0" "$f" "$(readlink "$f")"; done' sh {} + 2>/dev/null`,
+  ':',
+].join('\n');
+/** An archive after the other, where there are more names than one command takes. */
+const PACK = 'cd "$1" && xargs -0 tar -c -f - 2>/dev/null; :';
+
+interface BringOut {
+  readonly cluster: Cluster;
+  readonly pod: string;
+  readonly leavings: StageLeavings;
+  /** Of all files together. */
+  readonly bytesMax: number;
+  readonly signal: AbortSignal;
+}
+
+/** The paths of files that were asked for and did not come. @throws NotBroughtOut; ClusterError; the signal's reason */
+export async function bringOut({ cluster, pod, leavings, bytesMax, signal }: BringOut): Promise<readonly string[]> {
+  const { folder, into, pick } = leavings;
+  const tree = treeOf(await listOf(cluster, pod, folder, signal));
+  const { files, links, folders } = pick(tree);
+  await mkdir(into, { mode: 0o700 });
+  for (const each of folders) await mkdir(join(into, each), { recursive: true });
+  // Every folder that anything stands in is one before the first link is made.
+  for (const each of [...files, ...links]) await mkdir(dirname(join(into, each)), { recursive: true });
+  const missing = new Set(files);
+  if (files.length > 0) await fetch({ cluster, pod, leavings, bytesMax, signal }, missing);
+  for (const each of links) await symlink(tree.links.get(each) ?? '', join(into, each)).catch(unlessThere);
+  return [...missing];
+}
+
+async function listOf(cluster: Cluster, pod: string, folder: string, signal: AbortSignal): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let length = 0;
+  const listing = await run(cluster, pod, [LIST, folder], signal, (bytes, socket) => {
+    length += bytes.length;
+    if (length <= LIST_BYTES_MAX) pieces.push(bytes);
+    else socket.close();
+  });
+  await listing.ended.catch((error: unknown) => {
+    if (length > LIST_BYTES_MAX) throw new NotBroughtOut('there are too many files in its folder');
+    throw error;
+  });
+  return Buffer.concat(pieces);
+}
+
+/** What has come is no longer missing. */
+async function fetch({ cluster, pod, leavings, bytesMax, signal }: BringOut, missing: Set<string>): Promise<void> {
+  const unpacking = extract();
+  const unpacked = unpack(unpacking, leavings.into, bytesMax, missing);
+  // It is awaited below, where whatever came first is told.
+  unpacked.catch(() => {});
+  const archive = await run(cluster, pod, [PACK, leavings.folder], signal, (bytes, socket) => {
+    if (unpacking.destroyed || unpacking.write(bytes)) return;
+    socket.pause();
+    unpacking.once('drain', () => socket.resume());
+  });
+  unpacking.once('close', () => archive.socket.close());
+  const names = Buffer.from([...missing].map((path) => `./${path}\0`).join(''));
+  try {
+    for (let at = 0; at < names.length; at += MESSAGE_BYTES_MAX)
+      await archive.socket.send(names.subarray(at, at + MESSAGE_BYTES_MAX));
+    await archive.socket.endInput();
+    await archive.ended;
+    unpacking.end(undefined);
+  } catch (error) {
+    // A fault of the unpacking has closed the line.
+    if (!unpacking.destroyed) unpacking.destroy(error instanceof Error ? error : new Error(String(error)));
+  }
+  await unpacked;
+}
+
+async function unpack(
+  archive: ReturnType<typeof extract>,
+  into: string,
+  bytesMax: number,
+  missing: Set<string>,
+): Promise<void> {
+  const come = new Set<string>();
+  let left = bytesMax;
+  for await (const entry of archive) {
+    const { name, type, size = 0, mode = 0, linkname = '' } = entry.header;
+    const path = plain(name);
+    if (missing.has(path) && (type === 'file' || type === 'contiguous-file')) {
+      left -= size;
+      if (left < 0) throw new NotBroughtOut(`they have more than the ${bytesMax} bytes that their runner has room for`);
+      const file = createWriteStream(join(into, path), { flags: 'wx', mode: (mode & 0o100) === 0 ? 0o600 : 0o700 });
+      await pipeline(entry, file);
+    } else if (missing.has(path) && type === 'link' && come.has(plain(linkname))) {
+      await copyFile(join(into, plain(linkname)), join(into, path));
+      entry.resume();
+    } else {
+      entry.resume();
+      continue;
+    }
+    come.add(path);
+    missing.delete(path);
+  }
+}
+
+interface Running {
+  readonly socket: ExecSocket;
+  /** When the command has. @throws ClusterError; NotBroughtOut where it has failed; the signal's reason */
+  readonly ended: Promise<void>;
+}
+
+async function run(
+  cluster: Cluster,
+  pod: string,
+  [script, folder]: readonly [script: string, folder: string],
+  signal: AbortSignal,
+  take: (bytes: Buffer, socket: ExecSocket) => void,
+): Promise<Running> {
+  signal.throwIfAborted();
+  const closed = Promise.withResolvers<ExecStatus | null>();
+  const early: Buffer[] = [];
+  let socket: ExecSocket | null = null;
+  let complaint = '';
+  socket = await cluster.exec(pod, STAGE_CONTAINER, [`${GUARD_FOLDER}/sh`, '-c', script, 'leavings', folder], {
+    onStdout: (bytes) => void (socket === null ? early.push(bytes) : take(bytes, socket)),
+    onStderr: (bytes) => {
+      complaint = (complaint + bytes.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);
+    },
+    onClose: (status) => closed.resolve(status),
+  });
+  const own = socket;
+  for (const bytes of early) take(bytes, own);
+  const abort = (): void => own.close();
+  signal.addEventListener('abort', abort, { once: true });
+  const ended = closed.promise.then((status) => {
+    signal.removeEventListener('abort', abort);
+    signal.throwIfAborted();
+    if (status?.status === 'Success') return;
+    if (status === null) throw new ClusterError(0, 'the connection to its Pod broke');
+    throw new NotBroughtOut(complaint.trim() || (status.message ?? 'no reason was given'));
+  });
+  ended.catch(() => {});
+  return { socket: own, ended };
+}
+
+function treeOf(list: Buffer): { readonly files: readonly string[]; readonly links: ReadonlyMap<string, string> } {
+  const names = list.toString('utf8').split('\0');
+  const end = names.indexOf(LINKS_FOLLOW);
+  const links = new Map<string, string>();
+  for (let at = end + 1; end >= 0 && at + 1 < names.length; at += 2)
+    links.set(plain(names[at] ?? ''), names[at + 1] ?? '');
+  return { files: names.slice(0, Math.max(0, end)).map(plain), links };
+}
+
+function plain(name: string): string {
+  return name.startsWith('./') ? name.slice(2) : name;
+}
+
+function unlessThere(error: unknown): void {
+  if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
+}

@@ -1,0 +1,135 @@
+/** What a stage has left in its Pod, on its way out of it; its container is a shell of this machine. */
+import { spawn } from 'node:child_process';
+import {
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { StageLeavings } from '@penstock/executor';
+import { pack } from 'tar-stream';
+import type { Cluster } from '../src/cluster/cluster.ts';
+import { bringOut } from '../src/pod/leavings.ts';
+
+let home: string;
+let folder: string;
+let into: string;
+/** What the container answers to the packing, instead of its own archive. */
+let forged: Buffer | null;
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'penstock-leavings-'));
+  folder = join(home, 'stage');
+  into = join(home, 'brought');
+  forged = null;
+  mkdirSync(folder);
+});
+afterEach(() => rmSync(home, { recursive: true, force: true }));
+
+const cluster: Pick<Cluster, 'exec'> = {
+  exec: (_pod, _container, [, ...words], handlers) => {
+    const child = spawn('sh', words, { stdio: ['pipe', 'pipe', 'pipe'] });
+    child.stdin.on('error', () => {});
+    child.stderr.on('data', (bytes: Buffer) => handlers.onStderr(bytes));
+    const isForged = forged !== null && words[1]?.includes('xargs -0') === true;
+    if (isForged && forged !== null) handlers.onStdout(forged);
+    else child.stdout.on('data', (bytes: Buffer) => handlers.onStdout(bytes));
+    child.once('close', (code) => handlers.onClose(code === 0 ? { status: 'Success' } : { status: 'Failure' }));
+    if (isForged) child.stdout.resume();
+    return Promise.resolve({
+      send: (bytes) => new Promise<void>((done) => child.stdin.write(bytes, () => done())),
+      endInput: () => Promise.resolve(void child.stdin.end()),
+      pause: () => child.stdout.pause(),
+      resume: () => child.stdout.resume(),
+      close: () => void child.kill('SIGKILL'),
+    });
+  },
+};
+
+function bring(pick: StageLeavings['pick'], bytesMax = 10_000_000): Promise<readonly string[]> {
+  const leavings = { folder, into, isWanted: () => true, pick };
+  const { signal } = new AbortController();
+  return bringOut({ cluster: cluster as Cluster, pod: 'p', leavings, bytesMax, signal });
+}
+
+const everything: StageLeavings['pick'] = ({ files, links }) => ({ files, links: [...links.keys()], folders: [] });
+const only =
+  (...files: readonly string[]): StageLeavings['pick'] =>
+  () => ({ files, links: [], folders: [] });
+
+async function archiveOf(
+  ...entries: readonly (readonly [header: Parameters<ReturnType<typeof pack>['entry']>[0], text: string])[]
+) {
+  const archive = pack();
+  for (const [header, text] of entries) archive.entry(header, text);
+  archive.finalize();
+  return Buffer.concat(await Array.fromAsync(archive as AsyncIterable<Buffer>));
+}
+
+it('brings files with their bytes and whether they are programs, and links as they are', async () => {
+  mkdirSync(join(folder, 'deep/er'), { recursive: true });
+  const large = Buffer.alloc(3_000_000, 'x');
+  writeFileSync(join(folder, 'deep/er/large'), large);
+  writeFileSync(join(folder, "it's; $(here)"), 'odd', { mode: 0o755 });
+  linkSync(join(folder, 'deep/er/large'), join(folder, 'again'));
+  symlinkSync('/etc/passwd', join(folder, 'out'));
+  symlinkSync('deep', join(folder, 'aside'));
+  expect(await bring(everything)).toEqual([]);
+  expect(readFileSync(join(into, 'deep/er/large')).equals(large)).toBe(true);
+  expect(readFileSync(join(into, 'again')).equals(large)).toBe(true);
+  expect(statSync(join(into, "it's; $(here)")).mode & 0o100).toBe(0o100);
+  expect(readlinkSync(join(into, 'out'))).toBe('/etc/passwd');
+  expect(readlinkSync(join(into, 'aside'))).toBe('deep');
+});
+
+it('brings more files than one command can be given', async () => {
+  const names = Array.from({ length: 3_000 }, (_, at) => `${'n'.repeat(200)}-${at}`);
+  for (const name of names) writeFileSync(join(folder, name), name);
+  expect(await bring(everything)).toEqual([]);
+  expect(readdirSync(into)).toHaveLength(3_000);
+  expect(readFileSync(join(into, names[2_999] ?? ''), 'utf8')).toBe(names[2_999]);
+});
+
+it('brings nothing but what is asked for, and says what of that it has not got', async () => {
+  writeFileSync(join(folder, 'a'), '1');
+  writeFileSync(join(folder, 'b'), '2');
+  expect(await bring(only('a', 'gone'))).toEqual(['gone']);
+  expect(readdirSync(into)).toEqual(['a']);
+});
+
+it('takes no path that it has not asked for, and none through a link, whatever the archive says', async () => {
+  writeFileSync(join(folder, 'x'), 'right');
+  forged = await archiveOf(
+    [{ name: './x', type: 'symlink', linkname: home }, ''],
+    [{ name: '../intruder' }, 'bad'],
+    [{ name: './x/intruder' }, 'bad'],
+    [{ name: '/etc/penstock-intruder' }, 'bad'],
+    [{ name: './y', type: 'link', linkname: '/etc/passwd' }, ''],
+    [{ name: './x' }, 'once'],
+    [{ name: './x' }, 'twice'],
+  );
+  expect(await bring(only('x', 'y'))).toEqual(['y']);
+  expect(readdirSync(home).toSorted()).toEqual(['brought', 'stage']);
+  expect(readdirSync(into)).toEqual(['x']);
+  expect(readFileSync(join(into, 'x'), 'utf8')).toBe('once');
+});
+
+it('writes no more than there is room for', async () => {
+  writeFileSync(join(folder, 'a'), Buffer.alloc(2_000));
+  await expect(bring(everything, 1_000)).rejects.toThrow('more than the 1000 bytes');
+});
+
+it('is refused by an archive that ends in its middle', async () => {
+  writeFileSync(join(folder, 'a'), 'x');
+  forged = (await archiveOf([{ name: './a' }, 'y'.repeat(5_000)])).subarray(0, 3_000);
+  await expect(bring(everything)).rejects.toThrow();
+});
