@@ -139,11 +139,11 @@ describe('an attempt (P16)', () => {
     };
     leftInside.of = () => leavings;
     const specs: StageSpec[] = [];
+    let leavingsFault: string | undefined;
     const start: Executor['start'] = (spec) => {
       specs.push(spec);
       return { ended: Promise.resolve({ kind: 'exit', code: 0 }), startedAtMs: 0, leavingsFault, stop: () => {} };
     };
-    let leavingsFault: string | undefined;
     const artifacts = { paths: ['dist/**'], when: 'success', required: false } as const;
     const one = attempt({ ...job, artifacts }, { filesStayInside: true, start });
     stored.resolve();
