@@ -139,17 +139,21 @@ describe('an attempt (P16)', () => {
     };
     leftInside.of = () => leavings;
     const specs: StageSpec[] = [];
-    let leavingsFault: string | undefined;
+    const faults = [undefined, 'its Pod is gone'];
     const start: Executor['start'] = (spec) => {
       specs.push(spec);
-      return { ended: Promise.resolve({ kind: 'exit', code: 0 }), startedAtMs: 0, leavingsFault, stop: () => {} };
+      return {
+        ended: Promise.resolve({ kind: 'exit', code: 0 }),
+        startedAtMs: 0,
+        leavingsFault: faults[specs.length - 1],
+        stop: () => {},
+      };
     };
     const artifacts = { paths: ['dist/**'], when: 'success', required: false } as const;
     const one = attempt({ ...job, artifacts }, { filesStayInside: true, start });
     stored.resolve();
     expect(await one.result).toMatchObject({ status: 'success' });
     expect(keptOf).toMatchObject([{ folder: '/left', fault: undefined, user: undefined }]);
-    leavingsFault = 'its Pod is gone';
     await attempt({ ...job, artifacts }, { filesStayInside: true, start }).result;
     expect(keptOf).toMatchObject([{}, { fault: 'its Pod is gone' }]);
     expect(specs).toMatchObject([{ leavings }, { leavings }]);
