@@ -550,6 +550,14 @@ export const variables = {
     meaning:
       'Whether unsigned deliveries are accepted, as untrusted, from a provider without a secret. From one that has a secret they never are.',
   }),
+  forkPolicy: variable({
+    name: 'SERVICE_FORK_POLICY',
+    kind: choice('approve', 'run', 'ignore'),
+    default: 'approve',
+    services: ['serve', 'webhook-ingest'],
+    meaning:
+      'What comes of a pull request from a fork: its run waits until somebody approves it, runs at once (untrusted all the same), or nothing.',
+  }),
   webhookWaitSecs: variable({
     name: 'SERVICE_WEBHOOK_WAIT_SECS',
     kind: integer({ min: 0, max: 300 }),

@@ -63,6 +63,7 @@ describe('configuration', () => {
       webhookToken: undefined,
       webhookRequireSecret: false,
       webhookWaitSecs: 8,
+      forkPolicy: 'approve',
       webhookPipeline: undefined,
       webhookRepositories: undefined,
       gitAllowedHosts: ['github.com', 'gitlab.com'],

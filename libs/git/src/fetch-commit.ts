@@ -26,6 +26,8 @@ export interface FetchDependencies {
 
 interface CommitFetch extends FetchDependencies {
   readonly commit: string;
+  /** A ref beside branches and tags that leads to it. */
+  readonly ref?: string | undefined;
   readonly whole: boolean;
 }
 
@@ -35,14 +37,20 @@ const DEPTHS = [1, 50, 1_000, 2_147_483_647];
 const DEPTH_OF_DOUBT = [50];
 const EVERY_REF = ['+refs/heads/*:refs/penstock/remote/heads/*', '+refs/tags/*:refs/penstock/remote/tags/*'];
 
+const ASKED_REF = 'refs/penstock/remote/asked';
+
 /** Where a commit that is there, with what it needs, is remembered: git writes it last. */
 export function refOf(commit: string, whole: boolean): string {
   return `refs/penstock/${whole ? 'whole' : 'partial'}/${commit}`;
 }
 
 /** `whole`: with everything in its tree; else without the contents of files, where the server can do that. @throws as `runGit` */
-export async function fetchCommit(dependencies: FetchDependencies, commit: string, whole: boolean): Promise<void> {
-  const fetch: CommitFetch = { ...dependencies, commit, whole };
+export async function fetchCommit(
+  dependencies: FetchDependencies,
+  commit: string,
+  { whole, ref }: { readonly whole: boolean; readonly ref?: string | undefined },
+): Promise<void> {
+  const fetch: CommitFetch = { ...dependencies, commit, whole, ref };
   try {
     await runFetch(fetch, ['--depth=1'], [`${commit}:${refOf(commit, whole)}`]);
     return;
@@ -63,7 +71,8 @@ export async function fetchCommit(dependencies: FetchDependencies, commit: strin
 async function fetchHistory(fetch: CommitFetch, depths: readonly number[] | null): Promise<void> {
   for (const depth of depths ?? [null]) {
     // Pruned, since a branch may have gone whose name is now the beginning of another's.
-    await runFetch(fetch, ['--prune', ...(depth === null ? [] : [`--depth=${depth}`])], EVERY_REF);
+    const refs = fetch.ref === undefined ? EVERY_REF : [...EVERY_REF, `+${fetch.ref}:${ASKED_REF}`];
+    await runFetch(fetch, ['--prune', ...(depth === null ? [] : [`--depth=${depth}`])], refs);
     if (!(await isThere(fetch))) continue;
     await git(fetch, ['update-ref', refOf(fetch.commit, fetch.whole), fetch.commit]);
     return;
@@ -97,6 +106,52 @@ async function runFetch(fetch: CommitFetch, depth: readonly string[], refspecs: 
   await fetchRefs(fetch, [...depth, ...filter], refspecs);
 }
 
+/** Most pull requests are of a few commits; one that left its branch earlier than the last step says is not compared. */
+const HISTORY_DEPTHS = [50, 1_000];
+/** Some hundred thousand paths. */
+const PATHS_BYTES_MAX = 16 * 1024 * 1024;
+
+/**
+ * What a commit changes against the point where it left a branch, from the root of the repository; null: that point is too far
+ * back, or there is none. `ref` leads to the commit. @throws as `runGit`
+ */
+export async function changedPaths(
+  dependencies: FetchDependencies,
+  { commit, ref, branch }: { readonly commit: string; readonly ref: string; readonly branch: string },
+): Promise<string[] | null> {
+  const fetch: CommitFetch = { ...dependencies, commit, whole: !dependencies.partial };
+  const base = 'refs/penstock/remote/base';
+  for (const depth of HISTORY_DEPTHS) {
+    await fetchRefs(
+      fetch,
+      [`--depth=${depth}`, ...(fetch.partial ? ['--filter=blob:none'] : [])],
+      [`+refs/heads/${branch}:${base}`, `+${ref}:${ASKED_REF}`],
+    );
+    const from = await mergeBase(fetch, base);
+    if (from === null) continue;
+    const listed = await git(
+      fetch,
+      ['diff-tree', '-r', '--no-renames', '--name-only', '-z', from, commit],
+      PATHS_BYTES_MAX + 1,
+    );
+    if (listed.length > PATHS_BYTES_MAX) return null;
+    return listed
+      .toString('utf8')
+      .split('\0')
+      .filter((path) => path !== '');
+  }
+  return null;
+}
+
+async function mergeBase(fetch: CommitFetch, base: string): Promise<string | null> {
+  try {
+    return (await git(fetch, ['merge-base', base, fetch.commit])).toString('utf8').trim();
+  } catch (error) {
+    if (error instanceof GitCommandFailed && error.exitCode === 1) return null;
+    throw error;
+  }
+}
+
 const QUIET = [
   '--quiet',
   '--no-tags',
@@ -125,6 +180,17 @@ async function fetchRefs(
   });
 }
 
-function git({ gitFolder, signal, timeLeftMs }: FetchDependencies, args: readonly string[]): Promise<Buffer> {
-  return runGit({ args, options: [`--git-dir=${gitFolder}`], cwd: gitFolder, timeoutMs: timeLeftMs(), signal });
+function git(
+  { gitFolder, signal, timeLeftMs }: FetchDependencies,
+  args: readonly string[],
+  stdoutBytesMax?: number,
+): Promise<Buffer> {
+  return runGit({
+    args,
+    options: [`--git-dir=${gitFolder}`],
+    cwd: gitFolder,
+    timeoutMs: timeLeftMs(),
+    signal,
+    ...(stdoutBytesMax === undefined ? {} : { stdoutBytesMax }),
+  });
 }

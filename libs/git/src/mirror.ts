@@ -15,7 +15,7 @@ import { connectionTo, type Lookup } from './connection.ts';
 import { credentialsFrom } from './credentials.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { failureOf, isDamage } from './failure.ts';
-import { fetchCommit, fetchObject, refOf, type FetchDependencies } from './fetch-commit.ts';
+import { changedPaths, fetchCommit, fetchObject, refOf, type FetchDependencies } from './fetch-commit.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import type { CloneAddress, GitPolicy } from './policy.ts';
@@ -52,6 +52,8 @@ interface Wanted {
   readonly commit: string;
   /** With everything in its tree. */
   readonly whole: boolean;
+  /** A ref beside branches and tags that leads to it. */
+  readonly ref?: string | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -130,7 +132,7 @@ export class Mirror {
     }
   }
 
-  async #ensure(address: CloneAddress, { commit, whole, signal }: Wanted): Promise<string> {
+  async #ensure(address: CloneAddress, { commit, whole, ref: leading, signal }: Wanted): Promise<string> {
     signal.throwIfAborted();
     const ref = refOf(commit, whole);
     for (let rounds = 0; ; rounds += 1) {
@@ -139,7 +141,7 @@ export class Mirror {
       // Once for a mirror that was discarded while the commit arrived in it.
       if (rounds === ROUNDS_MAX) throw new GitError('unreachable', 'the repository could not be kept on the disk');
       await this.#arrivals.join(ref, signal, (flightSignal) =>
-        this.#arrive(address, { commit, whole, signal: flightSignal }),
+        this.#arrive(address, { commit, whole, ref: leading, signal: flightSignal }),
       );
     }
   }
@@ -154,7 +156,24 @@ export class Mirror {
     }
   }
 
-  async #arrive(address: CloneAddress, { commit, whole, signal }: Wanted): Promise<void> {
+  /** Of a commit that is present: what it changes since it left a branch; null: not known. @throws GitError */
+  async changedPaths(
+    address: CloneAddress,
+    of: { readonly commit: string; readonly ref: string; readonly branch: string },
+    signal: AbortSignal,
+  ): Promise<string[] | null> {
+    let paths: string[] | null = null;
+    await this.#inTurn(
+      signal,
+      async (fetch) => {
+        paths = await changedPaths(fetch, of);
+      },
+      address,
+    );
+    return paths;
+  }
+
+  async #arrive(address: CloneAddress, { commit, whole, ref, signal }: Wanted): Promise<void> {
     const { partial, log } = this.#dependencies;
     await this.#inTurn(
       signal,
@@ -165,7 +184,7 @@ export class Mirror {
             mkdirSync(this.folder, { recursive: true, mode: 0o700 });
             await writeSkeleton(this.folder, { bare: true, url: address.url, sha256: commit.length === 64, partial });
           }
-          await fetchCommit(fetch, commit, whole || !partial);
+          await fetchCommit(fetch, commit, { whole: whole || !partial, ref });
         };
         try {
           await attempt().catch(async (error: unknown) => {

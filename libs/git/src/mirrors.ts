@@ -19,7 +19,7 @@ import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import { assertGitUsable } from './git-version.ts';
 import { Mirror, type MirrorDependencies } from './mirror.ts';
-import { checkCloneUrl, checkCommit, type CloneAddress, type GitPolicy } from './policy.ts';
+import { checkCloneUrl, checkCommit, checkRef, type CloneAddress, type GitPolicy } from './policy.ts';
 import { Slots } from './slots.ts';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -50,6 +50,8 @@ interface FetchRequest {
   readonly url: string;
   /** 40 or 64 hexadecimal digits, of a commit or of a tag; it need not be the head of a branch. */
   readonly commit: string;
+  /** A ref beside branches and tags that leads to it, for servers that give no commit by its id: `refs/pull/7/head`. */
+  readonly ref?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -67,6 +69,8 @@ interface FetchedCommit {
   ): Promise<CommitFile | null>;
   /** At most 64 KiB. */
   message(): Promise<string>;
+  /** What it changes since it left this branch, `ref` leading to it; null: not known, for it was too long ago. */
+  changedPaths(ref: string, branch: string): Promise<string[] | null>;
   /** Writes a repository at the commit into `folder`, which is empty or not there. Whole when it resolves, gone when it rejects. */
   checkout(folder: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
 }
@@ -140,11 +144,15 @@ class FolderMirrorCache implements MirrorCache {
     this.#measured = this.#find();
   }
 
-  async fetch({ url, commit, signal }: FetchRequest): Promise<FetchedCommit> {
+  async fetch({ url, commit, ref, signal }: FetchRequest): Promise<FetchedCommit> {
     const address = checkCloneUrl(url, this.#options.policy);
     const wanted = checkCommit(commit);
-    const found = await this.#with(address, wanted, { whole: !this.#dependencies.partial, signal }, (_mirror, own) =>
-      Promise.resolve(own),
+    if (ref !== undefined) checkRef(ref);
+    const found = await this.#with(
+      address,
+      wanted,
+      { whole: !this.#dependencies.partial, ref, signal },
+      (_mirror, own) => Promise.resolve(own),
     );
     return {
       commit: found,
@@ -153,16 +161,27 @@ class FolderMirrorCache implements MirrorCache {
         this.#with(
           address,
           wanted,
-          { whole: !this.#dependencies.partial, signal: more?.signal },
+          { whole: !this.#dependencies.partial, ref, signal: more?.signal },
           (mirror, own, git, inner) =>
             this.#readFile(mirror, { address, commit: own, git, signal: inner }, paths, bytesMax),
         ),
       message: () =>
-        this.#with(address, wanted, { whole: !this.#dependencies.partial, signal: undefined }, (_mirror, own, git) =>
-          readMessage(git, own),
+        this.#with(
+          address,
+          wanted,
+          { whole: !this.#dependencies.partial, ref, signal: undefined },
+          (_mirror, own, git) => readMessage(git, own),
         ),
+      changedPaths: (leading, branch) => {
+        checkRef(leading);
+        checkRef(`refs/heads/${branch}`);
+        const request = { whole: !this.#dependencies.partial, ref, signal: undefined };
+        return this.#with(address, wanted, request, (mirror, own, _git, inner) =>
+          mirror.changedPaths(address, { commit: own, ref: leading, branch }, inner),
+        );
+      },
       checkout: (folder, more) =>
-        this.#with(address, wanted, { whole: true, signal: more?.signal }, (mirror, own, _git, inner) =>
+        this.#with(address, wanted, { whole: true, ref, signal: more?.signal }, (mirror, own, _git, inner) =>
           checkOut({
             mirror: mirror.folder,
             commit: own,
@@ -205,7 +224,11 @@ class FolderMirrorCache implements MirrorCache {
   async #with<T>(
     address: CloneAddress,
     commit: string,
-    { whole, signal }: { readonly whole: boolean; readonly signal: AbortSignal | undefined },
+    {
+      whole,
+      ref,
+      signal,
+    }: { readonly whole: boolean; readonly ref: string | undefined; readonly signal: AbortSignal | undefined },
     work: (mirror: Mirror, commit: string, git: InMirror, signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
     const inner = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
@@ -223,7 +246,9 @@ class FolderMirrorCache implements MirrorCache {
         });
       const sizeBefore = mirror.bytes;
       try {
-        return await mirror.with(address, { commit, whole, signal: inner }, (own) => work(mirror, own, git, inner));
+        return await mirror.with(address, { commit, whole, ref, signal: inner }, (own) =>
+          work(mirror, own, git, inner),
+        );
       } finally {
         if (mirror.bytes !== sizeBefore) await this.#shrink();
       }

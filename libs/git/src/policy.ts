@@ -34,6 +34,7 @@ const USER = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$/u;
 const NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*$/u;
 /** Without query and fragment, which name no repository; an encoded control character would come alive later. */
 const PATH = /^\/(?:[A-Za-z0-9._~/+@:,=!$&'()*;-]|%(?![01][0-9A-Fa-f]|7[Ff])[0-9A-Fa-f]{2})+$/u;
+const REF_CHARS_MAX = 1_024;
 const COMMIT = /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/u;
 
 /** @throws GitError `address_not_allowed` */
@@ -58,6 +59,12 @@ export function checkCommit(commit: string): string {
   if (!COMMIT.test(lower) || /^0+$/u.test(lower))
     throw new GitError('not_found', 'a commit is named by its 40 or 64 hexadecimal digits');
   return lower;
+}
+
+/** The full name of one ref, which stands in a refspec. @throws GitError `not_found` for anything that cannot be one. */
+export function checkRef(ref: string): void {
+  if (!/^refs\/[^\s:*^~?[\\\p{Cc}]+$/u.test(ref) || ref.includes('..') || ref.length > REF_CHARS_MAX)
+    throw new GitError('not_found', 'a ref is named in full, as in refs/heads/main');
 }
 
 function parseCloneUrl(url: string): CloneAddress {

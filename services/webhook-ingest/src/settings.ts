@@ -14,6 +14,7 @@ export const WEBHOOK_KEYS = [
   'webhookWaitSecs',
   'webhookPipeline',
   'webhookRepositories',
+  'forkPolicy',
   'gitAllowedHosts',
   'gitHostAToken',
   'gitHostBToken',
@@ -34,6 +35,7 @@ export type WebhookSettings = Pick<
   | 'waitSecs'
   | 'template'
   | 'repositories'
+  | 'forks'
   | 'tenantTier'
   | 'statusHosts'
   | 'dashboardUrl'
@@ -76,6 +78,7 @@ export function webhookSettings(
       unsigned,
       homes: homesOf(settings),
       repositories,
+      forks: settings.forkPolicy,
       allowedHosts: settings.gitAllowedHosts,
       secrets: { git_host_a: webhookSecret, git_host_b: webhookToken },
       waitSecs: settings.webhookWaitSecs,

@@ -15,7 +15,7 @@ import { ingestKeys, type Delivery } from './model/delivery.ts';
 import { Intake } from './intake/intake.ts';
 import { PayloadReader } from './intake/payload-reader.ts';
 import { OutcomeWaits } from './intake/outcome-waits.ts';
-import type { ClonePolicy, CommitSource, RefSource } from './model/ports.ts';
+import type { ClonePolicy, CommitSource, ForkPolicy, RefSource } from './model/ports.ts';
 import { hostOf, type HomeHosts } from './model/proof.ts';
 import { Processing } from './processing/processing.ts';
 import type { ProviderName } from './providers/provider.ts';
@@ -53,6 +53,8 @@ export interface WebhookIngestOptions {
   readonly waitSecs?: number | undefined;
   /** `readTemplate` of `SERVICE_WEBHOOK_PIPELINE`. */
   readonly template?: string | null | undefined;
+  /** `SERVICE_FORK_POLICY`; default `approve`. */
+  readonly forks?: ForkPolicy | undefined;
   /** `SERVICE_WEBHOOK_REPOSITORIES`; default all. */
   readonly repositories?: readonly string[] | undefined;
   readonly tiers: Tiers;
@@ -113,6 +115,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     bus,
     mirrors,
     template: options.template ?? null,
+    forks: options.forks ?? 'approve',
     log,
     tierOf: (delivery: Pick<Delivery, 'userId'>) => tiers.tierOf(delivery),
   };
@@ -132,6 +135,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     waits,
     keys,
     policy,
+    forks: sources.forks,
     log,
     now,
     verification: { connections, secrets, unsigned: options.unsigned ?? !Object.values(secrets).some(Boolean) },
@@ -216,10 +220,12 @@ async function beginStatus(
   delivery: Delivery,
   decision: Decision,
 ): Promise<void> {
-  if (decision.kind === 'nothing' || (decision.kind === 'ended' && decision.status === 'SKIPPED')) return;
+  if (decision.kind === 'nothing' || (decision.kind === 'ended' && decision.status !== 'FAILED')) return;
   const isElsewhere = hostOf(delivery.cloneUrl) !== homes[delivery.provider];
   if (policy.mode === 'production' && (delivery.verified === 'none' || isElsewhere)) return;
-  const { provider, repository, commit, ref, runId, tenant } = delivery;
+  const { provider, repository, commit, ref, runId, tenant, pullRequest } = delivery;
+  // A push of the same commit may end otherwise: neither is to stand for the other.
+  const event = pullRequest === undefined ? '' : '/pull_request';
   await statuses.add({
     provider,
     repository,
@@ -227,6 +233,6 @@ async function beginStatus(
     ref,
     runId,
     tenant,
-    context: `penstock/${decision.pipelineName}`.slice(0, 200),
+    context: `penstock/${decision.pipelineName.slice(0, 170)}${event}`,
   });
 }

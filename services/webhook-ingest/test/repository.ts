@@ -114,3 +114,81 @@ export function gitlabPush({
 export function githubSignature(body: string | Buffer, secret: string): string {
   return `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;
 }
+
+export interface PullOptions {
+  readonly repository?: string;
+  readonly number?: number;
+  readonly action?: string;
+  readonly branch?: string;
+  readonly state?: string;
+  readonly fork?: boolean;
+  readonly url: string;
+  readonly commit: string;
+}
+
+/** As GitHub sends it, the part of it that matters. */
+export function githubPull({
+  repository = 'acme/demo',
+  number = 7,
+  action = 'opened',
+  branch = 'main',
+  state = 'open',
+  fork = false,
+  url,
+  commit,
+}: PullOptions): Record<string, unknown> {
+  const base = { id: 1, full_name: repository, clone_url: url, private: false };
+  return {
+    action,
+    number,
+    pull_request: {
+      number,
+      state,
+      user: { login: 'grace' },
+      head: {
+        ref: 'topic',
+        sha: commit,
+        repo: fork ? { id: 2, full_name: 'mallory/demo', clone_url: 'file:///nowhere', private: false } : base,
+      },
+      base: { ref: branch, sha: '1'.repeat(40), repo: base },
+    },
+    repository: base,
+    sender: { login: 'ada' },
+  };
+}
+
+/** As GitLab documents it, the part of it that matters. */
+export function gitlabMerge({
+  repository = 'acme/demo',
+  number = 7,
+  action = 'open',
+  branch = 'main',
+  state = 'opened',
+  fork = false,
+  url,
+  commit,
+  oldrev,
+}: PullOptions & { readonly oldrev?: string }): Record<string, unknown> {
+  return {
+    object_kind: 'merge_request',
+    user: { username: 'ada' },
+    project: {
+      id: 1,
+      path_with_namespace: repository,
+      git_http_url: url,
+      web_url: `https://gitlab.example/${repository}`,
+    },
+    object_attributes: {
+      iid: number,
+      action,
+      state,
+      ...(oldrev === undefined ? {} : { oldrev }),
+      source_branch: 'topic',
+      target_branch: branch,
+      source_project_id: fork ? 2 : 1,
+      target_project_id: 1,
+      target: { path_with_namespace: repository },
+      last_commit: { id: commit, message: 'a change' },
+    },
+  };
+}

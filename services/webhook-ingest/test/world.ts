@@ -44,6 +44,8 @@ export interface World {
   readonly mirrors: MirrorCache;
   /** Addresses that were to be cloned. */
   readonly fetches: readonly string[];
+  /** Refs that were looked for. */
+  readonly looks: readonly string[];
   readonly scheduler: Scheduler;
   /** Jobs that the runner was given. */
   readonly jobs: readonly Job[];
@@ -53,6 +55,7 @@ export interface World {
   release(): void;
   /** In place of those before it, unless it is to be `beside` them: they share their deliveries. */
   ingest(options?: Partial<WebhookIngestOptions> & { readonly beside?: boolean }): Promise<RunningIngest>;
+  approve(runId: string): Promise<void>;
   /** All runs of the tenant, the newest first. */
   runsOf(tenant?: string): Promise<RunView[]>;
   close(): Promise<void>;
@@ -95,6 +98,7 @@ export async function makeWorld(): Promise<World> {
   const owners = new Owners(bus, PARTITIONS);
   const reads = new RunReads(owners, runs);
   const fetches: string[] = [];
+  const looks: string[] = [];
   const opened = openMirrors({
     folder: join(folder, 'mirrors'),
     bytesMax: 512 * MIB,
@@ -103,7 +107,7 @@ export async function makeWorld(): Promise<World> {
   });
   const mirrors: MirrorCache = {
     fetch: (request) => (fetches.push(request.url), opened.fetch(request)),
-    findRef: (request) => opened.findRef(request),
+    findRef: (request) => (looks.push(request.ref), opened.findRef(request)),
     close: () => opened.close(),
   };
   const open: (() => Promise<void>)[] = [];
@@ -117,6 +121,7 @@ export async function makeWorld(): Promise<World> {
     jobs,
     mirrors,
     fetches,
+    looks,
     held: false,
     release: () => runner.release(),
     async ingest({ beside = false, ...options } = {}) {
@@ -159,6 +164,9 @@ export async function makeWorld(): Promise<World> {
           return { status: response.statusCode, headers: response.headers, body: response.json() };
         },
       };
+    },
+    async approve(runId) {
+      await owners.approve({ runId, tenants: ['service'], by: 'somebody' });
     },
     runsOf: (tenant = 'service') => reads.newest([tenant], { limit: 500 }),
     async close() {

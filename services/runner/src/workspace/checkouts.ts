@@ -37,14 +37,20 @@ export class Checkouts {
 
   /** Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. It throws NotPrepared; the signal's reason. */
   filling(job: Job, signal: AbortSignal, user?: StageUser): ((path: string) => Promise<void>) | undefined {
-    const { cloneUrl, commit } = job.origin;
+    const { cloneUrl, commit, ref, pullRequest } = job.origin;
     if (cloneUrl === undefined || commit === undefined) return undefined;
     const { mirrors } = this.#options;
     if (mirrors === undefined) return () => Promise.reject(new NotPrepared('this runner reads no repositories'));
     return async (path) => {
       const staging = join(this.#options.folder, randomUUID());
       try {
-        const fetched = await mirrors.fetch({ url: cloneUrl, commit, signal });
+        const fetched = await mirrors.fetch({
+          url: cloneUrl,
+          commit,
+          signal,
+          // What a branch leads to is found without it.
+          ...(pullRequest === undefined ? {} : { ref }),
+        });
         await fetched.checkout(staging, { signal });
       } catch (error) {
         throw error instanceof GitError

@@ -174,6 +174,7 @@ export class ApiThread {
       fetch: (address) => mirrors().fetch(address),
       readFile: (address, paths, bytesMax) => mirrors().readFile(address, paths, bytesMax),
       message: (address) => mirrors().message(address),
+      changedPaths: (address, ref, branch) => mirrors().changedPaths(address, ref, branch),
       findRef: (request) => mirrors().findRef(request),
     };
   }

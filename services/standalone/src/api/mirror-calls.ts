@@ -13,6 +13,7 @@ type Commit = Awaited<ReturnType<MirrorCache['fetch']>>;
 interface Address {
   readonly url: string;
   readonly commit: string;
+  readonly ref?: string | undefined;
 }
 
 /** What stands for an outcome between threads: the classes of errors do not cross. */
@@ -28,6 +29,7 @@ export interface MirrorCalls {
     bytesMax: number,
   ): Promise<Outcome<{ readonly path: string; readonly text: string } | null>>;
   message(address: Address): Promise<Outcome<string>>;
+  changedPaths(address: Address, ref: string, branch: string): Promise<Outcome<string[] | null>>;
   findRef(request: { readonly url: string; readonly ref: string }): Promise<Outcome<string | null>>;
 }
 
@@ -60,6 +62,7 @@ export function mirrorCalls(mirrors: Source): MirrorCalls {
       }),
     readFile: (address, paths, bytesMax) => outcomeOf(async () => (await commitAt(address)).readFile(paths, bytesMax)),
     message: (address) => outcomeOf(async () => (await commitAt(address)).message()),
+    changedPaths: (address, ref, branch) => outcomeOf(async () => (await commitAt(address)).changedPaths(ref, branch)),
     findRef: (request) => outcomeOf(() => mirrors.findRef(request)),
   };
 }
@@ -73,6 +76,7 @@ export function mirrorsByCalls(calls: MirrorCalls) {
         readFile: async (paths: readonly string[], bytesMax: number) =>
           valueOf(await calls.readFile(address, paths, bytesMax)),
         message: async () => valueOf(await calls.message(address)),
+        changedPaths: async (ref: string, branch: string) => valueOf(await calls.changedPaths(address, ref, branch)),
       };
     },
     findRef: async (request: { readonly url: string; readonly ref: string }) => valueOf(await calls.findRef(request)),

@@ -38,7 +38,7 @@ import { isProvedFor } from '../model/proof.ts';
 import { hostOf, laneOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
-import type { ClonePolicy } from '../model/ports.ts';
+import type { ClonePolicy, ForkPolicy } from '../model/ports.ts';
 import type { ProviderName, PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
 import type { PayloadReader } from './payload-reader.ts';
@@ -53,6 +53,8 @@ export interface IntakeOptions {
   readonly verification: VerificationOptions;
   readonly keys: IngestKeys;
   readonly policy: ClonePolicy;
+  /** `ignore`: nothing comes of a pull request from a fork. */
+  readonly forks: ForkPolicy;
   /** Of repositories that nobody has connected; undefined: all. */
   readonly repositories?: readonly string[] | undefined;
   readonly waitMs: number;
@@ -149,6 +151,8 @@ export class Intake {
       const message = `the repository '${push.repository}' is not one that this server takes pushes of`;
       return refuse(owned, 'Failed', 'repository', message, { code: 'repository_not_allowed', message });
     }
+    if (push.pullRequest?.fork === true && this.#options.forks === 'ignore')
+      return refuse(owned, 'Ignored', 'event', 'the pull request is from a fork, and this server ignores those');
     const { policy } = this.#options;
     const address = cloneAddressOf(push, policy);
     if (!address.ok) return refuse(owned, 'Failed', 'address', address.error.message, address.error);
@@ -201,7 +205,8 @@ export class Intake {
     clientGone: AbortSignal,
   ): Promise<WebhookResult> {
     const { hostId, push, ...fields } = given;
-    const { id, deliveryId } = identify({ ...fields, deliveryId: hostId });
+    const { pullRequest } = push;
+    const { id, deliveryId } = identify({ ...fields, pullRequest, deliveryId: hostId });
     const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
     const seen = hostId === null ? null : await this.#seenBefore(id);
     if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, clientGone);
@@ -217,6 +222,7 @@ export class Intake {
       message: push.message,
       paths: push.paths,
       actor: push.actor,
+      ...(pullRequest === undefined ? {} : { pullRequest }),
     };
     if (waitMs === 0) {
       const first = await this.#persist(delivery);

@@ -11,6 +11,7 @@ export interface TraceStep {
     | 'address'
     | 'repository'
     | 'proved'
+    | 'head'
     | 'message'
     | 'fetched'
     | 'file'
@@ -26,6 +27,8 @@ interface Decided {
   /** The file's path in the repository, `server_template`, or `none`. */
   readonly source: string;
   readonly trace: readonly TraceStep[];
+  /** Of a pull request: its head leaves the runs of older heads alone. */
+  readonly keepsSuperseded?: boolean | undefined;
 }
 
 export type Decision =
@@ -39,7 +42,8 @@ export type Decision =
   | (Decided & {
       readonly kind: 'ended';
       readonly pipelineName: string;
-      readonly status: 'SKIPPED' | 'FAILED';
+      /** CANCELLED: the pull request has another head by now. */
+      readonly status: 'SKIPPED' | 'FAILED' | 'CANCELLED';
       readonly reason?: StageReason | undefined;
       readonly error?: DeliveryError | undefined;
     })

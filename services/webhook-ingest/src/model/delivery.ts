@@ -1,7 +1,7 @@
 /** A push as it was taken in: what stands in DELIVERIES, and how a delivery is distinguished from another (P24). */
 import { createHash, hkdfSync, createHmac, randomUUID } from 'node:crypto';
 import { newRunId } from '@penstock/run';
-import type { ProviderName } from '../providers/provider.ts';
+import type { ProviderName, PullRequestEvent } from '../providers/provider.ts';
 
 /** What showed that the delivery comes from the host: the server's secret, a connected repository's, or nothing. */
 type VerifiedBy = 'server' | 'connection' | 'none';
@@ -34,6 +34,8 @@ export interface Delivery {
   readonly paths: readonly string[] | null;
   /** The login of who pushed; null, or absent from deliveries of releases before the field: not known. */
   readonly actor?: string | null | undefined;
+  /** Absent: it is a push. */
+  readonly pullRequest?: PullRequestEvent | undefined;
   /** Of the body, in hex. */
   readonly bodySha256: string;
   /** The delivery that this one repeats on somebody's wish. */
@@ -60,6 +62,11 @@ export function ingestKeys(jwtSecret: string): IngestKeys {
   return { runIds: derived('run ids'), connections: derived('connection secrets') };
 }
 
+/** Whether its code is that of who may write to the repository, as far as anybody can tell. */
+export function isTrustedDelivery({ verified, pullRequest }: Pick<Delivery, 'verified' | 'pullRequest'>): boolean {
+  return verified !== 'none' && pullRequest?.fork !== true;
+}
+
 export interface DeliveryIdentity {
   readonly provider: ProviderName;
   readonly repository: string;
@@ -68,14 +75,17 @@ export interface DeliveryIdentity {
   readonly verified: VerifiedBy;
   /** Null: there is none, and every delivery counts. */
   readonly deliveryId: string | null;
+  readonly pullRequest?: Pick<PullRequestEvent, 'number'> | undefined;
 }
 
 export function identify(identity: DeliveryIdentity): { readonly id: string; readonly deliveryId: string } {
   const deliveryId = shortened(identity.deliveryId ?? randomUUID());
-  const { provider, repository, tenant, verified } = identity;
+  const { provider, repository, tenant, verified, pullRequest } = identity;
   // Whoever signs nothing may use anybody's id, and must not be taken for who does.
   const trust = verified === 'none' ? ['unsigned'] : [];
-  const identified = JSON.stringify([provider, repository, tenant, deliveryId, ...trust]);
+  // Each pull request has a lane of its own, and so a subject.
+  const number = pullRequest === undefined ? [] : [pullRequest.number];
+  const identified = JSON.stringify([provider, repository, tenant, deliveryId, ...trust, ...number]);
   return { id: createHash('sha256').update(identified).digest('hex').slice(0, 40), deliveryId };
 }
 

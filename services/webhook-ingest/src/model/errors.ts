@@ -18,6 +18,11 @@ export class BodyTooLarge extends TaggedError {
   }
 }
 
+/** The ref of a pull request does not stand at the delivery's commit, and may soon: to be looked at again. */
+export class HeadElsewhere extends TaggedError {
+  readonly tag = 'HeadElsewhere';
+}
+
 /** The sender is answered with it, and it is kept with the delivery. */
 export interface DeliveryError {
   readonly code:

@@ -1,12 +1,19 @@
 /**
- * What the processing takes turns between and keeps in order: a repository of one tenant and trust. It follows from what
+ * What the processing takes turns between and keeps in order: a repository of one tenant and trust, its pushes and each of its
+ * pull requests apart, since the head of one may be waited for. It follows from what
  * identifies a delivery, so that of two writes of one delivery both are about the same subject; a token of that subject.
  */
 import { createHash } from 'node:crypto';
 import type { Delivery } from './delivery.ts';
 
-export function laneOf({ key, provider, repository }: Pick<Delivery, 'key' | 'provider' | 'repository'>): string {
-  return hashOf(JSON.stringify([key, provider, repository]));
+export function laneOf({
+  key,
+  provider,
+  repository,
+  pullRequest,
+}: Pick<Delivery, 'key' | 'provider' | 'repository' | 'pullRequest'>): string {
+  const number = pullRequest === undefined ? [] : [pullRequest.number];
+  return hashOf(JSON.stringify([key, provider, repository, ...number]));
 }
 
 /** The host with its port, as its hash; all paths of this machine are one. */

@@ -3,7 +3,12 @@ import type { ServerMode } from '@penstock/config';
 
 /** Clones of repositories, as `@penstock/git` gives them. Its refusals are errors with a `code`. */
 export interface CommitSource {
-  fetch(address: { readonly url: string; readonly commit: string }): Promise<FetchedCommit>;
+  fetch(address: {
+    readonly url: string;
+    readonly commit: string;
+    /** A ref beside branches and tags that leads to it. */
+    readonly ref?: string | undefined;
+  }): Promise<FetchedCommit>;
 }
 
 export interface RefSource {
@@ -19,9 +24,14 @@ export interface FetchedCommit {
   ): Promise<{ readonly path: string; readonly text: string } | null>;
   /** Of the commit. */
   message(): Promise<string>;
+  /** What it changes since it left this branch, `ref` leading to it; null: not known. */
+  changedPaths(ref: string, branch: string): Promise<readonly string[] | null>;
 }
 
 export interface ClonePolicy {
   readonly mode: ServerMode;
   readonly allowedHosts: readonly string[];
 }
+
+/** `SERVICE_FORK_POLICY`: what comes of a pull request from a fork. */
+export type ForkPolicy = 'approve' | 'run' | 'ignore';

@@ -1,19 +1,26 @@
 /** From a decision to its run. Every step may be done twice: the run's id is the delivery's. */
 import type { CreateRequest } from '@penstock/bus';
+import type { PullRequestOrigin } from '@penstock/run';
 import type { RunLimits } from '@penstock/config';
 import { BadUserInput, Conflict, QuotaExceeded } from '@penstock/errors';
 import { OwnerRefused, type Owners } from '@penstock/run-client';
 import type { Decision } from '../model/decision.ts';
-import type { Delivery } from '../model/delivery.ts';
+import { isTrustedDelivery, type Delivery } from '../model/delivery.ts';
+import type { ForkPolicy } from '../model/ports.ts';
+import type { PullRequestEvent } from '../providers/provider.ts';
 
 export interface CarryOutSources {
   readonly owners: Owners;
   /** Undefined: the runs of the delivery have no limits. */
   limitsOf(delivery: Delivery): Promise<RunLimits | undefined>;
+  readonly forks: ForkPolicy;
 }
 
+/** A delivery with where it stands in `DELIVERIES`: of two heads of a pull request the later is the newer (P27). */
+type Placed = Delivery & { readonly sequence: number };
+
 /** The decision as it turned out. Throws `Unavailable` while the run's owner cannot be asked. */
-export async function carryOut(delivery: Delivery, decision: Decision, sources: CarryOutSources): Promise<Decision> {
+export async function carryOut(delivery: Placed, decision: Decision, sources: CarryOutSources): Promise<Decision> {
   if (decision.kind === 'nothing') return decision;
   if (decision.kind === 'ended') {
     await create(sources.owners, endedRequest(delivery, decision));
@@ -22,7 +29,8 @@ export async function carryOut(delivery: Delivery, decision: Decision, sources: 
   const limits = await sources.limitsOf(delivery);
   try {
     await create(sources.owners, {
-      ...commonRequest(delivery, decision),
+      ...commonRequest(delivery, decision, true),
+      ...(delivery.pullRequest?.fork === true && sources.forks === 'approve' ? { held: 'approval' } : {}),
       yaml: decision.yaml,
       ...(limits === undefined ? {} : { limits }),
       ...(decision.extensions.length === 0 ? {} : { extensions: decision.extensions }),
@@ -65,24 +73,26 @@ async function create(owners: Owners, request: CreateRequest): Promise<void> {
   }
 }
 
-function endedRequest(delivery: Delivery, decision: Extract<Decision, { kind: 'ended' }>): CreateRequest {
+function endedRequest(delivery: Placed, decision: Extract<Decision, { kind: 'ended' }>): CreateRequest {
   const { pipelineName, status, reason } = decision;
   return {
-    ...commonRequest(delivery, decision),
+    ...commonRequest(delivery, decision, status !== 'CANCELLED'),
     yaml: '',
     ended: { pipelineName, status, ...(reason === undefined ? {} : { reason }) },
   };
 }
 
 function commonRequest(
-  delivery: Delivery,
-  { source }: Decision,
-): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin'> {
-  const { runId, tenant, key, provider, repository, ref, commit, deliveryId, cloneUrl, actor } = delivery;
+  delivery: Placed,
+  { source, keepsSuperseded }: Decision,
+  isHead: boolean,
+): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin' | 'keepsSuperseded'> {
+  const { runId, tenant, key, provider, repository, ref, commit, deliveryId, cloneUrl, actor, pullRequest } = delivery;
   return {
     runId,
     tenant,
     key,
+    ...(keepsSuperseded === true ? { keepsSuperseded } : {}),
     origin: {
       kind: 'webhook',
       provider,
@@ -91,9 +101,16 @@ function commonRequest(
       commit,
       source,
       deliveryId,
-      trusted: delivery.verified !== 'none',
+      trusted: isTrustedDelivery(delivery),
+      ...(pullRequest === undefined
+        ? {}
+        : { pullRequest: originOf(pullRequest, isHead ? delivery.sequence : undefined) }),
       cloneUrl,
       ...(actor == null ? {} : { actor }),
     },
   };
+}
+
+function originOf({ number, branch, fork }: PullRequestEvent, sequence: number | undefined): PullRequestOrigin {
+  return { number, branch, fork, ...(sequence === undefined ? {} : { sequence }) };
 }

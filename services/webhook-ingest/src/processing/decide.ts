@@ -19,18 +19,21 @@ import { parsePipelineOffThread, usesOffThread } from '@penstock/parse-pool';
 import { BadUserInput, Forbidden, NotFound } from '@penstock/errors';
 import {
   diagnosticLine,
+  matchesPullRequest,
   matchesPush,
   PIPELINE_FILES,
   PIPELINE_LIMITS,
   type Diagnostic,
   type ParseResult,
+  type PipelineDefinition,
   type ResolvedExtension,
   resolveInputs,
 } from '@penstock/pipeline';
 import type { Decision, TraceStep } from '../model/decision.ts';
-import type { Delivery } from '../model/delivery.ts';
+import { isTrustedDelivery, type Delivery } from '../model/delivery.ts';
 import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
-import type { FetchedCommit, CommitSource } from '../model/ports.ts';
+import type { FetchedCommit, CommitSource, RefSource } from '../model/ports.ts';
+import { HeadElsewhere } from '../model/errors.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 export const SERVER_TEMPLATE = 'server_template';
@@ -45,7 +48,9 @@ export const LOCK_BYTES_MAX = 256 * 1024;
 
 export interface DecisionSources {
   readonly bus: Bus;
-  readonly mirrors: CommitSource;
+  readonly mirrors: CommitSource & RefSource;
+  /** Whether the head of a pull request may be on its way to the host's ref; asked each time that it is not there. */
+  mayMove?(delivery: Delivery): boolean;
   /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
   readonly template: string | null;
   readonly log: Log;
@@ -84,11 +89,29 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     };
   };
 
-  if (delivery.message !== null && SKIP.test(delivery.message)) return skipped('message', SKIPPED_BY_MESSAGE);
+  const { pullRequest } = delivery;
+  if (pullRequest === undefined && delivery.message !== null && SKIP.test(delivery.message))
+    return skipped('message', SKIPPED_BY_MESSAGE);
   let commit: FetchedCommit;
   let found: { readonly path: string; readonly text: string } | null;
   try {
-    commit = await sources.mirrors.fetch({ url: delivery.cloneUrl, commit: delivery.commit });
+    if (pullRequest !== undefined) {
+      const head = await sources.mirrors.findRef({ url: delivery.cloneUrl, ref: delivery.ref });
+      if (head !== delivery.commit && sources.mayMove?.(delivery) === true) throw new HeadElsewhere();
+      if (head !== delivery.commit) {
+        const stands = head === null ? 'is not there' : `stands at ${head}`;
+        trace.push({ step: 'head', passed: false, detail: `${delivery.ref} ${stands}, and not at ${delivery.commit}` });
+        return { kind: 'ended', status: 'CANCELLED', pipelineName: delivery.repository, source: NO_SOURCE, trace };
+      }
+      passed('head', `${delivery.ref} stands at ${delivery.commit}`);
+      // Only now: what is no head supersedes nothing.
+      if (delivery.message !== null && SKIP.test(delivery.message)) return skipped('message', SKIPPED_BY_MESSAGE);
+    }
+    commit = await sources.mirrors.fetch({
+      url: delivery.cloneUrl,
+      commit: delivery.commit,
+      ...(pullRequest === undefined ? {} : { ref: delivery.ref }),
+    });
     passed('fetched', `${delivery.commit} was fetched`);
     if (delivery.message === null && SKIP.test(await commit.message())) return skipped('message', SKIPPED_BY_MESSAGE);
     found =
@@ -146,20 +169,45 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
   if ('problem' in read) return failed('read', { code: 'pipeline_file', message: read.problem }, source);
   const { definition, extensions } = read;
   passed('read', `the pipeline '${definition.name}'`);
-  const match = matchesPush(definition.on, delivery);
-  if (!match.matched) return skipped('matched', `filtered by on.${match.rule}`, source, definition.name);
-  passed(
-    'matched',
-    definition.on?.push === undefined ? 'the file runs for every push' : 'the filters of on.push let it pass',
-  );
+  const match =
+    pullRequest === undefined
+      ? matchesPush(definition.on, delivery)
+      : await matchesPullRequest(definition.on, pullRequest, () => changedPaths(commit, delivery, pullRequest.branch));
+  const more = definition.on?.pullRequest?.cancelSuperseded === false ? { keepsSuperseded: true } : {};
+  if (!match.matched)
+    return { ...skipped('matched', `filtered by on.${match.rule}`, source, definition.name), ...more };
+  passed('matched', matchedDetail(definition, pullRequest === undefined ? 'push' : 'pull_request'));
   const inputs = resolveInputs(definition, new Map());
   if (!inputs.ok)
     return failed(
       'read',
-      { code: 'pipeline_file', message: `${inputs.message}, and a push gives none: give it a default` },
+      {
+        code: 'pipeline_file',
+        message: `${inputs.message}, and ${pullRequest === undefined ? 'a push' : 'a pull request'} gives none: give it a default`,
+      },
       source,
     );
-  return { kind: 'run', pipelineName: definition.name, yaml: text, source, extensions, trace };
+  return { kind: 'run', pipelineName: definition.name, yaml: text, source, extensions, trace, ...more };
+}
+
+/** What cannot be told lets every filter pass. */
+async function changedPaths(
+  commit: FetchedCommit,
+  { ref }: Delivery,
+  branch: string,
+): Promise<readonly string[] | null> {
+  try {
+    return await commit.changedPaths(ref, branch);
+  } catch (error) {
+    if (gitCodeOf(error) === null) throw error;
+    return null;
+  }
+}
+
+function matchedDetail({ on }: Pick<PipelineDefinition, 'on'>, event: 'push' | 'pull_request'): string {
+  const filter = event === 'push' ? on?.push : on?.pullRequest;
+  if (filter !== undefined) return `the filters of on.${event} let it pass`;
+  return `the file runs for every ${event === 'push' ? 'push' : 'pull request'}`;
 }
 
 const VERIFIED: Readonly<Record<Delivery['verified'], string>> = {
@@ -170,7 +218,7 @@ const VERIFIED: Readonly<Record<Delivery['verified'], string>> = {
 const SKIPPED_BY_MESSAGE = "the head commit's message says [skip ci]";
 
 /** Whose file it is. */
-type Pushed = Pick<Delivery, 'key' | 'tenant' | 'userId' | 'verified'>;
+type Pushed = Pick<Delivery, 'key' | 'tenant' | 'userId' | 'verified' | 'pullRequest'>;
 
 type Read =
   | {
@@ -246,8 +294,8 @@ async function resolve(
   delivery: Pushed,
   sources: DecisionSources,
 ): Promise<{ readonly extensions: readonly ResolvedExtension[] } | Refusal> {
-  // Anybody can have sent what nobody signed: it sees what everybody sees.
-  const tenant = delivery.verified === 'none' ? null : delivery.tenant;
+  // Anybody can have sent what nobody signed, and written what a fork has: it sees what everybody sees.
+  const tenant = isTrustedDelivery(delivery) ? delivery.tenant : null;
   const request: ResolveRequest = {
     caller: { tenant, tier: await sources.tierOf(delivery), isAdmin: false },
     uses,

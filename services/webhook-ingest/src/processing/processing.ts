@@ -8,7 +8,7 @@
  *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
  *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
  */
-import { within } from '@penstock/async';
+import { bootMs, within } from '@penstock/async';
 import {
   openDeliveryLog,
   startDeliveryConsumer,
@@ -24,7 +24,7 @@ import { decide, type DecisionSources } from './decide.ts';
 import { promised, type Decision } from '../model/decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
 import type { Delivery } from '../model/delivery.ts';
-import type { DeliveryError } from '../model/errors.ts';
+import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog } from './backlog.ts';
 import { Lanes } from './lanes.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
@@ -52,6 +52,10 @@ const SWEEP_MS = 60_000;
 const STOP_MS_MAX = 5_000;
 /** With the pauses between them they take some ten seconds, in which a full disk may have room again. */
 const STRANGE_FAILURES_MAX = 6;
+/** For so long a ref is looked at that does not stand at the delivery's commit. */
+const HEAD_MS = 60_000;
+/** More are looked at once. */
+const HEADS_AWAITED_MAX = 10_000;
 /** The first failures are a restart on the other side, mostly. */
 const ATTEMPTS_UNTOLD = 2;
 
@@ -62,6 +66,8 @@ export class Processing {
   readonly #lanes: Lanes;
   /** How often deciding about a delivery has failed in a way of which nobody knows that it passes. */
   readonly #strange = new Map<string, number>();
+  /** Heads that their refs did not stand at: since when each is looked at. */
+  readonly #headsAwaited = new Map<string, number>();
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
 
@@ -76,7 +82,7 @@ export class Processing {
       concurrency: options.concurrency ?? CONCURRENCY,
       work: (lane) => this.#process(lane),
       failed: (lane, error, attempt) => {
-        if (attempt > ATTEMPTS_UNTOLD)
+        if (attempt > ATTEMPTS_UNTOLD && !(error instanceof HeadElsewhere))
           options.log.warn({ err: error, lane, attempt }, 'a delivery could not be processed; tried again');
       },
     });
@@ -105,12 +111,12 @@ export class Processing {
   async #process(lane: string): Promise<boolean> {
     const piece = await this.#backlog.next(lane);
     if (piece === null) return false;
-    await this.#settle(piece.delivery);
+    await this.#settle({ ...piece.delivery, sequence: piece.sequence });
     this.#backlog.done(lane, piece);
     return true;
   }
 
-  async #settle(delivery: Delivery): Promise<void> {
+  async #settle(delivery: Delivery & { readonly sequence: number }): Promise<void> {
     const { bus, deliveries } = this.#options;
     const standing = await this.#decided(delivery);
     if (standing.delivery.runId !== delivery.runId) {
@@ -150,11 +156,17 @@ export class Processing {
   /** Keeps PROCESSING-3. */
   async #decide(delivery: Delivery): Promise<Decision> {
     try {
-      const decision = await decide(delivery, this.#options);
+      const decision = await decide(delivery, { ...this.#options, mayMove: () => this.#mayMove(delivery) });
       this.#strange.delete(delivery.id);
+      this.#headsAwaited.delete(delivery.id);
       return decision;
     } catch (error) {
-      if (error instanceof Unavailable || (error instanceof StoreError && error.retryable)) throw error;
+      if (
+        error instanceof HeadElsewhere ||
+        error instanceof Unavailable ||
+        (error instanceof StoreError && error.retryable)
+      )
+        throw error;
       const failures = (this.#strange.get(delivery.id) ?? 0) + 1;
       this.#strange.set(delivery.id, failures);
       if (failures < STRANGE_FAILURES_MAX) throw error;
@@ -179,11 +191,22 @@ export class Processing {
     }
   }
 
+  /** P27: a host tells of a head and moves its ref in any order; by a clock that nobody sets. */
+  #mayMove({ id }: Delivery): boolean {
+    const since = this.#headsAwaited.get(id);
+    if (since !== undefined) return bootMs() - since < HEAD_MS;
+    if (this.#headsAwaited.size < HEADS_AWAITED_MAX) this.#headsAwaited.set(id, bootMs());
+    return this.#headsAwaited.has(id);
+  }
+
   /**
    * It came again more than an hour after the first, while the store could not be asked about that: its sender was given
    * an id of its own, so a run of that id comes to be, and says nothing but this.
    */
-  async #settleRepetition(delivery: Delivery, { delivery: first }: DecidedDelivery): Promise<void> {
+  async #settleRepetition(
+    delivery: Delivery & { readonly sequence: number },
+    { delivery: first }: DecidedDelivery,
+  ): Promise<void> {
     const detail = `the delivery was seen before: run ${first.runId}`;
     const decision: Decision = {
       kind: 'ended',

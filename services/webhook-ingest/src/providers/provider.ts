@@ -1,10 +1,13 @@
 /** The port to a git host's webhooks: which headers are its own, and what its payloads say. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { BadUserInput } from '@penstock/errors';
+import type { PullRequest } from '@penstock/pipeline';
 
 const ACTOR_CHARACTERS_MAX = 255;
 
 export type ProviderName = 'git_host_a' | 'git_host_b';
+
+type PullRequestType = PullRequest['type'];
 
 export interface PushEvent {
   readonly repository: string;
@@ -18,6 +21,18 @@ export interface PushEvent {
   readonly paths: readonly string[] | null;
   /** The login of who pushed, as the host says; null: it does not say. */
   readonly actor: string | null;
+  /** Absent: it is a push. */
+  readonly pullRequest?: PullRequestEvent | undefined;
+}
+
+/** Of a pull request that has something to run: `ref` and `commit` of its event are those of its head. */
+export interface PullRequestEvent {
+  readonly number: number;
+  /** What it would go into, by its short name. */
+  readonly branch: string;
+  readonly type: PullRequestType;
+  /** Its commits come from another repository, or nobody knows from which. */
+  readonly fork: boolean;
 }
 
 export type Reading =
@@ -114,6 +129,20 @@ export function requireCommit(value: unknown, field: string): string {
   if (!COMMIT.test(commit) || NO_COMMIT.test(commit))
     throw new BadUserInput(`The payload's '${field}' is not a commit: 40 or 64 hexadecimal digits.`, { field });
   return commit;
+}
+
+export function requireNumber(value: unknown, field: string): number {
+  if (typeof value !== 'number' || !Number.isSafeInteger(value) || value < 1)
+    throw new BadUserInput(`The payload's '${field}' is not the number of a pull request.`, { field });
+  return value;
+}
+
+/** A branch by its short name. */
+export function requireBranch(value: unknown, field: string): string {
+  const branch = textOf(value);
+  if (branch === '' || branch.length > REF_CHARACTERS_MAX || !branch.isWellFormed() || branch.includes('\0'))
+    throw new BadUserInput(`The payload's '${field}' is not the name of a branch.`, { field });
+  return branch;
 }
 
 /** How both hosts write "nothing": a ref that was not there before, or is not any more. */
