@@ -106,6 +106,16 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/cancel.ts')).cancelCommand,
   },
   {
+    name: 'approve',
+    summary: 'approve a stage that waits for it',
+    load: async () => (await import('./commands/decide.ts')).approveCommand,
+  },
+  {
+    name: 'reject',
+    summary: 'reject a stage that waits for approval',
+    load: async () => (await import('./commands/decide.ts')).rejectCommand,
+  },
+  {
     name: 'artifacts',
     summary: 'list and fetch the files that a run on a server keeps',
     load: async () => (await import('./commands/artifacts.ts')).artifactsCommand,

@@ -160,6 +160,23 @@ describe('penstock run', () => {
     expect(linesOf(all, 'test (node=26, os=linux)')).toEqual(['26 on linux with 1.2; touch hacked: first', 'second']);
   });
 
+  it('approves what waits for it with --yes; without a terminal to ask at it is rejected, and says why', async () => {
+    const file = "  gate: {approval: {quorum: 2, message: 'Ship?'}}\n  ship: {run: echo shipped, after: gate}";
+    const approved = await events(file, ['--yes']);
+    expect(approved.code).toBe(0);
+    expect(approved.all.filter(({ type }) => type === 'stage_approval').length).toBe(2);
+    expect(pick(completed(approved.all, 'gate'), 'status', 'attempt')).toEqual(['SUCCESS', 0]);
+    const { code, all } = await events(file);
+    expect(code).toBe(1);
+    expect(pick(completed(all, 'gate'), 'status', 'reason')).toEqual(['FAILED', 'rejected']);
+    const said = all.find(({ type }) => type === 'stage_approval');
+    expect(pick(said, 'by', 'decision', 'comment')).toEqual([
+      'local',
+      'rejected',
+      'no terminal to ask at; --yes approves',
+    ]);
+  });
+
   it('drops an output that is not declared with a word about it, and fails a stage whose outputs make no sense', async () => {
     const { code, all } = await events(
       '  loose: {run: "echo x=1 >> $SERVICE_OUTPUT"}\n  broken: {run: "echo nonsense >> $SERVICE_OUTPUT", outputs: [y]}',

@@ -261,3 +261,46 @@ it('takes the server from SERVICE_URL, and not from the address that a server ha
   expect((await penstock(['runs'], { cwd: folder(), env: { ...env, SERVICE_URL: url } })).code).toBe(0);
   expect((await penstock(['runs', '--server', url], { cwd: folder(), env })).code).toBe(0);
 });
+
+describe('penstock approve and penstock reject', () => {
+  const decided = (field: string, stage: Record<string, unknown>): GraphqlAnswer => ({
+    body: { data: { [field]: { name: 'gate', reason: null, gate: { quorum: 2 }, ...stage } } },
+  });
+  const alice = { by: 'alice', decision: 'approved' };
+
+  it('tells the server, and says what is still missing', async () => {
+    const answer = decided('approveStage', { status: 'QUEUED', approvals: [alice] });
+    const { url, graphql } = await fakeServer({ graphql: () => answer });
+    const args = ['approve', '-m', 'seen', RUN_ID, 'gate'];
+    const { code, stdout } = await penstock(args, { cwd: folder(), env: withKey(url) });
+    expect([code, stdout]).toEqual([0, "The stage 'gate' is QUEUED, 1 of 2 have approved it.\n"]);
+    expect(graphql[0]?.variables).toEqual({ runId: RUN_ID, stage: 'gate', comment: 'seen' });
+    expect(graphql[0]?.query).toContain('approveStage(');
+  });
+
+  it('prints the stage as JSON where that is asked for', async () => {
+    const answer = decided('rejectStage', { status: 'FAILED', reason: 'rejected', approvals: [] });
+    const { url } = await fakeServer({ graphql: () => answer });
+    const { stdout } = await penstock(['reject', '--json', RUN_ID, 'gate'], { cwd: folder(), env: withKey(url) });
+    expect(jsonLines(stdout)).toEqual([{ name: 'gate', status: 'FAILED', reason: 'rejected', approved: 0, quorum: 2 }]);
+  });
+
+  it.each([
+    [refused('CONFLICT', "The stage 'gate' is decided: SUCCESS."), 4, "The stage 'gate' is decided"],
+    [refused('FORBIDDEN', 'You are not among those who may approve it.'), 4, 'not among those'],
+    [refused('NOT_FOUND', 'There is no such run.'), 4, RUN_ID],
+  ])('a refusal is said: %#', async (answer, code, text) => {
+    const { url } = await fakeServer({ graphql: () => answer });
+    expect(await penstock(['approve', RUN_ID, 'gate'], { cwd: folder(), env: withKey(url) })).toMatchObject({
+      code,
+      stderr: expect.stringContaining(text) as unknown,
+    });
+  });
+
+  it('both need the stage', async () => {
+    expect(await penstock(['approve', RUN_ID], { cwd: folder() })).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('Give the run and the stage') as unknown,
+    });
+  });
+});

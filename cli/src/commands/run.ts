@@ -39,6 +39,7 @@ const spec: CommandSpec = {
       text: 'How many stages run at a time; default: the number of processors.',
     },
     quiet: { type: 'boolean', short: 'q', text: 'Of the output only the end of each failed stage’s, and the summary.' },
+    yes: { type: 'boolean', short: 'y', text: 'Approve every stage that waits for approval, without asking.' },
     json: { type: 'boolean', text: 'One JSON event a line instead of text, as in the log stream of a server.' },
     ...INPUT_OPTIONS,
     ...SECRET_OPTIONS,
@@ -150,6 +151,7 @@ export async function execute(
 ): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun, localRunId } = await import('../local/local-run.ts');
+  const { gatePrompt } = await import('../local/gate-prompt.ts');
   const { LocalWorkspace } = await import('../local/local-workspace.ts');
   const names = definition.stages.map((stage) => stage.name);
   const json = args.flag('json');
@@ -179,6 +181,7 @@ export async function execute(
     inheritedEnv: withoutVariables(inheritedEnvironment(env), [...secrets.keys()]),
     extensionFolders,
     keepText: json,
+    askGate: gatePrompt(process.stdin, terminal, args.flag('yes')),
   });
   let isOver = false;
   const interrupts = new Interrupts({

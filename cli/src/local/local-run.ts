@@ -25,6 +25,7 @@ import {
 import type { PipelineDefinition } from '@penstock/pipeline';
 import {
   endsEventStream,
+  gateViewOf,
   newRun,
   newRunId,
   planOf,
@@ -44,6 +45,7 @@ import { WorkspaceProblem } from '../process/errors.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { withoutMachine } from './inherited-environment.ts';
 import type { LocalExecutors } from './local-executors.ts';
+import type { AskGate } from './gate-prompt.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { LocalArtifacts, type KeptVerdict } from './local-artifacts.ts';
 import { localReport } from './local-reports.ts';
@@ -70,6 +72,8 @@ export interface LocalRunOptions {
   readonly extensionFolders: ReadonlyMap<string, string>;
   /** Whether `stage_completed` carries the stage's text. */
   readonly keepText: boolean;
+  /** What is decided at a stage that waits for approval. */
+  readonly askGate: AskGate;
 }
 
 interface Attempt {
@@ -96,6 +100,8 @@ export class LocalRun {
   #credit = 0;
   #isPumping = false;
   #hasEnded = false;
+  /** Nobody is asked anything about the run any more. */
+  readonly #over = new AbortController();
   #lastAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #timerAt = Infinity;
@@ -140,6 +146,7 @@ export class LocalRun {
 
   /** SIGTERM to everything that runs, SIGKILL after the grace; nothing starts any more. */
   cancel(): void {
+    this.#over.abort();
     this.#tell({ type: 'cancel', at: this.#now() });
     for (const attempt of this.#attempts.values()) attempt.preparation.abort();
   }
@@ -148,7 +155,10 @@ export class LocalRun {
     try {
       const decided = this.#actor.tell(command);
       if (decided !== undefined) {
-        for (const event of decided.events) this.#report(event);
+        for (const event of decided.events) {
+          this.#report(event);
+          if (event.type === 'gates_queued') for (const stage of event.stages) this.#ask(stage);
+        }
         for (const effect of decided.effects) this.#carryOut(effect);
       }
       this.#pump();
@@ -157,6 +167,18 @@ export class LocalRun {
       clearTimeout(this.#timer);
       this.#fail(error);
     }
+  }
+
+  /** Whoever sits here stands for all whom the file names. */
+  #ask(stage: string): void {
+    const { run, plan } = this.#actor;
+    const index = plan.indexOf.get(stage) ?? -1;
+    const { quorum = 1, message } = gateViewOf(run, plan, index) ?? {};
+    const answered = this.#options.askGate(stage, message, this.#over.signal).then((given) => {
+      for (let person = 1; given !== undefined && person <= quorum; person++)
+        this.#tell({ type: 'decide-gate', at: this.#now(), stage, person: `${KEY}/${person}`, by: KEY, ...given });
+    });
+    answered.catch((error: unknown) => this.#fail(error));
   }
 
   #report(event: RunEvent): void {
@@ -186,8 +208,15 @@ export class LocalRun {
       case 'wake-at':
         this.#wakeAt(effect.at);
         return;
+      case 'rest':
+        return;
+      case 'want-place':
+        // There is no other run to wait for.
+        this.#tell({ type: 'admit', at: this.#now() });
+        return;
       case 'settle':
         clearTimeout(this.#timer);
+        this.#over.abort();
         this.#settle(this.#actor.run);
         return;
     }

@@ -106,6 +106,13 @@ export class TextReporter implements Reporter {
           );
         return;
       }
+      case 'stage_approval': {
+        const { by, decision, comment, approved, quorum } = event;
+        const said = comment === undefined ? '' : `: ${printableText(comment)}`;
+        const count = decision === 'approved' ? ` (${approved} of ${quorum})` : '';
+        this.#remark(event.stage, this.#paint('dim', `${decision} by ${printableText(by)}${count}${said}`), atMs);
+        return;
+      }
       case 'stage_skipped':
         if (!this.#options.quiet)
           this.#remark(

@@ -34,6 +34,11 @@ export const PERSONAL_TOKEN_PREFIX = 'svc_';
 export interface AuthCalls extends SecretCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
+  /** What the identity provider vouches for of a user, in lower case; and what the user is called. NOT_FOUND: there is no such user. */
+  readonly names: {
+    readonly request: { readonly id: string };
+    readonly answer: { readonly names: readonly string[]; readonly by: string };
+  };
   /** Whether the session lives, for a gateway that cannot hear of revocations: false where it never was or has ended. */
   readonly session: {
     readonly request: { readonly sid: string };

@@ -37,6 +37,7 @@ export type { SecretCalls, SecretInfo, SecretScope } from './secret-messages.ts'
 export { signAccessToken, verifyAccessToken } from './access-token.ts';
 export { callAuth } from './auth-client.ts';
 export { openIdentity, type Identity } from './identity.ts';
+export { Remembered } from './remembered.ts';
 export { isPersonalToken, newPersonalToken, personalTokenHash } from './personal-token.ts';
 export { Revocations, type Revocable } from './revocations.ts';
 export { onBehalfOf, type OnBehalf } from './on-behalf.ts';

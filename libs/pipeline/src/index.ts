@@ -1,5 +1,6 @@
 /** The public face of the package: pure functions from text and values to values. */
 export type * from './model/cache.ts';
+export type * from './model/approval.ts';
 export type * from './model/definition.ts';
 export type * from './model/kept-files.ts';
 export type * from './model/place.ts';

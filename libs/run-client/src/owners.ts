@@ -4,7 +4,7 @@
  *  OWNERS-1 A request reaches whoever owns the partition now: while nobody answers it is repeated, within its deadline (P3).
  *     A new owner's message (`opened`) is as good as silence: what its predecessor has, that one answers no more.
  *  OWNERS-2 What comes from a lower epoch than one seen before is dropped (P4).
- *  OWNERS-3 Every request may be sent twice: creating, reading and watching are idempotent; a refused cancel says whether an
+ *  OWNERS-3 Every request may be sent twice: creating, reading and watching are idempotent; a refused cancel or decision says whether an
  *     earlier sending may have been decided (`repeated`).
  */
 import {
@@ -21,6 +21,8 @@ import {
   type CancelRequest,
   type CreateReply,
   type CreateRequest,
+  type DecideReply,
+  type DecideRequest,
   type GetReply,
   type GetRequest,
   type OwnerErrorCode,
@@ -34,6 +36,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import {
   BadUserInput,
   Conflict,
+  Forbidden,
   NotFound,
   QuotaExceeded,
   type ServiceError,
@@ -126,6 +129,11 @@ export class Owners {
     return await this.#ask<ApproveRequest, ApproveReply>(this.partitionOf(request.runId), 'approve', request);
   }
 
+  /** A refusal is thrown as `OwnerRefused`, since an earlier sending may have been decided (OWNERS-3). */
+  async decide(request: DecideRequest): Promise<Accepted<DecideReply>> {
+    return await this.#ask<DecideRequest, DecideReply>(this.partitionOf(request.runId), 'decide', request);
+  }
+
   async get(partition: number, request: GetRequest): Promise<Accepted<GetReply>> {
     return await unwrapped(this.#ask<GetRequest, GetReply>(partition, 'get', request));
   }
@@ -136,7 +144,7 @@ export class Owners {
 
   async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: Epoch }>(
     partition: number,
-    verb: 'create' | 'cancel' | 'approve' | 'get' | 'watch',
+    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch',
     body: Req,
   ): Promise<Exclude<Rep, OwnerRefusal>> {
     const deadline = performance.now() + this.#msMax;
@@ -225,6 +233,7 @@ async function unwrapped<R>(asked: Promise<R>): Promise<R> {
 
 const REFUSAL_ERRORS: { readonly [C in OwnerErrorCode]: (refusal: OwnerRefusal) => ServiceError } = {
   NOT_FOUND: ({ message }) => new NotFound(message),
+  FORBIDDEN: ({ message }) => new Forbidden(message),
   CONFLICT: ({ message }) => new Conflict(message),
   BAD_USER_INPUT: ({ message }) => new BadUserInput(message),
   QUOTA_EXCEEDED: ({ message, retryAfterSecs }) =>

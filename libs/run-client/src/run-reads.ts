@@ -8,6 +8,8 @@
 import type { Owners } from './owners.ts';
 import type { GetRequest } from '@penstock/bus';
 import {
+  gatesOf,
+  isApprover,
   isEnded,
   isRunId,
   matchesFilter,
@@ -49,17 +51,33 @@ export class RunReads {
    * Null: there is no such run for these tenants. Throws `Unavailable` where that cannot be said truthfully: the owner
    * is away and the store knows no end of the run, or the store is away and the owner does not know the run.
    */
-  async view(runId: RunId, tenants: readonly string[]): Promise<RunView | null> {
+  async view(
+    runId: RunId,
+    tenants: readonly string[],
+    /** What the reader is known by as an approver of somebody else's run; asked only where it is none of these tenants'. */
+    namesOf?: () => Promise<readonly string[]>,
+  ): Promise<RunView | null> {
     if (!isRunId(runId)) return null;
     const stored = await this.#stored(runId, tenants);
     if (stored.view !== null && isEnded(stored.view.status)) return stored.view;
     const { runs } = await this.#owners.get(this.#owners.partitionOf(runId), { runIds: [runId] });
     // Another tenant's run takes the way of one that does not exist to its end: no call fewer tells them apart.
-    const live = runs.find(({ id, tenant }) => id === runId && tenants.includes(tenant));
-    if (live !== undefined) return live;
+    const live = runs.find(({ id }) => id === runId);
+    if (live !== undefined && tenants.includes(live.tenant)) return live;
     const after = await this.#stored(runId, tenants);
     if (after.problem !== undefined) throw unavailableStore(after.problem);
-    return after.view;
+    if (after.view !== null || namesOf === undefined) return after.view;
+    return await this.#viewOfApprover(runId, live, await namesOf());
+  }
+
+  /** Whoever may decide a gate of the run may read it (P26). */
+  async #viewOfApprover(runId: RunId, live: RunView | undefined, names: readonly string[]): Promise<RunView | null> {
+    if (names.length === 0) return null;
+    const stored = await this.#store.approverView(runId, names).catch((error: unknown) => {
+      throw unavailableStore(error);
+    });
+    if (live === undefined) return stored;
+    return isApprover(gatesOf(live), names) ? live : null;
   }
 
   /** The newest first, by id. */

@@ -3,7 +3,7 @@
  * grant of a stage that does not wait) decides nothing: idempotence is the machine's, not the sender's.
  * `at` is the owner's wall clock in milliseconds; it never runs backwards within a run.
  */
-import type { StageArtifacts, StageReason, StageReport } from './stage-state.ts';
+import type { GateDecision, StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { SavedCache } from './caches.ts';
 import type { RunEnd } from './state.ts';
 
@@ -50,6 +50,7 @@ export type RunCommand =
       readonly runner: string;
       readonly labelSets?: readonly string[] | undefined;
     }
+  | DecideGateCommand
   | { readonly type: 'cancel'; readonly at: number }
   | { readonly type: 'quarantine'; readonly at: number; readonly cause: string };
 
@@ -60,6 +61,19 @@ export interface GrantCommand {
   readonly runner: string;
   readonly session: string;
   readonly credit: number;
+}
+
+/** Of somebody who may: that is asked before the machine is told (`rightAt`). */
+export interface DecideGateCommand {
+  readonly type: 'decide-gate';
+  readonly at: number;
+  readonly stage: string;
+  /** Names the person among all. */
+  readonly person: string;
+  /** As it is shown. */
+  readonly by: string;
+  readonly decision: GateDecision;
+  readonly comment?: string | undefined;
 }
 
 export interface ResultCommand {

@@ -3,16 +3,17 @@
  * decided, so a later part of one decision sees the earlier ones: a decision writes the state that it was given, in place
  * (`evolve.ts` says why), and nothing else. It has no clock and no randomness; time comes in with the command.
  */
-import { evaluate, renderTemplate, truthy, type ExpressionScope } from '@penstock/pipeline';
-import type { GrantCommand, ResultCommand, RunCommand } from './commands.ts';
+import { evaluate, truthy } from '@penstock/pipeline';
+import type { DecideGateCommand, GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
 import type { LogEnd, RunEvent, StagesSkipped } from './events.ts';
 import { hasRoom } from './document-room.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
-import { isTrusted, triggerOf } from './origin.ts';
+import { approvedBy, awaitsRunner, isOpenGate } from './gates.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { isFailureTolerated } from './tolerated.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
+import { environmentOf, scopeOf } from './scope.ts';
 import type { StagePicture } from './stages.ts';
 import type { StageReason, StageState } from './stage-state.ts';
 import type { RunEnd, RunState } from './state.ts';
@@ -156,6 +157,7 @@ export class Decision {
       if (kind === 'retry') retried.push(stage.name);
       else if (kind === 'timeout') this.#stop(at, stage, 'timeout');
       else if (kind === 'queue') this.#failUnstarted(at, stage, 'no_runner');
+      else if (kind === 'gate') this.#failUnstarted(at, stage, 'timeout');
       if (isEnded(this.#run.status)) return;
     }
     this.#queue(
@@ -173,6 +175,32 @@ export class Decision {
 
   #timerOf(stage: StagePicture): StageTimer | undefined {
     return timerOf(this.#run, stage, this.#definitionOf(stage), this.#settings);
+  }
+
+  /** Somebody who may decide it has: saying the same again changes nothing. */
+  decideGate({ at, stage: name, person, by, decision, comment }: DecideGateCommand): void {
+    const stage = stageNamed(this.#run, this.#plan, name);
+    const { approval } = this.#definitionOf(stage);
+    const before = stage.approvals ?? [];
+    if (approval === undefined || before.findLast((known) => known.person === person)?.decision === decision) return;
+    if (!hasRoom(this.#run, this.#plan, comment === undefined ? undefined : { comment })) {
+      this.#failUnstarted(at, stage, 'quota');
+      return;
+    }
+    const { quorum } = approval;
+    const given = { person, by, decision, ...(comment === undefined ? {} : { comment }) };
+    const approved = approvedBy([...before, { ...given, at }]);
+    this.#emit({ type: 'gate_decided', at, stage: name, ...given, approved, quorum });
+    if (decision === 'rejected') this.#failUnstarted(at, stage, 'rejected');
+    else if (approved >= quorum)
+      this.#complete(at, stage, {
+        type: 'stage_completed',
+        at,
+        stage: name,
+        attempt: 0,
+        status: 'SUCCESS',
+        logBytes: 0,
+      });
   }
 
   loseWorkspace(at: number, runner: string, labelSets: readonly string[] | undefined): void {
@@ -198,7 +226,7 @@ export class Decision {
   }
 
   #waiting(): string[] {
-    return this.#run.stages.filter((stage) => stage.status === 'QUEUED').map((stage) => stage.name);
+    return this.#run.stages.filter(awaitsRunner).map((stage) => stage.name);
   }
 
   #stopLive(at: number): void {
@@ -288,8 +316,8 @@ export class Decision {
     });
   }
 
-  /** It waits for a runner, and is not to have one any more. */
-  #failUnstarted(at: number, stage: StagePicture, reason: 'no_runner' | 'quota'): void {
+  /** It waits for a runner or for people, and is not to any more. */
+  #failUnstarted(at: number, stage: StagePicture, reason: 'no_runner' | 'quota' | 'timeout' | 'rejected'): void {
     this.#complete(at, stage, {
       type: 'stage_completed',
       at,
@@ -385,8 +413,45 @@ export class Decision {
     }
     for (const reason of ['dependency', 'when'] as const)
       if (skips[reason].length > 0) this.#count({ type: 'stages_skipped', at, stages: skips[reason], reason });
-    this.#queue(at, ready);
+    this.#fallDue(at, ready);
     if (this.#run.openStages === 0 && !isEnded(this.#run.status)) this.#end(at);
+    else this.#restIfOnlyGates(at);
+  }
+
+  /** Gates need no place; what is to run goes on in a run that has one, and makes any other ask for it (P26). */
+  #fallDue(at: number, stages: readonly string[]): void {
+    if (stages.length === 0) return;
+    const gates = this.#plan.gates.length === 0 ? [] : stages.filter((name) => this.#isGate(name));
+    this.#queueGates(at, gates);
+    const ready = gates.length === 0 ? stages : stages.filter((name) => !this.#isGate(name));
+    if (ready.length === 0 || this.#run.held) return;
+    if (this.#run.rested === true) {
+      this.#emit({ type: 'run_held', at, reason: 'quota' });
+      this.effects.push({ type: 'want-place' });
+    } else this.#queue(at, ready);
+  }
+
+  #isGate(name: string): boolean {
+    return this.#planned(name).definition.approval !== undefined;
+  }
+
+  #queueGates(at: number, gates: readonly string[]): void {
+    const timeoutMsOf = (name: string): number => this.#planned(name).definition.approval?.timeoutMs ?? 0;
+    for (const [timeoutMs, stages] of Map.groupBy(gates, timeoutMsOf)) {
+      this.#emit({ type: 'gates_queued', at, stages, dueAt: at + timeoutMs });
+      this.effects.push({ type: 'wake-at', at: at + timeoutMs });
+    }
+  }
+
+  /** Nothing of the run can go on but by people: it gives its place back, in this commit (P26). */
+  #restIfOnlyGates(at: number): void {
+    const { stages, held, rested, liveAttempts } = this.#run;
+    if (held || rested === true || liveAttempts > 0 || isEnded(this.#run.status)) return;
+    if (!this.#plan.gates.some((index) => isOpenGate(stages.get(index) as StagePicture))) return;
+    if (stages.some((stage) => awaitsRunner(stage) || (stage.status === 'PENDING' && stage.dueAt !== undefined)))
+      return;
+    this.#emit({ type: 'run_rested', at });
+    this.effects.push({ type: 'rest' });
   }
 
   #queue(at: number, stages: readonly string[]): void {
@@ -498,71 +563,6 @@ export class Decision {
     countEvent(this.#run, this.#plan, event);
     this.events.push(event);
   }
-}
-
-/** The stage's environment, in the order of the file: a variable sees those before it. `text` sees each value first. */
-export function environmentOf(
-  run: RunState,
-  plan: Plan,
-  index: number,
-  verdicts: { readonly success: boolean; readonly failure: boolean },
-  text: (value: string) => string = (value) => value,
-): Record<string, string> {
-  const env: Record<string, string> = {};
-  const scope = { ...scopeOf(run, plan, index, verdicts), env };
-  for (const [name, template] of Object.entries(plan.stages[index]?.definition.env ?? {}))
-    env[name] = text(renderTemplate(template, scope));
-  return env;
-}
-
-/** What a stage's expressions see: itself, the run, and the stages that have ended. */
-export function scopeOf(
-  run: RunState,
-  plan: Plan,
-  index: number,
-  verdicts: { readonly success: boolean; readonly failure: boolean },
-  env: Readonly<Record<string, string>> = {},
-): ExpressionScope {
-  return {
-    stages: new Proxy({}, stagesOf(run, plan)),
-    matrix: plan.stages[index]?.definition.matrix?.values ?? {},
-    env,
-    run: {
-      id: run.id,
-      trusted: String(isTrusted(run.origin)),
-      trigger: triggerOf(run.origin),
-      ref: run.origin.ref ?? '',
-      commit: run.origin.commit ?? '',
-      actor: run.origin.actor ?? '',
-    },
-    pipeline: { name: run.pipelineName },
-    webhook: {
-      repository: run.origin.repository ?? '',
-      ref: run.origin.ref ?? '',
-      commit: run.origin.commit ?? '',
-      provider: run.origin.provider ?? '',
-    },
-    inputs: run.inputs ?? {},
-    ...verdicts,
-  };
-}
-
-type StagesInScope = ExpressionScope['stages'];
-
-/** Looked up by name when asked: a record of 2,000 stages for each expression would be most of the work. */
-function stagesOf(run: RunState, plan: Plan): ProxyHandler<StagesInScope> {
-  const lookUp = (name: string | symbol): StagesInScope[string] | undefined => {
-    const stage = typeof name === 'string' ? run.stages.get(plan.indexOf.get(name) ?? -1) : undefined;
-    return stage && { status: stage.status, outputs: stage.outputs ?? {} };
-  };
-  return {
-    get: (_target, name) => lookUp(name),
-    has: (_target, name) => lookUp(name) !== undefined,
-    getOwnPropertyDescriptor: (_target, name) => {
-      const value = lookUp(name);
-      return value && { value, enumerable: true, configurable: true };
-    },
-  };
 }
 
 /** Of an attempt that is another execution than it is a grant. */

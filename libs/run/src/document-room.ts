@@ -16,6 +16,10 @@ export const RUN_DOCUMENT_BYTES_MAX = 28 * 1024 * 1024;
 
 /** In events, state and view. */
 const OUTPUT_COPIES = 3;
+/** What was said at a gate, in events, state and view. */
+const APPROVAL_COPIES = 3;
+/** The message of a gate in the view; each of its characters may take six bytes. */
+const GATE_BYTES = 12_500;
 /** An event of one stage without its strings, all fields there. */
 const EVENT_BYTES = 200;
 /** What was kept of a stage's files, in its event, the state and the view. */
@@ -34,8 +38,12 @@ const STAGE_NAMES = 7;
 
 /** At least what an event adds to the document. The first is not counted: a commit holds it, so it has less than 1 MiB. */
 export function eventBytes(plan: Plan, event: RunEvent): number {
-  if (event.type === 'stages_queued' || event.type === 'stages_skipped')
+  if (event.type === 'stages_queued' || event.type === 'gates_queued' || event.type === 'stages_skipped')
     return event.stages.reduce((sum, name) => sum + nameBytes(plan, name), LIST_EVENT_BYTES);
+  if (event.type === 'gate_decided')
+    return (
+      EVENT_BYTES + nameBytes(plan, event.stage) + APPROVAL_COPIES * textBytes([event.person, event.by, event.comment])
+    );
   if ('cause' in event) return EVENT_BYTES + textBytes(event.cause);
   if ('by' in event) return EVENT_BYTES + textBytes(event.by);
   if ('runner' in event)
@@ -87,6 +95,7 @@ function measured({ stages }: Plan): NameSizes {
       (definition.artifacts === undefined ? 0 : ARTIFACTS_BYTES) +
       (definition.reports === undefined ? 0 : REPORT_BYTES) +
       (definition.caches?.length ?? 0) * CACHE_BYTES_MAX +
+      (definition.approval === undefined ? 0 : GATE_BYTES + textBytes(definition.approval.approvers ?? [])) +
       STAGE_BYTES +
       STAGE_NAMES * bytes +
       2 * textBytes(after);

@@ -13,5 +13,9 @@ export type RunEffect =
     }
   /** Send `wake` at this time (milliseconds since 1970), or so long after the command's `at`. An earlier wake-up asked for before stays. */
   | { readonly type: 'wake-at'; readonly at: number }
+  /** Only gates of the run are open: its place is free. */
+  | { readonly type: 'rest' }
+  /** A stage of a run without a place has fallen due: it is admitted once there is one. */
+  | { readonly type: 'want-place' }
   /** The run has ended and nothing of it lives: its group, quota and workspaces are free. */
   | { readonly type: 'settle' };

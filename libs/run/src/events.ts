@@ -4,7 +4,7 @@
  * A stage is named by its full name.
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
-import type { StageArtifacts, StageReason, StageReport } from './stage-state.ts';
+import type { GateDecision, StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { SavedCache } from './caches.ts';
 import type { TriggerOrigin } from './state.ts';
 
@@ -13,7 +13,10 @@ export type RunEvent =
   | RunApproved
   | RunHeld
   | RunAdmitted
+  | RunRested
   | StagesQueued
+  | GatesQueued
+  | GateDecided
   | StageStarted
   | StageReturned
   | StageStopping
@@ -97,6 +100,35 @@ interface StagesQueued {
   readonly type: 'stages_queued';
   readonly at: number;
   readonly stages: readonly string[];
+}
+
+/** Nothing of the run can go on but by people: it has given its place back, and is held for another once a stage falls due (P26). */
+interface RunRested {
+  readonly type: 'run_rested';
+  readonly at: number;
+}
+
+/** These gates wait for people from now on, until `dueAt` (P26). */
+interface GatesQueued {
+  readonly type: 'gates_queued';
+  readonly at: number;
+  readonly stages: readonly string[];
+  readonly dueAt: number;
+}
+
+/** Somebody has decided; whether that ends the gate, a `stage_completed` in the same commit says. */
+interface GateDecided {
+  readonly type: 'gate_decided';
+  readonly at: number;
+  readonly stage: string;
+  /** Names the person among all. */
+  readonly person: string;
+  readonly by: string;
+  readonly decision: GateDecision;
+  readonly comment?: string | undefined;
+  /** How many different people have approved, this one included, of how many that are needed. */
+  readonly approved: number;
+  readonly quorum: number;
 }
 
 /** An attempt was granted: from its commit on a process may exist. */

@@ -67,11 +67,32 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       return;
     case 'run_held':
       run.held = true;
-      run.status = 'QUEUED';
+      run.rested = undefined;
+      // One that has begun goes on being so while it waits for its place again.
+      if (run.status !== 'RUNNING') run.status = 'QUEUED';
       return;
     case 'run_admitted':
       run.held = false;
       return;
+    case 'run_rested':
+      run.rested = true;
+      return;
+    case 'gates_queued':
+      for (const name of event.stages) {
+        const index = indexNamed(run, plan, name);
+        const gate = run.stages.edit(index) as StageState;
+        run.stages.queue(index, event.at);
+        gate.gateDueAt = event.dueAt;
+      }
+      if (run.status === 'PENDING') run.status = 'QUEUED';
+      return;
+    case 'gate_decided': {
+      const { at, person, by, decision, comment } = event;
+      const gate = editNamed(run, plan, event.stage);
+      const given = { person, by, decision, ...(comment === undefined ? {} : { comment }), at };
+      gate.approvals = [...(gate.approvals ?? []), given];
+      return;
+    }
     case 'stages_queued':
       for (const name of event.stages) run.stages.queue(indexNamed(run, plan, name), event.at);
       return;
@@ -265,4 +286,5 @@ function endRun(run: RunState, at: number): void {
   run.finishedAt = at;
   run.held = false;
   run.awaitsApproval = undefined;
+  run.rested = undefined;
 }

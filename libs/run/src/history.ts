@@ -139,6 +139,10 @@ function shownOf(event: RunEvent, hasFile: boolean): object {
     const { session: _session, credit: _credit, ...shown } = event;
     return shown;
   }
+  if (event.type === 'gate_decided') {
+    const { person: _person, ...shown } = event;
+    return shown;
+  }
   if (event.type !== 'run_created') return event;
   const { cloneUrl: _cloneUrl, ...origin } = event.origin;
   const { yaml, ...created } = event;
@@ -166,6 +170,12 @@ function summaryOfEvent(event: RunEvent, attempt: number | null): string {
         : 'the run waits for a place under its quota';
     case 'run_admitted':
       return 'the run goes on';
+    case 'run_rested':
+      return 'only gates of the run are open: its place is free';
+    case 'gates_queued':
+      return `${namesOf(event.stages)} ${event.stages.length === 1 ? 'waits' : 'wait'} for approval until ${isoTime(event.dueAt)}`;
+    case 'gate_decided':
+      return `'${event.stage}' was ${event.decision} by ${event.by} (${event.approved} of ${event.quorum})`;
     case 'stages_queued':
       return `${namesOf(event.stages)} ${event.stages.length === 1 ? 'waits' : 'wait'} for a runner`;
     case 'stage_started':

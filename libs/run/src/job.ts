@@ -11,7 +11,7 @@ import {
   type SecretUse,
   type Template,
 } from '@penstock/pipeline';
-import { environmentOf, scopeOf } from './decide.ts';
+import { environmentOf, scopeOf } from './scope.ts';
 import { WorkTooLarge } from './errors.ts';
 import { numberOf } from './evolve.ts';
 import { ancestorsOf, type Plan } from './plan.ts';

@@ -13,7 +13,9 @@ import { Decision } from './decide.ts';
 import type { RunEffect } from './effects.ts';
 import type { LogEnd, RunEvent } from './events.ts';
 import { isEnded } from './evolve.ts';
+import { awaitsRunner, isOpenGate } from './gates.ts';
 import { planOf, type Plan } from './plan.ts';
+import type { StagePicture } from './stages.ts';
 import type { RunState } from './state.ts';
 import type { RunSettings } from './timers.ts';
 
@@ -38,7 +40,15 @@ const namesLiveAttempt = ({ context, event }: { context: RunContext; event: RunC
 };
 
 const stageWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>
-  event.type === 'grant' && context.run.stages.statusOf(context.plan.indexOf.get(event.stage) ?? -1) === 'QUEUED';
+  event.type === 'grant' && stageOf(context, event.stage, awaitsRunner);
+
+const gateWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>
+  event.type === 'decide-gate' && stageOf(context, event.stage, isOpenGate);
+
+function stageOf({ run, plan }: RunContext, name: string, is: (stage: StagePicture) => boolean): boolean {
+  const stage = run.stages.get(plan.indexOf.get(name) ?? -1);
+  return stage !== undefined && is(stage);
+}
 
 const decide =
   (apply: (decision: Decision, command: RunCommand) => void) =>
@@ -68,6 +78,9 @@ export const runMachine = setup({
   guards: {
     namesLiveAttempt,
     stageWaits,
+    gateWaits,
+    hasOpenGates: ({ context: { run, plan } }) =>
+      plan.gates.some((index) => isOpenGate(run.stages.get(index) as StagePicture)),
     isHeld: ({ context }) => context.run.held,
     awaitsApproval: ({ context }) => context.run.awaitsApproval === true,
     awaitsTurn: ({ context }) => context.run.awaitsApproval !== true,
@@ -93,6 +106,7 @@ export const runMachine = setup({
     loseWorkspace: assign(
       on('lose-workspace', (decision, { at, runner, labelSets }) => decision.loseWorkspace(at, runner, labelSets)),
     ),
+    decideGate: assign(on('decide-gate', (decision, command) => decision.decideGate(command))),
     cancel: assign(on('cancel', (decision, { at }) => decision.cancel(at))),
     quarantine: assign(on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause))),
     confirmGone: assign(
@@ -120,6 +134,10 @@ export const runMachine = setup({
         admit: { guard: 'awaitsTurn', target: 'open', actions: 'admit' },
         approve: { guard: 'awaitsApproval', target: 'open', actions: 'approve' },
         'give-up': { guard: 'awaitsApproval', actions: 'giveUp' },
+        // Held again once its gates were all that was open: those go on, and what it has left on a runner may go.
+        'decide-gate': { guard: 'gateWaits', actions: 'decideGate' },
+        wake: { guard: 'hasOpenGates', actions: 'wake' },
+        'lose-workspace': { guard: 'holdsWorkspace', actions: 'loseWorkspace' },
         cancel: { actions: 'cancel' },
         quarantine: { actions: 'quarantine' },
       },
@@ -137,6 +155,7 @@ export const runMachine = setup({
         lose: { guard: 'namesLiveAttempt', actions: 'lose' },
         wake: { actions: 'wake' },
         'lose-workspace': { guard: 'holdsWorkspace', actions: 'loseWorkspace' },
+        'decide-gate': { guard: 'gateWaits', actions: 'decideGate' },
         cancel: { actions: 'cancel' },
         quarantine: { actions: 'quarantine' },
       },

@@ -5,6 +5,8 @@ export interface Plan {
   readonly definition: PipelineDefinition;
   readonly stages: readonly PlannedStage[];
   readonly indexOf: ReadonlyMap<string, number>;
+  /** The stages that wait for people. */
+  readonly gates: readonly number[];
 }
 
 export interface PlannedStage {
@@ -67,7 +69,8 @@ function makePlan(definition: PipelineDefinition): Plan {
     wanted: wanted[index] as PlannedStage['wanted'],
     after: isAfterTold ? after[index] : undefined,
   }));
-  return { definition, stages, indexOf };
+  const gates = stages.filter((stage) => stage.definition.approval !== undefined).map(({ index }) => index);
+  return { definition, stages, indexOf, gates };
 }
 
 /** Stages that share a workspace go to one runner, which must be able to take them all. */

@@ -1,6 +1,8 @@
 /** State as the API shows it. */
 import { isEnded, numberOf } from './evolve.ts';
+import { gateViewOf } from './gates.ts';
 import { isTrusted, triggerOf } from './origin.ts';
+import type { GateView } from './stage-state.ts';
 import type { StagePicture } from './stages.ts';
 import type { RunState, RunView, StageView, TriggerOrigin } from './state.ts';
 
@@ -17,7 +19,7 @@ export function viewOf(run: RunState): RunView {
     reason: run.reason ?? null,
     version: run.version,
     cancelledStages: run.cancelledStages ?? null,
-    stages: run.stages.map(stageViewOf),
+    stages: run.stages.map((stage, index) => stageViewOf(stage, gateViewOf(run, run.stages.plan, index))),
     ...originViewOf(run.origin),
     ...(run.fingerprint === undefined ? {} : { fingerprint: run.fingerprint }),
     ...(run.inputs === undefined ? {} : { inputs: Object.entries(run.inputs).map(([key, value]) => ({ key, value })) }),
@@ -63,7 +65,7 @@ export function isoTime(milliseconds: number): string {
   return new Date(milliseconds).toISOString();
 }
 
-function stageViewOf(stage: StagePicture): StageView {
+function stageViewOf(stage: StagePicture, gate: GateView | undefined): StageView {
   return {
     name: stage.name,
     ...(stage.after === undefined ? {} : { after: stage.after }),
@@ -78,5 +80,6 @@ function stageViewOf(stage: StagePicture): StageView {
     ...(stage.artifacts === undefined ? {} : { artifacts: stage.artifacts }),
     ...(stage.report === undefined ? {} : { report: stage.report }),
     ...(stage.tolerated === undefined ? {} : { tolerated: stage.tolerated }),
+    ...(gate === undefined ? {} : { gate, approvals: stage.approvals ?? [] }),
   };
 }

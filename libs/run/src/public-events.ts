@@ -20,6 +20,7 @@ export type PublicEvent =
   | PublicStageRetrying
   | PublicStageCompleted
   | PublicStageSkipped
+  | PublicStageApproval
   | PublicPipelineCompleted
   | PublicPipelineCancelling
   | PublicPipelineCancelled;
@@ -113,6 +114,25 @@ interface PublicStageSkipped {
   readonly timestamp: string;
 }
 
+/** Somebody has approved or rejected a stage that waits for it. */
+interface PublicStageApproval {
+  readonly type: 'stage_approval';
+  /** The stage's full name. */
+  readonly stage: string;
+  /** Who has decided: a login, an email address, or `api-key`. */
+  readonly by: string;
+  /** What. */
+  readonly decision: 'approved' | 'rejected';
+  /** What they have said with it. */
+  readonly comment?: string | undefined;
+  /** How many different people have approved so far. */
+  readonly approved: number;
+  /** How many have to. */
+  readonly quorum: number;
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+}
+
 /** The run has ended; the stream ends with this event. */
 interface PublicPipelineCompleted {
   readonly type: 'pipeline_completed';
@@ -196,6 +216,10 @@ function publicEventOf(event: RunEvent, text: () => StageText): PublicRunEvent |
     }
     case 'stage_skipped':
       return { type: 'stage_skipped', stage: event.stage, status: 'Skipped', reason: event.reason, timestamp };
+    case 'gate_decided': {
+      const { stage, by, decision, comment, approved, quorum } = event;
+      return { type: 'stage_approval', stage, by, decision, comment, approved, quorum, timestamp };
+    }
     case 'run_completed':
       return {
         type: 'pipeline_completed',
@@ -251,6 +275,7 @@ const KNOWN_TYPES: Readonly<Record<PublicEvent['type'], true>> = {
   stage_retrying: true,
   stage_completed: true,
   stage_skipped: true,
+  stage_approval: true,
   pipeline_completed: true,
   pipeline_cancelling: true,
   pipeline_cancelled: true,

@@ -19,6 +19,7 @@ export type StageReason =
   | 'log_limit'
   | 'quota'
   | 'quarantined'
+  | 'rejected'
   | 'cancelled'
   | 'dependency'
   | 'when'
@@ -66,6 +67,29 @@ export interface LiveAttempt {
   stopping?: 'cancelled' | 'timeout' | undefined;
 }
 
+export type GateDecision = 'approved' | 'rejected';
+
+/** What somebody has said at a gate. */
+export interface StageApproval {
+  /** Names the person among all; not shown. */
+  readonly person: string;
+  readonly by: string;
+  readonly decision: GateDecision;
+  readonly comment?: string | undefined;
+  readonly at: number;
+}
+
+/** What a view says of a gate beside its decisions. */
+export interface GateView {
+  readonly quorum: number;
+  /** Absent: whoever may cancel the run. */
+  readonly approvers?: readonly string[] | undefined;
+  readonly preventSelf?: true | undefined;
+  /** Until when it waits, and what it asks, while it does. */
+  readonly dueAt?: number | undefined;
+  readonly message?: string | undefined;
+}
+
 export interface StageState {
   readonly name: string;
   /** What it comes after; absent in runs of releases before the field, and in those with too many to tell. */
@@ -94,5 +118,9 @@ export interface StageState {
   tolerated?: true | undefined;
   /** When the next attempt may be queued, while the stage waits for a retry. */
   dueAt?: number | undefined;
+  /** Of a gate that has been queued: until when it waits. */
+  gateDueAt?: number | undefined;
+  /** In the order in which they were decided. */
+  approvals?: readonly StageApproval[] | undefined;
   live?: LiveAttempt | undefined;
 }

@@ -7,7 +7,15 @@
  *  STAGES-2 As JSON they are an array of their stages, whatever they are kept as.
  */
 import type { Plan } from './plan.ts';
-import type { LiveAttempt, RunStatus, StageArtifacts, StageReason, StageReport, StageState } from './stage-state.ts';
+import type {
+  LiveAttempt,
+  RunStatus,
+  StageApproval,
+  StageArtifacts,
+  StageReason,
+  StageReport,
+  StageState,
+} from './stage-state.ts';
 
 export type StagePicture = Readonly<StageState>;
 
@@ -20,6 +28,11 @@ export class Stages implements Iterable<StagePicture> {
   /** As a new run has them. */
   constructor(plan: Plan) {
     this.#plan = plan;
+  }
+
+  /** What it is made of; it does not change. */
+  get plan(): Plan {
+    return this.#plan;
   }
 
   get length(): number {
@@ -129,6 +142,8 @@ class StageRecord implements StageState {
   report: StageReport | undefined = undefined;
   tolerated: true | undefined = undefined;
   dueAt: number | undefined = undefined;
+  gateDueAt: number | undefined = undefined;
+  approvals: readonly StageApproval[] | undefined = undefined;
   live: LiveAttempt | undefined = undefined;
 
   constructor(name: string, after: readonly string[] | undefined, queuedAt: number | undefined) {

@@ -1,6 +1,14 @@
 /** The state of a run: what its events add up to, plain as JSON. Written by `evolve` alone; the API's view is made from it. */
 import type { RunId, Version } from './brands.ts';
-import type { RunStatus, StageArtifacts, StageReason, StageReport, StageState } from './stage-state.ts';
+import type {
+  GateView,
+  RunStatus,
+  StageApproval,
+  StageArtifacts,
+  StageReason,
+  StageReport,
+  StageState,
+} from './stage-state.ts';
 import type { Stages } from './stages.ts';
 
 /** How a run ends that ends as it begins. */
@@ -77,6 +85,8 @@ export interface RunState {
   awaitsApproval?: true | undefined;
   /** Its place among others, in place of its creation. */
   approvedAt?: number | undefined;
+  /** Only gates are open: it has no place and waits for none (P26). */
+  rested?: true | undefined;
   finishedAt?: number | undefined;
   outcome?: 'interrupted' | 'quarantined' | undefined;
   reason?: StageReason | undefined;
@@ -149,4 +159,7 @@ export interface StageView {
   readonly artifacts?: StageArtifacts | undefined;
   /** Absent where no file said how its tests went. */
   readonly report?: StageReport | undefined;
+  /** Of a gate; absent for every other stage. */
+  readonly gate?: GateView | undefined;
+  readonly approvals?: readonly StageApproval[] | undefined;
 }

@@ -1,6 +1,6 @@
 /**
- * What a run's stages wait for in time. Each has one timer at most: for its next attempt, for a runner, or for the end of its
- * attempt. Its beginning is a wall time, as journaled; whoever waits in memory does so by a clock that is never set.
+ * What a run's stages wait for in time. Each has one timer at most: for its next attempt, for a runner, for people, or for the
+ * end of its attempt. Its beginning is a wall time, as journaled; whoever waits in memory does so by a clock that is never set.
  */
 import type { StageDefinition } from '@penstock/pipeline';
 import { isEnded } from './evolve.ts';
@@ -19,7 +19,7 @@ export const TIMEOUT_BACKSTOP_MS = 30_000;
 const RETRY_DELAY_MS_MAX = 60 * 60 * 1000;
 
 export interface StageTimer {
-  readonly kind: 'retry' | 'queue' | 'timeout';
+  readonly kind: 'retry' | 'queue' | 'gate' | 'timeout';
   /** When it began, milliseconds since 1970. */
   readonly since: number;
   readonly lengthMs: number;
@@ -36,6 +36,10 @@ export function timerOf(
     if (stage.dueAt === undefined) return undefined;
     const lengthMs = retryDelayMs(definition.retry, stage.failures);
     return { kind: 'retry', since: stage.dueAt - lengthMs, lengthMs };
+  }
+  if (stage.status === 'QUEUED' && stage.gateDueAt !== undefined) {
+    const since = stage.queuedAt ?? run.createdAt;
+    return { kind: 'gate', since, lengthMs: Math.max(0, stage.gateDueAt - since) };
   }
   if (stage.status === 'QUEUED')
     return { kind: 'queue', since: stage.queuedAt ?? run.createdAt, lengthMs: queueTimeoutMs };

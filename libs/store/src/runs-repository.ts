@@ -3,7 +3,8 @@
  * that is not theirs:
  *
  * - RunsReader, for answers to clients. Every method takes the tenants that the caller may see, and a run of any other
- *   tenant does not exist in its answers. No resolver filters by itself, so none can forget to.
+ *   tenant does not exist in its answers, but for whoever is an approver at one of its gates. No resolver filters by itself, so
+ *   none can forget to.
  * - RunsLedger, for the owner of a partition and its projector, which see all of it.
  *
  * RUNS-1 A document, a checkpoint, a counter is written only over a lower (incarnation, sequence) (P8).
@@ -12,7 +13,17 @@
  *
  * All methods reject with the errors of the store's port.
  */
-import { judge, monthOf, monthStart, RUN_STATUSES, type RunFilter, type RunView, type Sequence } from '@penstock/run';
+import {
+  gatesOf,
+  isApprover,
+  judge,
+  monthOf,
+  monthStart,
+  RUN_STATUSES,
+  type RunFilter,
+  type RunView,
+  type Sequence,
+} from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { CacheEntries, type NewCacheEntry } from './cache-entries.ts';
 import { StoreUsageError } from './errors.ts';
@@ -86,6 +97,9 @@ export interface RunsReader {
 
   /** The same without state and events: cheap. */
   view(id: string, options: { readonly tenants: readonly string[] }): Promise<RunView | null>;
+
+  /** Of any tenant's run with a gate at which somebody of these names may decide; null: there is none such. */
+  approverView(id: string, names: readonly string[]): Promise<RunView | null>;
 
   /** The newest first, by id. Read in steps: how large a view is depends on its run. */
   page(options: RunPage): Promise<RunView[]>;
@@ -191,6 +205,12 @@ export class RunsRepository implements RunsReader, RunsLedger {
       parts: ['view'],
     });
     return row === undefined ? null : viewOfRow(row);
+  }
+
+  async approverView(id: string, names: readonly string[]): Promise<RunView | null> {
+    const [row] = await this.#runs.list({ where: { id: { gte: id, lte: id } }, limit: 1, parts: ['view'] });
+    const view = row === undefined ? null : viewOfRow(row);
+    return view !== null && isApprover(gatesOf(view), names) ? view : null;
   }
 
   async page(options: RunPage): Promise<RunView[]> {

@@ -18,6 +18,7 @@ import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { repositoryFile } from './runs/repository-file.ts';
+import { People } from './people/people.ts';
 import { Trigger } from './runs/trigger.ts';
 import { OpenPlaces } from './sse/open-places.ts';
 import { addStreamRoute } from './sse/route.ts';
@@ -82,6 +83,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   );
   const streams = new Streams(log);
   const kept = new KeptFiles(bus, now);
+  const people = new People(bus, now);
   app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready, () => {}));
   app.addHook('preClose', () => {
     trigger.stopWaiting();
@@ -115,6 +117,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     callers,
     audit,
     kept,
+    people,
     refusalAudit,
     now,
     log,
@@ -123,6 +126,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       version,
       tiers,
       reads,
+      people,
       tickets,
       revocations,
       audit,
@@ -141,6 +145,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     callers,
     revocations,
     tickets,
+    people,
     streams,
     openStreams: new OpenPlaces({
       what: 'log streams',
@@ -152,6 +157,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     reads,
     callers,
     tickets,
+    people,
     kept,
     downloads: new OpenPlaces({ what: 'downloads', max: DOWNLOADS_MAX, perUserMax: DOWNLOADS_PER_USER }),
   });

@@ -52,6 +52,7 @@ export class FakeAuth {
 
   async open(): Promise<void> {
     const handlers: Handlers = {
+      names: ({ id }) => ({ names: [id, `${id}@example.com`], by: id }),
       session: ({ sid }) => ({ live: this.sessions.has(sid), userId: null }),
       token: ({ hash }) => this.#identityOf(hash),
       'token.used': ({ used }) => {

@@ -14,6 +14,8 @@ import {
   type Committing,
   type CreateReply,
   type CreateRequest,
+  type DecideReply,
+  type DecideRequest,
   type GetReply,
   type GetRequest,
   type WatchReply,
@@ -26,6 +28,7 @@ import {
   newRun,
   partitionOf,
   planOf,
+  RunActor,
   viewOf,
   type Plan,
   type RunCreated,
@@ -86,6 +89,10 @@ export class FakeOwner {
         this.#bus.respond<ApproveRequest, ApproveReply>(
           subjects.owner(partition, 'approve'),
           this.#answer('approve', (request) => this.#approve(request)),
+        ),
+        this.#bus.respond<DecideRequest, DecideReply>(
+          subjects.owner(partition, 'decide'),
+          this.#answer('decide', (request) => this.#decide(request)),
         ),
         this.#bus.respond<GetRequest, GetReply>(
           subjects.owner(partition, 'get'),
@@ -236,6 +243,21 @@ export class FakeOwner {
     if (run.state.awaitsApproval !== true)
       return { ok: false, code: 'CONFLICT', message: 'the run does not wait for an approval', epoch: this.epoch };
     this.commit(runId, [{ type: 'run_approved', at: Date.now(), by }]);
+    return { ok: true, epoch: this.epoch, run: viewOf(run.state) };
+  }
+
+  /** By the real machine. */
+  #decide({ runId, stage, decision, comment, person }: DecideRequest): DecideReply {
+    const run = this.#runs.get(runId);
+    if (run === undefined) return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch: this.epoch };
+    const definition = run.plan.definition;
+    const actor = new RunActor({ run: run.state, definition, settings: { queueTimeoutMs: 60_000 } });
+    const given = { stage, decision, comment, person: person.id, by: person.by };
+    const decided = actor.tell({ type: 'decide-gate', at: Date.now(), ...given });
+    if (decided === undefined)
+      return { ok: false, code: 'CONFLICT', message: 'the stage is decided', epoch: this.epoch };
+    run.events.push(...decided.events);
+    this.tell(runId, run.events.length - decided.events.length + 1);
     return { ok: true, epoch: this.epoch, run: viewOf(run.state) };
   }
 

@@ -29,6 +29,7 @@ import { drawPipeline } from '../world/pipelines.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
+import { GateVisitors } from './gate-visitors.ts';
 import { LogWatchers } from './log-watchers.ts';
 import { OwnerRequests } from './owner-requests.ts';
 import { PullRequestDraws } from './pull-request-draws.ts';
@@ -72,6 +73,7 @@ export class Clients {
   readonly #exchange: Exchange;
   readonly #owners: OwnerRequests;
   readonly #logWatchers: LogWatchers;
+  readonly #gateVisitors: GateVisitors;
   readonly #gateways: readonly SimNode[];
   /** Of each runner; a stage asks for some that one of them has. */
   readonly #labels: readonly (readonly string[])[];
@@ -86,6 +88,12 @@ export class Clients {
     const { world, network, exchange } = dependencies;
     this.#owners = new OwnerRequests(world, exchange);
     this.#logWatchers = new LogWatchers(dependencies, this.#owners, gateways);
+    this.#gateVisitors = new GateVisitors({
+      world,
+      owners: this.#owners,
+      gateways,
+      runs: () => this.#intents.map(({ request, partition }) => ({ runId: request.runId, partition })),
+    });
     this.#world = world;
     this.#network = network;
     this.#exchange = exchange;
@@ -111,6 +119,7 @@ export class Clients {
       this.#world.after(at, () => this.#newRun(index));
     }
     this.#readLater();
+    if (profile.gates > 0) this.#gateVisitors.begin();
   }
 
   missing(): string | undefined {
@@ -144,6 +153,7 @@ export class Clients {
       poison: random.chance(profile.poison),
       unrestorable: random.chance(profile.unrestorable),
       stageMs: profile.stageMs,
+      gates: profile.gates,
       length: this.#drawLength(),
     });
     const limits = random.chance(profile.quotas) ? this.#drawLimits(key) : undefined;

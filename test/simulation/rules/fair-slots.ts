@@ -134,7 +134,13 @@ export class FairSlots {
   /** It waits and was never granted. */
   #isOpenFor(run: RunTruth, index: number): boolean {
     const stage = run.state.stages.get(index);
-    return stage?.status === 'QUEUED' && stage.attempt === 0 && stage.live === undefined && !run.state.held;
+    return (
+      stage?.status === 'QUEUED' &&
+      stage.gateDueAt === undefined &&
+      stage.attempt === 0 &&
+      stage.live === undefined &&
+      !run.state.held
+    );
   }
 
   /** For sure: by the attempts that live since a moment ago, of the largest pool that there may have been. */

@@ -14,6 +14,7 @@ import {
   newRun,
   planOf,
   viewOf,
+  type Person,
   type RunEvent,
   type RunState,
   type StoredRunState,
@@ -31,6 +32,7 @@ import type { SimStore } from '../world/store.ts';
 import type { ToldMessage, Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkEvent, checkLogEnd } from './event-rules.ts';
+import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
 import { FairSlots } from './fair-slots.ts';
 import { LogRules } from './log-rules.ts';
 import { PartitionRules } from './partition-rules.ts';
@@ -82,6 +84,16 @@ export class Oracle implements Witness {
 
   stateOf(runId: string): RunState | undefined {
     return this.#runs.get(runId)?.state;
+  }
+
+  gatesOf(runId: string): readonly string[] | undefined {
+    const plan = this.#runs.get(runId)?.plan;
+    return plan?.gates.map((index) => plan.stages[index]?.definition.name ?? '');
+  }
+
+  mayDecide(runId: string, stage: string, person: Person): boolean {
+    const run = this.#runs.get(runId);
+    return run !== undefined && mayDecide(run, stage, person);
   }
 
   isPartitionDisturbed(partition: number): boolean {
@@ -139,7 +151,7 @@ export class Oracle implements Witness {
       if (
         run?.state.group === undefined ||
         isSettled(run.state) ||
-        !events.some(({ type }) => type === 'stage_started')
+        !events.some(({ type }) => type === 'stage_started' || type === 'gates_queued')
       )
         continue;
       this.#world.check(
@@ -214,6 +226,10 @@ export class Oracle implements Witness {
       this.#quotas.happened(run, event, undefined, disturbed);
       if (isSettled(run.state)) this.#leaveGroup(run);
     }
+    if (run !== undefined && !disturbed) {
+      const { id: about } = run;
+      checkGates(run, (message) => world.check(false, 'P26', `run ${about.slice(-4)}: ${message}`));
+    }
     run?.versions.push({ sequence, version: run.events.length });
   }
 
@@ -222,6 +238,7 @@ export class Oracle implements Witness {
     const fail = (rule: string, message: string): void =>
       world.check(false, rule, `run ${run.id.slice(-4)}: ${message}`);
     checkEvent(run, event, fail, (condition) => world.mark(condition));
+    checkGateEvent(run, event, fail, (condition) => world.mark(condition));
     checkTold(run, event, fail);
     checkLogEnd(event, (stage, attempt) => this.#marks.get(`${run.id}/${stage}/${attempt}`), fail);
     if (event.type === 'stage_started') {

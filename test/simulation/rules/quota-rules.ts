@@ -24,6 +24,8 @@ interface Step {
   /** The most slots that there were at any time in it. */
   slotsMax: number;
   readonly granted: Set<RunTruth>;
+  /** Runs that have rested and wait for a slot since this commit: others may have got theirs in it before. */
+  readonly waitsAgain: Set<RunTruth>;
 }
 
 export class QuotaRules {
@@ -64,8 +66,10 @@ export class QuotaRules {
     }
     if (event.type === 'run_held') {
       step.granted.delete(run);
+      if (run.events.some(({ type }) => type === 'run_rested')) step.waitsAgain.add(run);
       this.#world.mark(event.reason === 'quota' ? 'run held by its quota' : 'run held by its group');
     }
+    if (event.type === 'run_rested') step.granted.delete(run);
     if (event.type === 'run_admitted') step.granted.add(run);
     const ms = attemptMs(run.events, run.events.length - 1);
     if (ms !== undefined) this.#monthOf(key, event.at).stageMs += ms;
@@ -93,9 +97,9 @@ export class QuotaRules {
     const steps = this.#steps;
     this.#steps = new Map();
     if (disturbed) return;
-    for (const [key, { slotsMax, granted }] of steps) {
+    for (const [key, { slotsMax, granted, waitsAgain }] of steps) {
       const live = [...key.runs].filter(({ state }) => !isSettled(state));
-      const active = live.filter(({ state }) => !state.held);
+      const active = live.filter(({ state }) => !state.held && state.rested !== true);
       const ready = live.filter((run) => run.state.held && run.state.awaitsApproval !== true && isFirstOfGroup(run));
       const starts = active.filter((run) => granted.has(run));
       if (starts.length > 0) {
@@ -109,7 +113,10 @@ export class QuotaRules {
         const overtaken =
           slotsMax > key.maxConcurrent
             ? undefined
-            : ready.find((waiting) => starts.some((run) => live.indexOf(waiting) < live.indexOf(run)));
+            : ready.find(
+                (waiting) =>
+                  !waitsAgain.has(waiting) && starts.some((run) => live.indexOf(waiting) < live.indexOf(run)),
+              );
         this.#world.check(
           overtaken === undefined,
           'P23',
@@ -192,7 +199,8 @@ export class QuotaRules {
 
   #stepOf(key: KeyTruth): Step {
     let step = this.#steps.get(key);
-    if (step === undefined) this.#steps.set(key, (step = { slotsMax: key.maxConcurrent, granted: new Set() }));
+    if (step === undefined)
+      this.#steps.set(key, (step = { slotsMax: key.maxConcurrent, granted: new Set(), waitsAgain: new Set() }));
     return step;
   }
 

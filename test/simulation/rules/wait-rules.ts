@@ -25,7 +25,7 @@ export function checkWait(run: RunTruth, event: RunEvent, seen: Seen, fail: (mes
         `${event.type} of ${run.id}/${stage} comes ${seen.at - since.at} ms after its wait began, which lasts ${lengthMs} ms`,
       );
   }
-  for (const stage of event.type === 'stages_queued' ? event.stages : [])
+  for (const stage of event.type === 'stages_queued' || event.type === 'gates_queued' ? event.stages : [])
     run.waits.set(`${stage}\nqueue`, { at: seen.at, epoch: seen.epoch });
   if (event.type === 'stage_started' || event.type === 'stage_retrying')
     run.waits.set(`${event.stage}\nother`, { at: seen.at, epoch: seen.epoch });
@@ -38,6 +38,11 @@ function lengthOf(
 ): { readonly stage: string; readonly kind: 'queue' | 'other'; readonly lengthMs: number } | undefined {
   if (event.type === 'stage_completed' && event.reason === 'no_runner')
     return { stage: event.stage, kind: 'queue', lengthMs: queueTimeoutMs };
+  if (event.type === 'stage_completed' && event.reason === 'timeout' && event.attempt === 0) {
+    const planned = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
+    const lengthMs = planned?.definition.approval?.timeoutMs;
+    return lengthMs === undefined ? undefined : { stage: event.stage, kind: 'queue', lengthMs };
+  }
   if (event.type === 'stage_stopping' && event.reason === 'timeout') {
     const planned = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
     return planned && { stage: event.stage, kind: 'other', lengthMs: planned.definition.timeoutMs };

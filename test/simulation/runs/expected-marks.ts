@@ -87,6 +87,16 @@ export const expectedMarks: readonly string[] = [
   'session fenced',
   'stop answered gone',
   'workspace lost',
+  // Gates (P26).
+  'decision of no approver refused',
+  'decision taken',
+  'decision where nothing waits',
+  'decision without answer',
+  'gate approved',
+  'gate rejected',
+  'gate timed out',
+  'run held again for its place',
+  'run rested',
   // Fair slots.
   'key granted while another waits',
   // Runs.

@@ -16,12 +16,16 @@ export interface PipelineOptions {
   readonly poison: boolean;
   readonly unrestorable: boolean;
   readonly stageMs: number;
+  /** So many stages wait for people. */
+  readonly gates: number;
   /** Characters that the text has more. */
   readonly length: number;
 }
 
 /** The machine throws when it looks at the retries of a stage with this name: poison. */
 const POISON = 'poison';
+/** Who may decide at some gates; others decide where the file names nobody. */
+export const APPROVERS: readonly string[] = ['alice', 'bob', 'carol'];
 /** From the second look on, this text is no pipeline: a build that cannot read its runs. */
 const UNRESTORABLE = 'unrestorable';
 
@@ -32,6 +36,11 @@ export function drawPipeline(random: Random, options: PipelineOptions): string {
   for (let index = 0; index < count; index++) {
     const name = options.poison && index === 0 ? POISON : `s${index}`;
     const base = drawStage(random, name, plain, options);
+    if (name !== POISON && options.gates > 0 && random.chance(options.gates)) {
+      stages.push(drawGate(random, base));
+      plain.push([name]);
+      continue;
+    }
     if (!random.chance(0.2)) {
       stages.push(base);
       plain.push([name]);
@@ -99,6 +108,34 @@ function drawQuarantine(random: Random): Quarantine {
 }
 
 const QUARANTINE_MS_MAX = 60_000;
+
+/** The same place in the graph, where nothing runs. */
+function drawGate(
+  random: Random,
+  { name, after, when, runsAfterFailure, timeoutMs, runsOn }: StageDefinition,
+): StageDefinition {
+  const approvers = random.chance(0.5) ? APPROVERS.slice(0, 1 + random.int(APPROVERS.length)) : undefined;
+  return {
+    name,
+    after,
+    ...(when === undefined ? {} : { when }),
+    runsAfterFailure,
+    commands: [],
+    env: {},
+    timeoutMs,
+    retry: { max: 0, backoff: 'constant', delayMs: 1_000, on: [] },
+    allowFailure: false,
+    workspace: 'shared',
+    runsOn,
+    outputs: [],
+    approval: {
+      ...(approvers === undefined ? {} : { approvers }),
+      quorum: 1 + random.int(approvers?.length ?? 2),
+      timeoutMs: random.chance(0.3) ? random.between(2_000, 8_000) : random.between(20_000, 90_000),
+      preventSelf: false,
+    },
+  };
+}
 
 /** Nothing makes it much shorter. */
 function noise(random: Random, length: number): string {

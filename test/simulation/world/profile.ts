@@ -105,6 +105,8 @@ export interface Profile {
   readonly pulls: number;
   /** How long those wait for an approval. */
   readonly approvalMs: number;
+  /** Of stages: so many wait for people. */
+  readonly gates: number;
   readonly faults: FaultRates;
 }
 
@@ -129,6 +131,7 @@ export const contended = {
   logs: false,
   liveBytesMax: 0,
   pulls: 0,
+  gates: 0,
 } satisfies Partial<Profile>;
 
 /** Whether an owner's decisions are in the log soon, and what it knows is what there is. */
@@ -221,5 +224,6 @@ function drawAny(random: Random, memory: Random): Profile {
     liveBytesMax,
     pulls,
     approvalMs: memory.between(3_000, 40_000),
+    gates: memory.chance(0.35) ? memory.between(0.1, 0.5) : 0,
   };
 }

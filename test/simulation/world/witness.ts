@@ -3,7 +3,7 @@
  * their answers against.
  */
 import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
-import type { PublicEvent, RunEvent, RunState, RunView } from '@penstock/run';
+import type { Person, PublicEvent, RunEvent, RunState, RunView } from '@penstock/run';
 import type { AttemptLogRef } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Process } from './attempts.ts';
@@ -44,6 +44,10 @@ export interface Witness {
   /** What any client has seen of the run so far: no later answer may be older. */
   observed(runId: string): number;
   stateOf(runId: string): RunState | undefined;
+  /** The stages of the run that wait for people, by name; undefined: there is no such run. */
+  gatesOf(runId: string): readonly string[] | undefined;
+  /** By the run's own file, whatever its owner says. */
+  mayDecide(runId: string, stage: string, person: Person): boolean;
   /** The log of its partition has lost its end in a power cut: nothing that was promised on it is held against anybody. */
   isDisturbed(runId: string): boolean;
   isPartitionDisturbed(partition: number): boolean;

@@ -14,9 +14,11 @@ import type {
   Epoch,
   CacheScopes,
   CacheWork,
+  GateDecision,
   InheritedArtifacts,
   KeptArtifacts,
   KeptReport,
+  Person,
   SavedCache,
   RunEvent,
   RunFilter,
@@ -39,7 +41,13 @@ export interface AttemptRef {
 
 // --- To the owner of a partition: `run.<p>.<verb>` ---------------------------------------------------------------
 
-export type OwnerErrorCode = 'NOT_FOUND' | 'CONFLICT' | 'BAD_USER_INPUT' | 'UNAVAILABLE' | 'QUOTA_EXCEEDED';
+export type OwnerErrorCode =
+  | 'NOT_FOUND'
+  | 'FORBIDDEN'
+  | 'CONFLICT'
+  | 'BAD_USER_INPUT'
+  | 'UNAVAILABLE'
+  | 'QUOTA_EXCEEDED';
 
 export interface OwnerRefusal {
   readonly ok: false;
@@ -125,6 +133,20 @@ export interface ApproveRequest {
   readonly by: string;
 }
 export type ApproveReply = { readonly ok: true; readonly epoch: Epoch; readonly run: RunView } | OwnerRefusal;
+
+/**
+ * `run.<p>.decide`: somebody approves or rejects a stage that waits for it (P26). NOT_FOUND: not in the owner's memory; it may be
+ * in the store, having ended. FORBIDDEN: the person is not among those who may. BAD_USER_INPUT: no stage of that name waits for
+ * people ever. CONFLICT: it waits no more, or not yet. Deciding the same again changes nothing while it waits.
+ */
+export interface DecideRequest {
+  readonly runId: RunId;
+  readonly stage: string;
+  readonly decision: GateDecision;
+  readonly comment?: string | undefined;
+  readonly person: Person;
+}
+export type DecideReply = { readonly ok: true; readonly epoch: Epoch; readonly run: RunView } | OwnerRefusal;
 
 /** `run.<p>.get`: committed views of the runs that the owner has in memory; the others are in the store, or nowhere. */
 export interface GetRequest {

@@ -2,7 +2,7 @@
 
 export const subjects = {
   journal: (partition: number) => `journal.${partition}`,
-  owner: (partition: number, verb: 'create' | 'cancel' | 'approve' | 'get' | 'watch' | 'open' | 'attempt') =>
+  owner: (partition: number, verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'open' | 'attempt') =>
     `run.${partition}.${verb}`,
   result: (partition: number, runner: string) => `run.${partition}.result.${runner}`,
   /** What the owner of a partition alone subscribes to. */

@@ -152,6 +152,7 @@ function gatewayUser(): PeerUser {
   return peerUser('gateway', 'GATEWAY', {
     asks: [
       ...ownersAsked(),
+      many(subjects.owner(ANY, 'decide')),
       one(api(`STREAM.MSG.GET.${streams.logs}`)),
       many(api(`DIRECT.GET.${streams.logs}`)),
       ...watchOf(buckets.revocations).map(one),

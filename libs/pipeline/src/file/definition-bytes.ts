@@ -10,6 +10,7 @@ import { utf8Length } from '../text/text-position.ts';
 const STAGE_BYTES = 260;
 const NODE_BYTES = 40;
 const TEXT_BYTES = 3;
+const NO_TEXT: Template = [];
 
 /** An estimate in bytes, within a factor of two of the length of the JSON for texts without many escapes. */
 export function definitionBytes(definition: PipelineDefinition): number {
@@ -48,6 +49,11 @@ class Measure {
       (stage.caches === undefined ? 0 : this.#caches(stage.caches)) +
       (stage.workdir === undefined ? 0 : this.template(stage.workdir)) +
       (stage.matrix === undefined ? 0 : textBytes(stage.matrix.of) + this.#record(stage.matrix.values, textBytes)) +
+      (stage.approval === undefined
+        ? 0
+        : 2 * NODE_BYTES +
+          this.list(stage.approval.approvers ?? []) +
+          this.template(stage.approval.message ?? NO_TEXT)) +
       (stage.extension === undefined ? 0 : 100 + stage.extension.id.length)
     );
   }

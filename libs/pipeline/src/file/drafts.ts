@@ -4,6 +4,7 @@
  */
 import type { Command, Expression, InputDefinition, RetryPolicy, Template } from '../model/definition.ts';
 import type { ReportsDefinition } from '../model/kept-files.ts';
+import type { ApprovalDefinition } from '../model/approval.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
 import type { Quarantine } from '../model/quarantine.ts';
 import type { CacheDefinition } from '../model/cache.ts';
@@ -42,6 +43,9 @@ export interface StageDraft {
   /** Where that stands. */
   readonly quarantineSpan: Span | undefined;
   readonly caches: readonly CacheDefinition<Template>[] | undefined;
+  readonly approval: ApprovalDefinition<Template> | undefined;
+  /** Where that stands. */
+  readonly approvalSpan: Span | undefined;
   readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */

@@ -21,6 +21,7 @@ import { ROOT_CONTEXT } from './level-context.ts';
 import type { LevelContext } from './level-context.ts';
 import { hasChosenImage, NO_PLACE, placeOf } from './place.ts';
 import type { PlaceDraft } from './place.ts';
+import type { ApprovalDefinition } from '../model/approval.ts';
 import type { ArtifactsDefinition } from '../model/kept-files.ts';
 import type { CacheDefinition } from '../model/cache.ts';
 import type { PlaceDefinition } from '../model/place.ts';
@@ -45,6 +46,9 @@ const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
 const PLACE_SIZE = 600;
 /** What a cache counts for beside its texts. */
 const CACHE_SIZE = 200;
+
+/** What an approver counts for beside the name. */
+const APPROVER_SIZE = 3;
 
 /** What one stage of a level has become: itself, or the stages of its extension. */
 interface Expanded {
@@ -168,11 +172,13 @@ class LevelExpansion {
       env.size +
       this.#sizeOfPlace(draft.place) +
       this.#sizeOfCaches(draft.caches) +
+      this.#sizeOfApproval(draft.approval) +
       (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
     const artifacts = this.#artifacts(draft, index);
     const caches = this.#caches(draft.caches, around, site);
+    const approval = this.#approval(draft, by, site);
     const secrets = draft.secrets ?? context.secrets;
     const quarantine = draft.quarantine ?? context.quarantine;
     const shell = used === undefined ? draft.shell : used.body.shell;
@@ -209,6 +215,7 @@ class LevelExpansion {
         ...(quarantine === undefined ? {} : { quarantine }),
         ...(caches === undefined ? {} : { caches }),
         ...(matrix === undefined ? {} : { matrix }),
+        ...(approval === undefined ? {} : { approval }),
         ...(extension === undefined
           ? {}
           : { extension: { id: extension.id, version: extension.version, hash: extension.hash } }),
@@ -355,6 +362,11 @@ class LevelExpansion {
     return { ...around, ...ofExtension, ...own };
   }
 
+  #approval({ approval }: StageDraft, by: Substitution, site: Site): ApprovalDefinition<Template> | undefined {
+    if (approval?.message === undefined) return approval;
+    return { ...approval, message: this.#template(approval.message, by, site) };
+  }
+
   #artifacts(draft: StageDraft, index: number): ArtifactsDefinition | undefined {
     const { names, graph } = this.#level;
     return artifactsOf(draft, {
@@ -391,6 +403,12 @@ class LevelExpansion {
 
   #sizeOfPlace({ services = [] }: PlaceDraft): number {
     return services.reduce((sum, { env, ready = '' }) => sum + this.#sizeOf(env) + ready.length + PLACE_SIZE, 0);
+  }
+
+  #sizeOfApproval(approval: ApprovalDefinition<Template> | undefined): number {
+    if (approval === undefined) return 0;
+    const { approvers = [], message = [] } = approval;
+    return approvers.reduce((sum, name) => sum + name.length + APPROVER_SIZE, this.#whole.sizeOfTemplate(message));
   }
 
   #workdir(draft: StageDraft, by: Substitution, site: Site): Template | undefined {

@@ -29,5 +29,14 @@ function readStages(entry: MapEntry, reader: StageReader): StageDraft[] {
     return [];
   }
   const budget = { combinations: 0 };
-  return map.entries.map((stage) => readStage(stage, reader, budget));
+  const drafts = map.entries.map((stage) => readStage(stage, reader, budget));
+  const tooMany = drafts.filter(({ approvalSpan }) => approvalSpan !== undefined)[PIPELINE_LIMITS.gatesMax];
+  if (tooMany?.approvalSpan !== undefined)
+    reader.problems.add(
+      tooMany.approvalSpan,
+      `${tooMany.path}.approval`,
+      `more than ${PIPELINE_LIMITS.gatesMax} stages with 'approval'`,
+      'one gate can stand before many stages',
+    );
+  return drafts;
 }

@@ -153,6 +153,14 @@ function readRoot(
         `${path}.quarantine`,
         'an extension has no quarantine: it is for a pipeline to say, at the stage that uses the extension',
       );
+  for (const { approvalSpan, path } of level?.drafts ?? [])
+    if (approvalSpan !== undefined)
+      problems.add(
+        approvalSpan,
+        `${path}.approval`,
+        'an extension has no gates: who may approve stands in the pipeline file',
+        "a stage of that file with 'approval' comes before the one that uses it",
+      );
   const context: ReferenceContext = {
     ...(level ?? { ...EMPTY_LEVEL, env: variables }),
     template: false,

@@ -25,6 +25,7 @@ const PLACES: Readonly<Record<Place, { readonly roots: readonly Root[]; readonly
   'stage-env': { roots: ['stages', 'matrix', 'run', 'pipeline', 'webhook', 'inputs'], label: "an 'env'" },
   with: { roots: ['stages', 'matrix', 'env', 'run', 'pipeline', 'webhook', 'inputs'], label: "'with'" },
   output: { roots: ['stages', 'run', 'pipeline', 'inputs'], label: "an output's 'value'" },
+  message: { roots: ['stages', 'run', 'pipeline', 'webhook', 'inputs'], label: "an approval's 'message'" },
   'top-env': { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "the 'env' of the whole pipeline" },
   group: { roots: ['run', 'pipeline', 'webhook', 'inputs'], label: "'concurrency.group'" },
   'runs-on': { roots: ['matrix'], label: "'runs_on'" },

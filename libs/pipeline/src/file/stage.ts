@@ -1,4 +1,5 @@
 /** Reads one stage of the file, before its matrix is expanded and its dependencies are found. */
+import { checkBesideApproval, readApproval } from './approval.ts';
 import { readArtifacts } from './artifacts.ts';
 import { readCaches } from './cache.ts';
 import type { StageDraft } from './drafts.ts';
@@ -96,6 +97,8 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     quarantine: field('quarantine', readQuarantine),
     quarantineSpan: keys.get('quarantine')?.keySpan,
     caches: field('cache', (value) => readCaches(value, reader, sites)),
+    approval: field('approval', (value) => readApproval(value, reader, sites)),
+    approvalSpan: keys.get('approval')?.keySpan,
     use,
     matrix,
     isMatrix: keys.has('matrix'),
@@ -116,7 +119,12 @@ function readStageKeys(entry: MapEntry, where: string, path: string, reader: Sta
     return new Map();
   }
   const keys = readKeys(value, STAGE_KEYS, where, path, problems);
-  const willRun = keys.has('run') || keys.has('uses') || value.entries.some(({ key }) => KEYS_TO_COME.has(key));
+  checkBesideApproval(keys, entry.key, path, problems);
+  const willRun =
+    keys.has('run') ||
+    keys.has('uses') ||
+    keys.has('approval') ||
+    value.entries.some(({ key }) => KEYS_TO_COME.has(key));
   if (!willRun) problems.add(entry.keySpan, path, `stage ${quoted(entry.key)} has no 'run'`);
   return keys;
 }

@@ -19,7 +19,8 @@ export type Place =
   | 'image'
   | 'cache'
   | 'with'
-  | 'output';
+  | 'output'
+  | 'message';
 
 /** A checked expression together with its place, kept until the whole file is known and its names can be checked. */
 export interface ExpressionSite {

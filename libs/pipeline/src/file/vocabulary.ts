@@ -27,9 +27,13 @@ export const STAGE_KEYS = [
   'reports',
   'quarantine',
   'cache',
+  'approval',
 ] as const;
 export const QUARANTINE_KEYS = ['until', 'reason'] as const;
 export const CACHE_KEYS = ['key', 'paths', 'restore'] as const;
+export const APPROVAL_KEYS = ['approvers', 'quorum', 'timeout', 'prevent_self', 'message'] as const;
+/** What can stand in a stage with `approval`, which runs nothing. */
+export const BESIDE_APPROVAL: ReadonlySet<string> = new Set(['approval', 'after', 'when']);
 export const ARTIFACTS_KEYS = ['paths', 'expire', 'when', 'required', 'from'] as const;
 export const REPORTS_KEYS = ['junit'] as const;
 /** Where a stage asks to run. */
@@ -69,7 +73,7 @@ export const PULL_REQUEST_KEYS = ['branches', 'paths', 'types', 'cancel_supersed
 export const PULL_REQUEST_TYPES = ['opened', 'synchronize', 'reopened', 'ready_for_review', 'labeled'] as const;
 
 /** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
-export const KEYS_TO_COME: ReadonlySet<string> = new Set(['approval']);
+export const KEYS_TO_COME: ReadonlySet<string> = new Set(['generates']);
 
 /** What other systems call a key of ours. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
@@ -123,6 +127,12 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['pull-request', 'pull_request'],
   ['fail-fast', 'fail_fast'],
   ['max-parallel', 'max_parallel'],
+  ['manual', 'approval'],
+  ['reviewers', 'approvers'],
+  ['users', 'approvers'],
+  ['required_approvals', 'quorum'],
+  ['prevent-self', 'prevent_self'],
+  ['prompt', 'message'],
   ['attempts', 'max'],
   ['limit', 'max'],
   ['test_reports', 'reports'],

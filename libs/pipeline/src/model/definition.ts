@@ -4,6 +4,7 @@
  *
  * Stages stand in file order, each matrix stage replaced by its expansions in place; `after` names expanded stages only.
  */
+import type { ApprovalDefinition } from './approval.ts';
 import type { ArtifactsDefinition, ReportsDefinition } from './kept-files.ts';
 import type { CacheDefinition } from './cache.ts';
 import type { PlaceDefinition } from './place.ts';
@@ -95,6 +96,8 @@ export interface StageDefinition {
   /** Files that its runs find again; absent: none. */
   readonly caches?: readonly CacheDefinition<Template>[] | undefined;
   readonly matrix?: MatrixCell | undefined;
+  /** The stage is a gate: it runs nothing and waits for people. */
+  readonly approval?: ApprovalDefinition<Template> | undefined;
   /** The extension that the stage comes from: its package lies where `SERVICE_EXTENSION_PATH` says while the stage runs. */
   readonly extension?: { readonly id: string; readonly version: string; readonly hash: string } | undefined;
 }

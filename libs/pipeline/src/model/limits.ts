@@ -101,6 +101,15 @@ export const PIPELINE_LIMITS = {
   cachesMax: 10,
   restoreMax: 10,
   cacheKeyLengthMax: 512,
+  /** Stages with `approval`: each is shown with its message and its decisions. */
+  gatesMax: 100,
+  /** Of one gate. */
+  approversMax: 50,
+  approverLengthMax: 254,
+  approvalMessageLengthMax: 2_000,
+  approvalTimeoutMsMin: 1_000,
+  approvalTimeoutMsDefault: 30 * 24 * 3_600_000,
+  approvalTimeoutMsMax: 365 * 24 * 3_600_000,
   artifactExpireMsMin: 60_000,
   artifactExpireMsMax: 3_650 * 24 * 3_600_000,
   timeoutMsMin: 1_000,

@@ -82,6 +82,16 @@ function nameOf(variable: string, given: string, forms: 'each' | 'all'): Name {
   return { form: lower.includes('@') ? 'email' : 'login', value: lower, entry: lower };
 }
 
+/** The logins and email addresses that mean this account, in lower case (ACCOUNTS-1). */
+export function vouchedNames(account: KnownAccount): string[] {
+  const { login, email } = account;
+  const forms: readonly Name[] = [
+    { form: 'login', value: login.toLowerCase(), entry: login },
+    { form: 'email', value: email.toLowerCase(), entry: email },
+  ];
+  return forms.filter((name) => name.value !== '' && means(name, account)).map(({ value }) => value);
+}
+
 /** Keeps ACCOUNTS-1. */
 function means({ form, value }: Name, account: KnownAccount): boolean {
   const email = account.emailVerified && PLAIN.test(account.email) ? account.email.toLowerCase() : '';

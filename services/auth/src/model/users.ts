@@ -6,7 +6,7 @@ import type { AuthUser } from '@penstock/identity';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { identitiesSpec, usersSpec, type UserRow } from './collections.ts';
 import { LoginNotAllowed } from './errors.ts';
-import type { KnownAccount, NamedAccounts } from './named-accounts.ts';
+import { vouchedNames, type KnownAccount, type NamedAccounts } from './named-accounts.ts';
 import type { Profile, ProviderKind } from './profile.ts';
 import { hashOf, newId } from './secrets.ts';
 
@@ -79,6 +79,12 @@ export class Users {
   isAdmitted(user: UserRow): boolean {
     const { allowed } = this.#options;
     return allowed === null || allowed.hasEntry(user.admittedBy) || allowed.entryOf(accountOf(user)) !== undefined;
+  }
+
+  /** What its provider vouches for, and by what it is shown: the login where that is one account's alone. */
+  namesOf(user: UserRow): { readonly names: readonly string[]; readonly by: string } {
+    const names = vouchedNames(accountOf(user));
+    return { names, by: user.providerKind === 'oidc' ? user.email : user.login };
   }
 
   shown(user: UserRow): AuthUser {

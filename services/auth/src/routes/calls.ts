@@ -41,6 +41,11 @@ export function answerAuthCalls({
       if (user === null) throw new NotFound('There is no such user.');
       return users.shown(user);
     },
+    async names({ id }) {
+      const user = await users.get(id);
+      if (user === null) throw new NotFound('There is no such user.');
+      return users.namesOf(user);
+    },
     async session({ sid }) {
       const session = await sessions.living(sid);
       return { live: session !== null, userId: session?.userId ?? null };

@@ -89,8 +89,8 @@ async function keptOf(
   stageName: string,
 ): Promise<Kept> {
   const watcher = await watcherOf(options, request, runId);
-  const { tenants, ticket } = watcher;
-  const run = isRunId(runId) ? await options.reads.view(runId, tenants) : null;
+  const { tenants, namesOf, ticket } = watcher;
+  const run = isRunId(runId) ? await options.reads.view(runId, tenants, namesOf) : null;
   if (run === null) throw new NotFound(NOTHING);
   if (ticket !== undefined)
     await options.tickets.use(ticket, run.finishedAt === null ? null : Date.parse(run.finishedAt));

@@ -15,6 +15,7 @@ import {
 } from '@penstock/run';
 import { readRunEvents, type Owners, type RunReads } from '@penstock/run-client';
 import type { RunsReader } from '@penstock/store';
+import type { People } from '../people/people.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 
@@ -22,6 +23,7 @@ export interface HistoryOptions {
   readonly owners: Owners;
   readonly store: RunsReader;
   readonly reads: RunReads;
+  readonly people: People;
 }
 
 const EVENTS_LIMIT = { default: 100, max: 1_000 } as const;
@@ -94,7 +96,7 @@ export function stagesOfRun(run: RunView, stages: readonly StageView[]): void {
   for (const stage of stages) runs.set(stage, run);
 }
 
-export function historyModule({ owners, store, reads }: HistoryOptions): GraphqlModule {
+export function historyModule({ owners, store, reads, people }: HistoryOptions): GraphqlModule {
   const eventsOf = async (run: RunView, after: number): Promise<readonly RunEvent[]> =>
     (await readRunEvents({ owners, store }, run.id, [run.tenant], 0)).slice(after);
   const attemptsKept = async (run: RunView, work: GraphqlContext['work']) => {
@@ -107,7 +109,7 @@ export function historyModule({ owners, store, reads }: HistoryOptions): Graphql
   };
   const readView = async (id: Maybe<string>, name: string, { caller }: GraphqlContext): Promise<RunView> => {
     const runId = given(id, name);
-    const view = await reads.view(runId, requireReader(caller));
+    const view = await reads.view(runId, requireReader(caller), () => people.namesOf(caller));
     if (view === null) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
     return view;
   };
@@ -123,7 +125,8 @@ export function historyModule({ owners, store, reads }: HistoryOptions): Graphql
           const after = args.after ?? 0;
           if (after < 0) throw new BadUserInput(`'after' is ${after}; it must be 0 or more.`);
           const limit = limitOf(args.limit, EVENTS_LIMIT);
-          const run = await reads.view(given(args.id, 'id'), requireReader(context.caller));
+          const { caller } = context;
+          const run = await reads.view(given(args.id, 'id'), requireReader(caller), () => people.namesOf(caller));
           if (run === null) return [];
           const events = await context.work.read(() => eventsOf(run, after));
           const hasFile = mayChange(context.caller, run);

@@ -18,6 +18,7 @@ import type { UsageAnswer, UsageRequest } from '@penstock/artifacts';
 import type { Bus } from '@penstock/bus';
 import { callService } from '@penstock/service';
 import type { AuditReader } from '@penstock/store';
+import type { People } from '../people/people.ts';
 import { monthOf, type Month } from './month.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
@@ -28,6 +29,7 @@ export interface IdentityModuleOptions {
   readonly version: string;
   readonly tiers: Tiers;
   readonly reads: RunReads;
+  readonly people: People;
   readonly tickets: Tickets;
   readonly revocations: Pick<Revocations, 'note'>;
   readonly audit: AuditReader;
@@ -209,7 +211,7 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           requireCredential(caller);
           const tenants = requireReader(caller);
           const runId = given(args.runId ?? args.run_id, 'runId');
-          const run = await options.reads.view(runId, tenants);
+          const run = await options.reads.view(runId, tenants, () => options.people.namesOf(caller));
           if (run === null) throw new NotFound('There is no such run.');
           return await options.tickets.make(caller, run.id, run.tenant);
         },

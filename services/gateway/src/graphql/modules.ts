@@ -3,6 +3,7 @@ import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import { cachesModule } from './caches.ts';
+import { approvalsModule } from './approvals.ts';
 import type { GraphqlContext } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 import { historyModule } from './history.ts';
@@ -18,6 +19,7 @@ import { webhooksModule } from './webhooks.ts';
 export function graphqlModules(options: GraphqlOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
+    approvalsModule(options),
     historyModule(options),
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),

@@ -26,6 +26,8 @@ export class OperationWork {
   #answerBytesMin = 0;
   /** Whether something was read for it that may be another thing later. */
   isAboutChanges = false;
+  /** A run was read that is none of the caller's tenants': commits about it are not asked for. */
+  isOfAnother = false;
 
   constructor(share: LoopShare, caller: string) {
     this.#share = share;

@@ -16,6 +16,7 @@ import { runAtVersion, stagesOfRun } from './history.ts';
 import { objectBytesMin, selectsField } from './selection.ts';
 import { VERDICT_FIELDS } from './verdicts.ts';
 import { artifactsOf } from '../artifacts/listing.ts';
+import type { People } from '../people/people.ts';
 import type { KeptFiles } from '../artifacts/kept-files.ts';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
@@ -32,6 +33,7 @@ export interface GraphqlOptions {
   readonly identity: IdentityModuleOptions;
   readonly audit: AuditLog;
   readonly kept: KeptFiles;
+  readonly people: People;
   readonly refusalAudit: RefusalAudit;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -46,7 +48,8 @@ function pageOfStages(run: RunView, args: StagesArguments, info: GraphQLResolveI
 
 const HEALTH_LIMIT = { default: 50, max: 500 } as const;
 
-export function makeResolvers({ version, owners, store, reads, trigger, uses, audit, kept, now }: GraphqlOptions) {
+export function makeResolvers(options: GraphqlOptions) {
+  const { version, owners, store, reads, trigger, uses, audit, kept, people, now } = options;
   return {
     Query: {
       health: () => 'ok',
@@ -63,8 +66,9 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
         args: { id?: Maybe<string>; atVersion?: Maybe<number> },
         { caller, work }: GraphqlContext,
       ) => {
-        const run = await reads.view(given(args.id, 'id'), requireReader(caller));
+        const run = await reads.view(given(args.id, 'id'), requireReader(caller), () => people.namesOf(caller));
         work.isAboutChanges ||= run === null || !isEnded(run.status);
+        work.isOfAnother ||= run !== null && !caller.readTenants.includes(run.tenant);
         const version = args.atVersion;
         return run === null || version == null
           ? run
@@ -90,7 +94,8 @@ export function makeResolvers({ version, owners, store, reads, trigger, uses, au
       ) => {
         if (args.run_id != null && args.runId != null && args.run_id !== args.runId)
           throw new BadUserInput("'run_id' and 'runId' name different runs.");
-        const run = await reads.view(given(args.run_id ?? args.runId, 'run_id'), requireReader(caller));
+        const runId = given(args.run_id ?? args.runId, 'run_id');
+        const run = await reads.view(runId, requireReader(caller), () => people.namesOf(caller));
         return run === null ? [] : await work.read(() => artifactsOf(run, kept));
       },
     },

@@ -101,7 +101,8 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     const context = { caller, address: request.clientAddress, clientGone: clientGone.signal, work };
     const make = async (): Promise<MadeAnswer<Answered>> => {
       const outcome = shown(await execute(app, body, context, options.log), options.introspection);
-      const holds = outcome.answer.errors !== undefined ? 'never' : work.isAboutChanges ? 'committed' : 'ended';
+      const holds =
+        outcome.answer.errors !== undefined || work.isOfAnother ? 'never' : work.isAboutChanges ? 'committed' : 'ended';
       return { answer: await encoded(outcome, type, work), holds };
     };
     const made = (): Promise<MadeAnswer<Answered>> =>

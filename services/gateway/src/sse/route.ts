@@ -10,6 +10,7 @@ import type { Owners, RunReads } from '@penstock/run-client';
 import { Cursor } from '../event-stream/cursor.ts';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
+import type { People } from '../people/people.ts';
 import type { OpenPlaces } from './open-places.ts';
 import { queryText, watcherOf } from './watcher.ts';
 import { BusRunSource } from './run-source.ts';
@@ -24,6 +25,7 @@ export interface StreamRouteOptions {
   readonly callers: Callers;
   readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;
   readonly tickets: Tickets;
+  readonly people: People;
   readonly streams: Streams;
   readonly openStreams: OpenPlaces;
 }
@@ -44,11 +46,11 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
     config: { tier: 'read' },
     handler: async (request, reply) => {
       const runId = request.params.id;
-      const { tenants, credential, ticket } = await watcherOf(options, request, runId);
-      const run = isRunId(runId) ? await reads.view(runId, tenants) : null;
+      const { tenants, namesOf, credential, ticket } = await watcherOf(options, request, runId);
+      const run = isRunId(runId) ? await reads.view(runId, tenants, namesOf) : null;
       if (run === null) throw new NotFound('There is no such run.');
       if (ticket !== undefined) await tickets.use(ticket, run.finishedAt === null ? null : Date.parse(run.finishedAt));
-      const source = new BusRunSource(options, runId, tenants);
+      const source = new BusRunSource(options, runId, [run.tenant]);
       let isLive = !isEnded(run.status);
 
       let cursor = cursorOf(request, runId);

@@ -2,16 +2,20 @@
 import { Unauthenticated } from '@penstock/errors';
 import { bearerTokenOf, requireReader, type Callers, type Revocable } from '@penstock/identity';
 import type { FastifyRequest } from 'fastify';
+import type { People } from '../people/people.ts';
 import type { Ticket, Tickets } from './tickets.ts';
 
 export interface WatcherSources {
   readonly callers: Callers;
   readonly tickets: Tickets;
+  readonly people: People;
 }
 
 export interface Watcher {
   /** Whose runs it may read. */
   readonly tenants: readonly string[];
+  /** What it is known by as an approver of runs of others; a ticket is of one run alone. */
+  readonly namesOf?: (() => Promise<readonly string[]>) | undefined;
   /** The stream ends when this is revoked. */
   readonly credential: Revocable;
   readonly ticket?: Ticket | undefined;
@@ -19,7 +23,7 @@ export interface Watcher {
 
 /** Says who watches: the header names the caller, or a token in the address, or a ticket there. */
 export async function watcherOf(
-  { callers, tickets }: WatcherSources,
+  { callers, tickets, people }: WatcherSources,
   request: FastifyRequest,
   runId: string,
 ): Promise<Watcher> {
@@ -31,7 +35,7 @@ export async function watcherOf(
   }
   const caller = await callers.resolve(authorization, token);
   if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
-  return { tenants: requireReader(caller), credential: caller };
+  return { tenants: requireReader(caller), namesOf: () => people.namesOf(caller), credential: caller };
 }
 
 export function queryText(request: FastifyRequest, name: string): string | undefined {

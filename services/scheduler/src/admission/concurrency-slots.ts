@@ -3,13 +3,13 @@
  * who has a slot and who is held; a run itself does not know.
  *
  *  SLOTS-1 A run goes on when it is the first of its group and has one of the key's slots. Both are its own until it has
- *          settled: it has ended, and its processes are gone. (A journal that has lost its end in a power cut may leave two
+ *          settled: it has ended, and its processes are gone. While nothing of it is open but gates, it keeps its turn and has no slot (P26). (A journal that has lost its end in a power cut may leave two
  *          runs of a group that both go on: a take-over finds them so, and they end so.)
  *  SLOTS-2 Runs whose turn has come get slots in the order of their creation, which is that of their times and then their
  *          ids: the same to every owner. While one waits, no slot is free.
  *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.
- *  SLOTS-4 Every run in memory that has not settled is known here as one of the two, unless it waits for an approval: its place is
- *          that of its approval. One that is parked outside keeps its slot.
+ *  SLOTS-4 Every run in memory that has not settled is known here as one of the two, or as resting: it wants no slot; unless it
+ *          waits for an approval: its place is that of its approval. One that is parked outside keeps its slot.
  */
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
@@ -24,6 +24,8 @@ interface KeySlots {
   /** How many runs that are parked outside of memory have one as well. */
   parked: number;
   readonly held: Set<LiveRun>;
+  /** Those of which only gates are open. */
+  readonly resting: Set<LiveRun>;
   /** In memory, ended ones included, and parked outside. */
   runs: number;
   /** The latest creation among the held ones since there were none. */
@@ -124,7 +126,8 @@ export class ConcurrencySlots {
       slots.runs += 1;
       if (run.settled || run.state.awaitsApproval === true) return;
       if (group !== undefined) this.#groups.enter(key, group, run.id);
-      if (!run.state.held) slots.taken.add(run);
+      if (run.state.rested === true) slots.resting.add(run);
+      else if (!run.state.held) slots.taken.add(run);
       else {
         this.#hold(slots, run);
         held.push(run);
@@ -170,6 +173,25 @@ export class ConcurrencySlots {
     slots.parked += 1;
   }
 
+  // --- Gates -------------------------------------------------------------------------------------------------------
+
+  /** Only gates of the run are open: its slot is free, in the same commit. */
+  rested(run: LiveRun): void {
+    const slots = this.#slotsOf(run.state.key);
+    slots.taken.delete(run);
+    slots.resting.add(run);
+    this.#admitReady(slots);
+  }
+
+  /** A stage of it has fallen due: it waits in the order of creation, and may go on at once. */
+  wants(run: LiveRun): void {
+    const slots = this.#slotsOf(run.state.key);
+    slots.resting.delete(run);
+    this.#hold(slots, run);
+    this.#insert(slots.ready, run);
+    this.#admitReady(slots);
+  }
+
   // --- Ends --------------------------------------------------------------------------------------------------------
 
   /** Frees what the run had: the next ones go on, in the same commit. */
@@ -177,6 +199,7 @@ export class ConcurrencySlots {
     const { key, group } = run.state;
     const slots = this.#slotsOf(key);
     slots.taken.delete(run);
+    slots.resting.delete(run);
     if (slots.held.delete(run)) this.#remove(slots.ready, run);
     const next = group === undefined ? undefined : this.#host.runOf(this.#groups.leave(key, group, run.id) ?? '');
     if (next !== undefined && slots.held.has(next)) this.#insert(slots.ready, next);
@@ -210,16 +233,35 @@ export class ConcurrencySlots {
   #assertKnown(run: LiveRun, slots: KeySlots | undefined): void {
     const hasSlot = slots?.taken.has(run) === true;
     const isHeld = slots?.held.has(run) === true;
+    const rests = slots?.resting.has(run) === true;
     const facts = (): Record<string, unknown> => ({
       run: run.id,
       hasSlot,
       isHeld,
+      rests,
       settled: run.settled,
       held: run.state.held,
     });
     invariant('SLOTS-3', !(hasSlot && isHeld), 'a held run has a slot', facts);
     const isApart = run.settled || run.state.awaitsApproval === true;
-    invariant('SLOTS-4', isApart || hasSlot || isHeld, 'a run neither has a slot nor is held', facts);
+    invariant(
+      'SLOTS-4',
+      isApart || hasSlot || isHeld || rests,
+      'a run neither has a slot nor is held nor rests',
+      facts,
+    );
+    invariant(
+      'SLOTS-4',
+      isApart || rests === (run.state.rested === true),
+      "a run's rest differs from its owner's",
+      facts,
+    );
+    invariant(
+      'SLOTS-4',
+      !rests || (!hasSlot && !isHeld && !isApart),
+      'a resting run has a slot or waits for one',
+      facts,
+    );
     invariant('SLOTS-1', !(isApart && (hasSlot || isHeld)), 'a settled run keeps a slot or waits for one', facts);
     invariant('SLOTS-3', isApart || run.state.held === isHeld, "a run's state differs from its owner's", facts);
     invariant('SLOTS-1', !hasSlot || this.#isFirst(run), 'a run goes on before its turn in its group', facts);
@@ -239,7 +281,7 @@ export class ConcurrencySlots {
     });
     invariant(
       'SLOTS-4',
-      runs === known + parked && takenOf(slots) + held.size <= runs,
+      runs === known + parked && takenOf(slots) + held.size + slots.resting.size <= runs,
       'a run is not in memory',
       facts,
     );
@@ -318,6 +360,7 @@ export class ConcurrencySlots {
         taken: new Set(),
         parked: 0,
         held: new Set(),
+        resting: new Set(),
         runs: 0,
         newestHeldAt: 0,
         ready: [],

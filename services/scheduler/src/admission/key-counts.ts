@@ -6,7 +6,8 @@
  *           never comes to be takes its counts with it.
  *  COUNTS-2 What goes to the store is committed, and goes there before the checkpoint that stands for it.
  *  COUNTS-3 Counts are read at a take-over, from the store and the log behind it; runs are never counted by their documents.
- *  COUNTS-4 A run counts as active from the commit in which it goes on until the one in which it settles.
+ *  COUNTS-4 A run counts as active from the commit in which it goes on until the one in which it settles, but
+ *           not while nothing of it is open but gates (P26).
  */
 import type { KeyUse } from '@penstock/bus';
 import { attemptMs, monthCountOf, monthOf, monthStart, type RunEvent, type Version } from '@penstock/run';
@@ -281,7 +282,7 @@ function activeOf({ active, parked }: KeyCount): number {
 }
 
 function goesOn(run: LiveRun): boolean {
-  return !run.state.held && !run.settled;
+  return !run.state.held && run.state.rested !== true && !run.settled;
 }
 
 function assertCount({ key, months, newest, active }: KeyCount, living: ReadonlySet<LiveRun>): void {

@@ -3,6 +3,7 @@
  * queue as one: a run may have thousands.
  */
 import type { Least, Wanted } from '@penstock/pipeline';
+import { awaitsRunner } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
 export interface Credit {
@@ -104,9 +105,8 @@ class WaitingStages implements ReadyStages {
 
   waits(index: number): boolean {
     const run = this.#run;
-    return (
-      this.#host.has(run) && run.state.stages.statusOf(run.plan.indexOf.get(this.#nameAt(index)) ?? -1) === 'QUEUED'
-    );
+    const stage = run.state.stages.get(run.plan.indexOf.get(this.#nameAt(index)) ?? -1);
+    return this.#host.has(run) && stage !== undefined && awaitsRunner(stage);
   }
 
   boundTo(): string | undefined {

@@ -7,6 +7,10 @@ export interface EffectsHost {
   readonly jobs: Pick<JobDeliveries, 'grant' | 'stop'>;
   offer(run: LiveRun, stages: readonly string[]): void;
   wakeAt(run: LiveRun, at: number): void;
+  /** It gives its place back. */
+  rested(run: LiveRun): void;
+  /** It is to have one again. */
+  wantsPlace(run: LiveRun): void;
   settled(run: LiveRun): void;
   /** Called once the decision is stored; what throws then costs the run. */
   afterwards(run: LiveRun, act: () => void): void;
@@ -26,6 +30,12 @@ export function carryOut(run: LiveRun, effects: readonly RunEffect[], host: Effe
         break;
       case 'stop-attempt':
         host.afterwards(run, () => host.jobs.stop(run, effect.stage, effect.attempt));
+        break;
+      case 'rest':
+        host.rested(run);
+        break;
+      case 'want-place':
+        host.wantsPlace(run);
         break;
       case 'settle':
         // Those that waited for it are admitted in the same commit.

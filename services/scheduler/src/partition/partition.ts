@@ -19,6 +19,8 @@ import type {
   CancelRequest,
   CreateReply,
   CreateRequest,
+  DecideReply,
+  DecideRequest,
   GetReply,
   GetRequest,
   OpenReply,
@@ -30,6 +32,7 @@ import type {
   WatchRequest,
 } from '@penstock/bus';
 import {
+  awaitsRunner,
   viewOf,
   type Decided,
   type RunCommand,
@@ -40,6 +43,7 @@ import {
 } from '@penstock/run';
 import { HeldAttempts, type LoseAttempt } from './held-attempts.ts';
 import { AbsentRunners } from './absent-runners.ts';
+import { faultOf } from './gate-decisions.ts';
 import { CommitCycle } from './commit-cycle.ts';
 import { carryOut } from './effects.ts';
 import { AwakeRuns } from '../run/awake-runs.ts';
@@ -388,6 +392,25 @@ export class Partition {
     this.#approvals.approve(request, reply);
   }
 
+  /** Somebody approves or rejects a stage (P26). */
+  decide(request: DecideRequest, reply: (reply: DecideReply) => void): void {
+    if (!this.#accepts()) return;
+    const { epoch } = this.settings;
+    const run = this.#runs.get(request.runId);
+    if (run === undefined) {
+      if (this.#mayAnswer()) reply(refusal(epoch, 'NOT_FOUND', 'there is no such run'));
+      return;
+    }
+    const fault = faultOf(run, request);
+    if (fault === undefined) {
+      const { stage, decision, comment, person } = request;
+      const given = { stage, decision, comment, person: person.id, by: person.by };
+      this.#decide(run, { type: 'decide-gate', at: this.#at(run), ...given });
+      this.#cycle.whenCommitted(run, () => reply({ ok: true, epoch, run: viewOf(run.committedState()) }));
+    } else this.#reads.whenCommitted(run, () => reply(refusal(epoch, fault.code, fault.message)));
+    this.#advance();
+  }
+
   /** It comes back to be cancelled; what did not come is asked for again by whoever cancels. */
   #cancelParked(request: CancelRequest, reply: (reply: CancelReply) => void): void {
     this.#parking.bringBack(request.runId, (isThere) => {
@@ -617,7 +640,7 @@ export class Partition {
   }
 
   #offerWaiting(run: LiveRun): void {
-    const waiting = run.state.stages.filter((stage) => stage.status === 'QUEUED').map((stage) => stage.name);
+    const waiting = run.state.stages.filter(awaitsRunner).map((stage) => stage.name);
     this.#offer(run, waiting);
   }
 
@@ -700,6 +723,8 @@ export class Partition {
       wakeAt: (of, at) => {
         if (command.type !== 'wake') this.#deadlines.wakeAt(of, boot + at - command.at, boot);
       },
+      rested: (of) => this.#slots.rested(of),
+      wantsPlace: (of) => this.#slots.wants(of),
       settled: (of) => this.#slots.settled(of),
       afterwards: (of, act) => draft?.afterwards.push(() => this.#border.run(of, act)),
     });

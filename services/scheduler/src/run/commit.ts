@@ -14,7 +14,7 @@ import {
 } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
-/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, and runs that wait for it. All before it is read too. */
+/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates. All before it is read too. */
 export const COMMIT_FORMAT = 3;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
@@ -77,8 +77,9 @@ function lengthAtMost(event: RunEvent): number {
   let units = 100;
   if (event.type === 'run_created') return Number.POSITIVE_INFINITY;
   if ('stage' in event) units += event.stage.length;
-  if (event.type === 'stages_queued' || event.type === 'stages_skipped')
+  if (event.type === 'stages_queued' || event.type === 'gates_queued' || event.type === 'stages_skipped')
     for (const stage of event.stages) units += stage.length + 1;
+  if (event.type === 'gate_decided') units += event.person.length + event.by.length + (event.comment?.length ?? 0);
   if (event.type === 'run_quarantined') units += event.cause.length;
   if ('outputs' in event)
     for (const [key, value] of Object.entries(event.outputs ?? {})) units += key.length + value.length + 2;

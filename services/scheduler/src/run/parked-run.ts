@@ -1,6 +1,6 @@
 /**
  * What stays in memory of a run that waits outside of it: its document in the store is all of the run. Only a run of which no
- * stage was ever granted may be parked, and none that waits for a turn: nothing is about to happen to it but that it begins.
+ * stage was ever granted may be parked, and none that waits for a turn or for people: nothing is about to happen to it but that it begins.
  */
 import {
   isEnded,
@@ -79,6 +79,7 @@ function waitsUnstarted(state: RunState | StoredRunState, stages: Iterable<Stage
   if (isEnded(state.status) || state.held || state.group !== undefined || state.liveAttempts > 0) return false;
   // A newer head cancels it in the commit of its own run.
   if (state.origin.pullRequest !== undefined) return false;
-  for (const { attempt, dueAt } of stages) if (attempt > 0 || dueAt !== undefined) return false;
+  for (const { attempt, dueAt, gateDueAt } of stages)
+    if (attempt > 0 || dueAt !== undefined || gateDueAt !== undefined) return false;
   return true;
 }

@@ -20,7 +20,7 @@ export class StageTimes {
   /** These events were decided just now. */
   happened(events: readonly RunEvent[], boot: number): void {
     for (const event of events) {
-      if (event.type === 'stages_queued')
+      if (event.type === 'stages_queued' || event.type === 'gates_queued')
         for (const stage of event.stages) this.#begin(this.#queuedTimes(), stage, boot);
       else if (event.type === 'stage_started' || event.type === 'stage_retrying')
         this.#begin(this.#otherTimes(), event.stage, boot);
@@ -37,9 +37,11 @@ export class StageTimes {
       if (stage === undefined) continue;
       const timer = timerOf(run, stage, definition, this.#settings);
       // One that is granted may come back to the queue, in which it has waited for longer.
-      if (stage.queuedAt !== undefined)
-        this.#queuedTimes()[index] = now.boot - ageOf(stage.queuedAt, this.#settings.queueTimeoutMs, now.wall);
-      if (timer !== undefined && timer.kind !== 'queue')
+      if (stage.queuedAt !== undefined) {
+        const lengthMs = timer?.kind === 'gate' ? timer.lengthMs : this.#settings.queueTimeoutMs;
+        this.#queuedTimes()[index] = now.boot - ageOf(stage.queuedAt, lengthMs, now.wall);
+      }
+      if (timer !== undefined && timer.kind !== 'queue' && timer.kind !== 'gate')
         this.#otherTimes()[index] = now.boot - ageOf(timer.since, timer.lengthMs, now.wall);
     }
   }
@@ -79,7 +81,7 @@ export class StageTimes {
   }
 
   #since({ kind }: StageTimer, index: number): number | undefined {
-    return (kind === 'queue' ? this.#queued : this.#other)?.[index];
+    return (kind === 'queue' || kind === 'gate' ? this.#queued : this.#other)?.[index];
   }
 
   #begin(times: number[], stage: string, boot: number): void {

@@ -10,6 +10,7 @@ import {
   type CommittedEvents,
   type AttemptRequest,
   type CreateRequest,
+  type DecideRequest,
   type GetRequest,
   type Job,
   type JobReply,
@@ -361,6 +362,9 @@ export class PartitionOwner {
         break;
       case 'approve':
         core.approve(body as ApproveRequest, reply);
+        break;
+      case 'decide':
+        core.decide(body as DecideRequest, reply);
         break;
       case 'get':
         core.get(body as GetRequest, reply);
