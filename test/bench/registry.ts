@@ -10,7 +10,7 @@ import { openFolderStore } from '@penstock/object-store';
 import { EXTENSION_CATEGORIES } from '@penstock/pipeline';
 import { registryCollections } from '@penstock/registry';
 import { extensionKey, extensionsSpec, Registry, type ExtensionRecord } from '@penstock/registry/testing';
-import { openSqliteStore, type DocumentStore } from '@penstock/store';
+import { openSqliteStore, type DocumentStore, runCollections } from '@penstock/store';
 import { temporaryFolder } from '../support/server.ts';
 import { silentLog } from '@penstock/telemetry/log';
 
@@ -100,7 +100,10 @@ const QUESTIONS = [
 
 export async function benchRegistry(): Promise<string[]> {
   const folder = temporaryFolder('penstock-bench-registry-');
-  const store = await openSqliteStore({ path: join(folder.path, 'store.db'), collections: registryCollections });
+  const store = await openSqliteStore({
+    path: join(folder.path, 'store.db'),
+    collections: [...registryCollections, ...runCollections],
+  });
   try {
     const records = await seed(store);
     const registry = new Registry({

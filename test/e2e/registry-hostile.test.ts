@@ -11,7 +11,7 @@ import { BadUserInput } from '@penstock/errors';
 import { openFolderStore } from '@penstock/object-store';
 import { registryCollections } from '@penstock/registry';
 import { extensionsSpec, Registry } from '@penstock/registry/testing';
-import { openSqliteStore, type DocumentStore } from '@penstock/store';
+import { openSqliteStore, type DocumentStore, runCollections } from '@penstock/store';
 import { silentLog } from '@penstock/telemetry/log';
 
 const MANIFEST = 'id: build/hostile\nversion: 1.0.0\ndescription: Means no good\nrun: "true"\n';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'penstock-hostile-'));
   store = await openSqliteStore({
     path: join(folder, 'store.db'),
-    collections: registryCollections,
+    collections: [...registryCollections, ...runCollections],
     synchronous: 'normal',
   });
   registry = new Registry({

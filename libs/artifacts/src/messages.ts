@@ -5,7 +5,7 @@
  */
 import type { AttemptRef } from '@penstock/bus';
 
-/** Of raw bytes in one message, which carries them as base64: well below the broker's megabyte. */
+/** Of bytes in one message: well below the broker's megabyte, also as base64. */
 export const PART_BYTES = 512 * 1024;
 
 /** Whose right a runner speaks by. */
@@ -23,7 +23,8 @@ export interface BeginRequest extends ByAttempt {
 /** `put`: a content of PART_BYTES at most; done when it is stored. */
 export interface PutRequest extends ByAttempt {
   readonly sha256: string;
-  readonly data: string;
+  /** Base64 from senders of releases before 0.7. */
+  readonly data: Uint8Array | string;
 }
 
 /** `open`: a larger one; its parts go to `subjects.upload(runner, upload)`, in order. */
@@ -39,7 +40,7 @@ export interface OpenUploadAnswer {
 /** The last part is answered when the whole is stored. NOT_FOUND: the upload is over, and is to begin anew. */
 export interface UploadPart {
   readonly offset: number;
-  readonly data: string;
+  readonly data: Uint8Array | string;
 }
 
 /** `seal`: the list of what was stored, as the journal will name it. */
@@ -56,15 +57,18 @@ export interface SealAnswer {
 export interface GetRequest extends ByAttempt {
   readonly sha256: string;
   readonly offset: number;
+  readonly raw?: true | undefined;
 }
 /** `svc.registry.artifact.get`, of a gateway, which has seen who asks. */
 export interface PartRequest {
   readonly runId: string;
   readonly sha256: string;
   readonly offset: number;
+  readonly raw?: true | undefined;
 }
 export interface PartAnswer {
-  readonly data: string;
+  /** Base64 to those who do not ask for it `raw`. */
+  readonly data: Uint8Array | string;
   readonly sizeBytes: number;
 }
 

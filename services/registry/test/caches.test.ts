@@ -79,7 +79,7 @@ async function find(runner: string, key: string, restore: readonly string[] = []
 
 async function read(runner: string, { scope, sha256 }: FoundCache): Promise<string> {
   const { data } = await keeper.get(runner, { ...by(runner), scope, sha256, offset: 0 });
-  return Buffer.from(data, 'base64').toString('utf8');
+  return Buffer.from(String(data), 'base64').toString('utf8');
 }
 
 const keys = async (): Promise<string[]> =>

@@ -7,7 +7,7 @@ import { silentLog } from '@penstock/telemetry/log';
 import { loadTiers } from '@penstock/config';
 import { packFolder, type PublishAnswer, type PublishRequest, type RegistryCaller } from '@penstock/extension';
 import { openFolderStore, type ObjectStore } from '@penstock/object-store';
-import { openSqliteStore, type DocumentStore } from '@penstock/store';
+import { openSqliteStore, type DocumentStore, runCollections } from '@penstock/store';
 import { registryCollections } from '../src/index.ts';
 import { Registry, type RegistryOptions } from '../src/operations/registry.ts';
 
@@ -30,7 +30,7 @@ export async function makeWorld(): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'penstock-registry-'));
   const store = await openSqliteStore({
     path: join(folder, 'store.db'),
-    collections: registryCollections,
+    collections: [...registryCollections, ...runCollections],
     synchronous: 'normal',
   });
   const objects = await openFolderStore(join(folder, 'objects'));

@@ -15,7 +15,7 @@ import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { isMarker, leaseAtLeader } from './lease.ts';
 import { wireOf } from '../wire/nats-bus.ts';
-import { parseJson } from '../wire/replies.ts';
+import { parseJson } from '../wire/body.ts';
 import { brokerClock, hasOutlived } from './outlived.ts';
 import { api } from './stored.ts';
 import { bucketStream } from './streams.ts';

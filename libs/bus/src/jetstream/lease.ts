@@ -17,7 +17,7 @@ import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
-import { parseJson } from '../wire/replies.ts';
+import { parseJson } from '../wire/body.ts';
 import { brokerClock, hasOutlived } from './outlived.ts';
 import { leaderMessage, replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
 import { bucketStream } from './streams.ts';

@@ -5,7 +5,7 @@
  */
 import { headers, type Msg, type MsgHdrs } from '@nats-io/transport-node';
 import { BadReply, StoreRefused } from '../contract/errors.ts';
-import { parseJson } from '../wire/replies.ts';
+import { parseJson } from '../wire/body.ts';
 import type { Wire } from '../wire/wire.ts';
 
 /** JetStream's `err_code`s that decide something here. */

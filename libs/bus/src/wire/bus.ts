@@ -1,5 +1,6 @@
 /**
- * The bus as its users see it: requests, answers and fire-and-forget messages, all JSON. The stored kinds (partition
+ * The bus as its users see it: requests, answers and fire-and-forget messages, all JSON, but for a field `data` of a request, or of
+ * the `value` of an answer, that holds bytes. The stored kinds (partition
  * log, leases, chunks) have files of their own and take a `Bus`.
  */
 import type { EventEmitter } from 'node:events';

@@ -1,10 +1,11 @@
-/** The `Bus` over a `Wire`: JSON in and out. Long answers are split by the responder and joined here. */
+/** The `Bus` over a `Wire`: JSON in and out, with bytes beside it where a body has some (`body.ts`). Long answers are split by the responder and joined here. */
 import type { NatsConnection } from '@nats-io/transport-node';
 import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from './backoff.ts';
 import type { Bus, BusSubscription, RequestHandler, RequestOptions, RespondOptions, RetryOptions } from './bus.ts';
 import { BrokerAway, NoResponders, RemoteError, type RemoteFailure } from '../contract/errors.ts';
-import { FAILURE_HEADER, PART_HEADER, PartJoiner, parseJson, parseReply } from './replies.ts';
+import { FAILURE_HEADER, PART_HEADER, PartJoiner, parseReply } from './replies.ts';
+import { decodeBody, encodeBody } from './body.ts';
 import { startResponder } from './responder.ts';
 import type { Wire } from './wire.ts';
 
@@ -50,7 +51,7 @@ export class NatsBus implements Bus {
       let joined: PartJoiner | undefined;
       this.#wire.exchange(
         subject,
-        JSON.stringify(body),
+        encodeBody(body),
         undefined,
         options.timeoutMs,
         (message, handle) => {
@@ -106,7 +107,7 @@ export class NatsBus implements Bus {
         const failed = (cause: unknown): void =>
           log.error({ err: cause, subject: message.subject }, 'a message could not be handled');
         try {
-          const result: unknown = handler(parseJson<T>(message.data), { subject: message.subject });
+          const result: unknown = handler(decodeBody<T>(message.data), { subject: message.subject });
           if (result instanceof Promise) result.catch(failed);
         } catch (cause) {
           failed(cause);

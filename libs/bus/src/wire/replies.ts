@@ -1,6 +1,7 @@
 /** The forms of an answer on the wire: JSON whole or in parts, or a failure. */
 import { headers } from '@nats-io/transport-node';
 import { BadReply, type RemoteFailure } from '../contract/errors.ts';
+import { decodeBody } from './body.ts';
 import type { Wire } from './wire.ts';
 
 /** Parts of an answer, below the broker's limit of 1 MiB with room for headers. */
@@ -12,13 +13,9 @@ export const PART_HEADER = 'Penstock-Part';
 /** A `RemoteFailure`. */
 export const FAILURE_HEADER = 'Penstock-Failure';
 
-export function parseJson<T>(data: Uint8Array): T {
-  return JSON.parse(Buffer.from(data.buffer, data.byteOffset, data.length).toString('utf8')) as T;
-}
-
 export function parseReply<T>(subject: string, data: Uint8Array): T {
   try {
-    return parseJson<T>(data);
+    return decodeBody<T>(data);
   } catch (error) {
     throw new BadReply(subject, 'not JSON', { cause: error });
   }
@@ -47,10 +44,11 @@ export class PartJoiner {
 }
 
 /** The answer, in as many messages as it needs. */
-export function sendReply(wire: Wire, replyTo: string, json: string): void {
+export function sendReply(wire: Wire, replyTo: string, body: string | Uint8Array): void {
   // A character is at most three bytes: most answers are known to be short without being measured.
-  if (json.length * 3 <= PART_BYTES) return wire.send(replyTo, json);
-  const bytes = Buffer.from(json);
+  if (typeof body === 'string' && body.length * 3 <= PART_BYTES) return wire.send(replyTo, body);
+  const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+  if (typeof body !== 'string' && bytes.length <= wire.payloadBytesMax) return wire.send(replyTo, bytes);
   const count = Math.ceil(bytes.length / PART_BYTES);
   if (count === 1) return wire.send(replyTo, bytes);
   for (let index = 1; index <= count; index += 1) {

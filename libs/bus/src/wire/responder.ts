@@ -8,7 +8,8 @@
 import type { Msg } from '@nats-io/transport-node';
 import { type BusSubscription, LATER, type RequestHandler, type RespondOptions, type Responder } from './bus.ts';
 import { BrokerAway, type RemoteFailure } from '../contract/errors.ts';
-import { parseJson, sendFailure, sendReply } from './replies.ts';
+import { decodeBody, encodeBody } from './body.ts';
+import { sendFailure, sendReply } from './replies.ts';
 import type { Wire } from './wire.ts';
 
 /** What a partition may hold unanswered while a commit is in flight: the limit of live runs a key has (10,000). */
@@ -31,7 +32,7 @@ export function startResponder<Req, Rep>(
     if (pending.size >= pendingMax) return refuse(wire, replyTo, message.subject, 'busy');
     let body: Req;
     try {
-      body = parseJson<Req>(message.data);
+      body = decodeBody<Req>(message.data);
     } catch (error) {
       wire.log.warn({ err: error, subject: message.subject }, 'a request that is not JSON');
       return refuse(wire, replyTo, message.subject, 'bad_request');
@@ -77,7 +78,7 @@ class Call<Rep> implements Responder<Rep> {
   answer(reply: Rep): void {
     if (!this.#pending.delete(this)) return;
     try {
-      sendReply(this.#wire, this.#replyTo, JSON.stringify(reply ?? null));
+      sendReply(this.#wire, this.#replyTo, encodeBody(reply ?? null));
     } catch (error) {
       logUnsent(this.#wire, this.subject, error);
     }

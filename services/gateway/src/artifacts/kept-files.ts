@@ -19,7 +19,7 @@ import type { ByteRange } from '@penstock/http';
 /** Of all remembered lists. */
 const REMEMBERED_FILES_MAX = 50_000;
 /** Parts asked for ahead of the one that is sent. */
-const AHEAD = 2;
+const AHEAD = 4;
 const PART_MS_MAX = 20_000;
 
 export class KeptFiles {
@@ -67,14 +67,14 @@ export class KeptFiles {
     let given = from;
     const ask = (size: number): void => {
       for (; ahead.length <= AHEAD && asked < to; asked += size) {
-        const part = this.#part(runId, sha256, asked).then((answer) => Buffer.from(answer.data, 'base64'));
+        const part = this.#part(runId, sha256, asked).then(({ data }) => bytesOf(data));
         part.catch(() => {});
         ahead.push(part);
       }
     };
     if (from >= to) return;
     // How large parts are is the other side's: the first one says.
-    const first = Buffer.from((await this.#part(runId, sha256, from)).data, 'base64');
+    const first = bytesOf((await this.#part(runId, sha256, from)).data);
     asked = from + first.length;
     ahead.push(Promise.resolve(first));
     for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
@@ -95,7 +95,7 @@ export class KeptFiles {
     const parts: Buffer[] = [];
     for (let offset = 0, size = 1; offset < size;) {
       const part = await this.#part(runId, sha256, offset);
-      const bytes = Buffer.from(part.data, 'base64');
+      const bytes = bytesOf(part.data);
       size = part.sizeBytes;
       if (bytes.length === 0 || size > MANIFEST_BYTES_MAX) throw new Unavailable('The list of kept files is damaged.');
       parts.push(bytes);
@@ -105,7 +105,7 @@ export class KeptFiles {
   }
 
   async #part(runId: string, sha256: string, offset: number): Promise<PartAnswer> {
-    const request = { runId, sha256, offset };
+    const request = { runId, sha256, offset, raw: true } as const;
     return await callService<PartRequest, PartAnswer>(
       this.#bus,
       'registry',
@@ -125,4 +125,10 @@ export class KeptFiles {
       this.#rememberedFiles -= length;
     }
   }
+}
+
+function bytesOf(data: PartAnswer['data']): Buffer {
+  return typeof data === 'string'
+    ? Buffer.from(data, 'base64')
+    : Buffer.from(data.buffer, data.byteOffset, data.length);
 }

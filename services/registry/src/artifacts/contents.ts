@@ -44,13 +44,17 @@ export class Contents {
   }
 
   /** As much of it as one message carries. */
-  async part(owner: string, sha256: string, offset: number): Promise<PartAnswer> {
+  async part(
+    owner: string,
+    { sha256, offset, raw }: { readonly sha256: string; readonly offset: number; readonly raw?: true | undefined },
+  ): Promise<PartAnswer> {
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
     const range = { from: offset, to: offset + PART_BYTES };
     const found = await orUnavailable(this.#objects.get(this.#keyOf(owner, sha256), range));
     if (found === null) throw new NotFound('There is no such content.');
     const pieces = await orUnavailable(Array.fromAsync(found.bytes));
-    return { data: Buffer.concat(pieces).toString('base64'), sizeBytes: found.head.size };
+    const bytes = Buffer.concat(pieces);
+    return { data: raw === true ? bytes : bytes.toString('base64'), sizeBytes: found.head.size };
   }
 
   async whole(owner: string, sha256: string, bytesMax: number): Promise<Buffer> {

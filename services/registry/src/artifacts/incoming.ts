@@ -57,8 +57,9 @@ export class IncomingUploads {
 }
 
 /** Of one message. @throws BadUserInput */
-export function decoded(data: string): Buffer {
-  const bytes = Buffer.from(data, 'base64');
+export function decoded(data: Uint8Array | string): Uint8Array {
+  const bytes = typeof data === 'string' ? Buffer.from(data, 'base64') : data;
+  if (!(bytes instanceof Uint8Array)) throw new BadUserInput('A part has its bytes.');
   if (bytes.length > PART_BYTES) throw new BadUserInput(`A part has at most ${PART_BYTES} bytes.`);
   return bytes;
 }

@@ -99,12 +99,12 @@ export class ArtifactKeeper {
 
   async get(runner: string, request: GetRequest): Promise<PartAnswer> {
     await this.#grants.of(runner, request);
-    return await this.#contents.part(request.ref.runId, request.sha256, request.offset);
+    return await this.#contents.part(request.ref.runId, request);
   }
 
   /** For a gateway, which has seen who asks. */
-  async read({ runId, sha256, offset }: PartRequest): Promise<PartAnswer> {
-    return await this.#contents.part(runId, sha256, offset);
+  async read(request: PartRequest): Promise<PartAnswer> {
+    return await this.#contents.part(request.runId, request);
   }
 
   async usage({ key }: UsageRequest): Promise<UsageAnswer> {

@@ -106,7 +106,7 @@ export class CacheKeeper {
     const { read } = await this.#scopes(runner, request);
     if (!read.some((scope) => cacheScopeId(scope) === request.scope))
       throw new Forbidden('This attempt does not read caches of that scope.');
-    return await this.#contents.part(request.scope, request.sha256, request.offset);
+    return await this.#contents.part(request.scope, request);
   }
 
   /** CACHEKEEPER-2. What a runner says of it is looked at: it is not the runner's to remove. */

@@ -58,7 +58,7 @@ export class StorageCalls {
   /** `bytes` is read anew where the storing has to begin again. */
   async store(sha256: string, sizeBytes: number, bytes: () => AsyncIterable<Uint8Array>): Promise<void> {
     if (sizeBytes <= PART_BYTES) {
-      const data = Buffer.concat(await Array.fromAsync(bytes())).toString('base64');
+      const data = Buffer.concat(await Array.fromAsync(bytes()));
       await this.#patiently<PutRequest, null>(this.#verb('put'), { ...this.#by, sha256, data });
       return;
     }
@@ -79,13 +79,24 @@ export class StorageCalls {
 
   /** The content with this hash of the attempt's run, or of the scope of a cache; the caller checks it. */
   async *read(sha256: string, of: { readonly scope?: string } = {}): AsyncGenerator<Uint8Array, void> {
-    for (let offset = 0, size = 1; offset < size;) {
-      const request = { ...this.#by, ...of, sha256, offset };
-      const part = await this.#patiently<GetRequest, PartAnswer>(this.#verb('get'), request);
-      size = part.sizeBytes;
-      const bytes = Buffer.from(part.data, 'base64');
-      if (bytes.length === 0 && offset < size) throw new NotFound('A part of the content is missing.');
-      offset += bytes.length;
+    const part = async (offset: number): Promise<{ readonly bytes: Uint8Array; readonly size: number }> => {
+      const request = { ...this.#by, ...of, sha256, offset, raw: true } as const;
+      const { data, sizeBytes } = await this.#patiently<GetRequest, PartAnswer>(this.#verb('get'), request);
+      return { bytes: typeof data === 'string' ? Buffer.from(data, 'base64') : data, size: sizeBytes };
+    };
+    // How large parts are is the other side's: the first one says.
+    const first = await part(0);
+    const { size } = first;
+    const ahead: ReturnType<typeof part>[] = [Promise.resolve(first)];
+    let asked = first.bytes.length;
+    for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
+      for (; first.bytes.length > 0 && ahead.length < PARTS_AT_ONCE && asked < size; asked += first.bytes.length) {
+        const later = part(asked);
+        later.catch(() => {});
+        ahead.push(later);
+      }
+      const { bytes } = await next;
+      if (bytes.length === 0 && size > 0) throw new NotFound('A part of the content is missing.');
       yield bytes;
     }
   }
@@ -106,7 +117,7 @@ export class StorageCalls {
         this.#bus,
         'registry',
         verb,
-        { offset, data: part.toString('base64') },
+        { offset, data: part },
         CALL_MS_MAX,
         CALL_MS_MAX,
       );
