@@ -79,6 +79,8 @@ const STOP_MARGIN_MS = 5_000;
 const HAND_OVER_MS = 10_000;
 const DELETE_TRIES_MAX = 5;
 const READY_MS = 60_000;
+const TELL_WAIT_MS = 3_000;
+const WAITS_TOLD_MAX = 10;
 const MISSING_TOLD_MAX = 10;
 /** Node fires a longer timer at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -98,6 +100,7 @@ export class StagePod implements StageProcess {
   /** Aborted when the attempt is over. */
   readonly #over = new AbortController();
   #state: PodState | null = null;
+  readonly #toldWaits = new Set<string>();
   #handOverUntil: number | undefined;
   #isGone = false;
   #isAbandoned = false;
@@ -282,6 +285,7 @@ export class StagePod implements StageProcess {
     if (!this.#wasBegun) {
       const failed = this.#stopped !== null || this.#isAbandoned ? this.#ending() : this.#setupFault(now);
       if (failed !== null) return failed;
+      this.#tellWait(now);
     }
     if (this.#isProvenEnded(now)) return this.#ending();
     const isStopOverdue = this.#done === null && now > this.#stopAt + this.#plan.graceMs + STOP_MARGIN_MS;
@@ -303,6 +307,15 @@ export class StagePod implements StageProcess {
       return true;
     this.#handOverUntil ??= now + HAND_OVER_MS;
     return now >= this.#handOverUntil;
+  }
+
+  /** For whoever waits with it: each reason once. What passes by itself in a moment is none. */
+  #tellWait(now: number): void {
+    const reason = this.#state?.fault?.message ?? this.#state?.waitsFor;
+    if (reason === undefined || now - this.#begunAt < TELL_WAIT_MS) return;
+    if (this.#toldWaits.has(reason) || this.#toldWaits.size >= WAITS_TOLD_MAX) return;
+    this.#toldWaits.add(reason);
+    void this.#remark(`the stage waits for its Pod: ${reason}`);
   }
 
   /** Why a Pod whose stage has not begun is given up. */

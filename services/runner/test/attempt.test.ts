@@ -188,7 +188,12 @@ describe('an attempt (P16)', () => {
       ] as const,
       stands: Promise.resolve(true),
     };
-    const record = { keep: () => {}, remove: () => {}, begin: () => {} } as unknown as AttemptRecord;
+    const record = {
+      keep: () => {},
+      remove: () => {},
+      begin: () => {},
+      askForGap: () => {},
+    } as unknown as AttemptRecord;
     const one = attempt({ ...job, logBytesMax: 100_000 }, { resume }, { past, record });
     stored.resolve();
     expect(await one.result).toMatchObject({ status: 'success' });

@@ -100,9 +100,11 @@ describe.runIf(found !== null)('a stage in a Pod', () => {
   });
 
   it('that no node has room for is given up, and says why', async () => {
-    const own = lab.executor({ setupMs: 3_000 });
+    const own = lab.executor({ setupMs: 8_000 });
     const place = { resources: { cpu: 500 } };
-    const exit = await own.start(stageOf('true', { place }), new RecordingSink()).ended;
+    const sink = new RecordingSink();
+    const exit = await own.start(stageOf('true', { place }), sink).ended;
+    expect(sink.text('system')).toMatch(/waits for its Pod: it could not be scheduled.*cpu/);
     expect(exit).toMatchObject({ kind: 'lost', cause: expect.stringMatching(/could not be scheduled.*cpu/) });
     await own.close();
     await untilNone();

@@ -177,6 +177,7 @@ export class Attempt {
     this.#leavings = this.#leavingsOf(executor, prepared);
     const record = executor.resume === undefined ? undefined : this.#parts.record;
     record?.begin({ job, prepared, timeoutMs, masked: this.#secrets.values });
+    record?.askForGap(() => chunker.truncated);
     const { maskFile, output } = this.#masking(prepared, chunker);
     const process = executor.start(this.#specOf(prepared, timeoutMs), output, record);
     return this.#untilEnded(process, prepared, chunker, () => {
@@ -214,6 +215,7 @@ export class Attempt {
       if (stream === 'masks') writeMasks(prepared.maskFile, bytes);
       else await sink.write(stream, bytes);
     }
+    record.askForGap(() => chunker.truncated);
     const process = executor.resume(this.#specOf(prepared, timeoutMs), sink, record, notes);
     return this.#untilEnded(process, prepared, chunker, () => {
       maskFile.refresh();
