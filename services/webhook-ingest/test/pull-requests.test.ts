@@ -1,4 +1,6 @@
 /** Pull requests of both hosts, from the delivery to the run and its status; forks and newer heads (P27). */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { IngestCalls } from '@penstock/bus';
 import { answerCalls, callService } from '@penstock/service';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -258,6 +260,20 @@ describe('a pull request from a fork', () => {
     await expect.poll(async () => (await view(body.run_id))?.status, { timeout: 30_000 }).toBe('SUCCESS');
     expect(await view(body.run_id)).toMatchObject({ trusted: false, trigger: 'pull_request' });
     expect(world.jobs.at(-1)?.origin.trusted).toBe(false);
+  });
+
+  it('of docs/examples/pull-request.yaml is tested once it is approved, and deploys nothing', LONG, async () => {
+    const ingest = await world.ingest({ ...SECRETS, waitSecs: 1 });
+    const example = readFileSync(join(import.meta.dirname, '../../../docs/examples/pull-request.yaml'), 'utf8');
+    const commit = head({ '.pipeline.yaml': example, 'src/a.js': 'changed' });
+    const { body } = await github(ingest, { commit, fork: true });
+    expect(body).toMatchObject({ status: 'Queued' });
+    await world.approve(String(body.run_id));
+    await expect.poll(async () => (await view(body.run_id))?.status, { timeout: 30_000 }).toBe('SUCCESS');
+    expect((await view(body.run_id))?.stages).toMatchObject([
+      { name: 'test', status: 'SUCCESS' },
+      { name: 'deploy', status: 'SKIPPED', reason: 'when' },
+    ]);
   });
 
   it('runs at once where the operator says so, untrusted all the same; or is Ignored', LONG, async () => {

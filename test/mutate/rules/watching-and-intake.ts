@@ -4,6 +4,7 @@ import type { Check, Mutant } from '../mutant.ts';
 const graphql: Check = { tests: 'services/gateway/test/graphql.test.ts' };
 const eventStream: Check = { tests: 'services/gateway/test/event-stream.test.ts' };
 const quotas: Check = { tests: 'services/scheduler/test/quotas.test.ts' };
+const pulls: Check = { tests: 'services/scheduler/test/pull-requests.test.ts' };
 const deliveries: Check = { tests: 'services/webhook-ingest/test/deliveries.test.ts' };
 
 export const watchingAndIntake: readonly Mutant[] = [
@@ -139,8 +140,8 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P24',
     breaks: 'takes the deliveries of two tenants for one',
     file: 'services/webhook-ingest/src/model/delivery.ts',
-    find: 'JSON.stringify([provider, repository, tenant, deliveryId, ...trust])',
-    replace: 'JSON.stringify([provider, repository, deliveryId, ...trust])',
+    find: 'JSON.stringify([provider, repository, tenant, deliveryId, ...trust, ...number])',
+    replace: 'JSON.stringify([provider, repository, deliveryId, ...trust, ...number])',
     noticedBy: [deliveries, { tests: 'services/webhook-ingest/test/connections.test.ts' }],
   },
   {
@@ -166,5 +167,29 @@ export const watchingAndIntake: readonly Mutant[] = [
     find: 'await ensureStream(manager, created, bucketConfig(bucket, replicas));',
     replace: 'await ensureStream(manager, created, bucketConfig(bucket, 1));',
     noticedBy: [{ tests: 'libs/bus/test/cluster.test.ts', titles: ['P25:'] }],
+  },
+  {
+    rule: 'P27',
+    breaks: 'cancels runs of the very commit that the new head has',
+    file: 'services/scheduler/src/admission/pull-requests.ts',
+    find: 'return own !== undefined && own.sequence < head.sequence && own.commit !== head.commit;',
+    replace: 'return own !== undefined && own.sequence < head.sequence;',
+    noticedBy: [pulls],
+  },
+  {
+    rule: 'P27',
+    breaks: 'counts a run that waits for its approval',
+    file: 'services/scheduler/src/partition/new-run.ts',
+    find: "ended?.status !== 'CANCELLED' && !isHeld(request)",
+    replace: "ended?.status !== 'CANCELLED'",
+    noticedBy: [pulls],
+  },
+  {
+    rule: 'P27',
+    breaks: 'forgets the head of a run that is gone while the store is asked',
+    file: 'services/scheduler/src/admission/pull-requests.ts',
+    find: 'if (head !== undefined) this.#remember(id, head, false);',
+    replace: 'if (head !== undefined && this.#heads.has(id)) this.#remember(id, head, false);',
+    noticedBy: [pulls],
   },
 ];

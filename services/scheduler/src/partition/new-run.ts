@@ -34,7 +34,7 @@ export function supersededRequest(request: CreateRequest, definitions: Definitio
 }
 
 /** It waits for its approval. */
-export function isHeld({ held, ended }: CreateRequest): boolean {
+function isHeld({ held, ended }: CreateRequest): boolean {
   return held !== undefined && ended === undefined;
 }
 
