@@ -104,7 +104,7 @@ export async function benchGateway(): Promise<string[]> {
         bus: ownerBus,
         runs,
         jwtSecret,
-        foreignRun: (tenant) => endedRun(1_000, tenant),
+        foreignRun: (tenant) => endedRun(RUNS + 1_000, tenant),
         load,
       })),
       await benchDeliveries(gateway.port, owner),

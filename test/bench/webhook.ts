@@ -2,7 +2,8 @@
  * What the intake costs: signed pushes of 8 KB accepted durably with a wait of 0, beside a bare route that verifies the
  * signature and publishes the body to the same broker, in turn. Processing stands still meanwhile (its clones never come
  * back): it has the rest of the time, and would count as the intake's work. And from the push of a commit whose repository
- * is mirrored to the first act of its first stage, on an idle server.
+ * is mirrored to the first act of its first stage, on an idle server. And a whole server that pushes of one repository come to
+ * for a minute, faster than it processes them: what it takes in beside that, and how long another pipeline's trigger takes then.
  */
 import { spawn } from 'node:child_process';
 import { createHmac, timingSafeEqual } from 'node:crypto';
@@ -41,9 +42,11 @@ const REPETITIONS = 5;
 const MIB = 1024 * 1024;
 const PUSHES = 60;
 const REST_MS = 60;
+const HELD_MS = 60_000;
+const TRIGGERS = 40;
 
 export async function benchWebhook(): Promise<string[]> {
-  return [...(await benchIntake()), ...(await benchFirstStage())];
+  return [...(await benchIntake()), ...(await benchBacklog()), ...(await benchFirstStage())];
 }
 
 async function benchIntake(): Promise<string[]> {
@@ -176,6 +179,57 @@ function median(loads: readonly WebhookLoad[]): WebhookLoad {
 
 function textOf({ perSecond, msP50, msP99 }: WebhookLoad): string {
   return `${Math.round(perSecond)}/s (p50 ${msP50.toFixed(1)} ms, p99 ${msP99.toFixed(1)} ms)`;
+}
+
+// --- Beside the processing -------------------------------------------------------------------------------------------
+
+async function benchBacklog(): Promise<string[]> {
+  const folder = temporaryFolder('penstock-bench-');
+  const repository = makeRepository();
+  const broker = await startTestBroker({ storeBytesMax: 4 * 1024 * MIB });
+  const bus = await connectBus({ servers: broker.url, name: 'bench' });
+  await ensureStreams(bus, {
+    partitions: 1,
+    journalBytesMax: 64 * MIB,
+    logsBytesMax: 64 * MIB,
+    deliveriesBytesMax: 3 * 1024 * MIB,
+    deliveriesMax: 10_000_000,
+  });
+  const bare = await startBareRoute(broker.url);
+  const server = await startServer({
+    env: { SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_WAIT_SECS: '0', SERVICE_RATE_LIMIT_WEBHOOK: '0' },
+  });
+  try {
+    const commit = repository.commit({
+      '.pipeline.yaml': 'pipeline:\n  name: pushed\nstages:\n  only:\n    run: true\n',
+    });
+    const body = JSON.stringify(githubPush({ url: repository.url, commit, message: 'a change' }));
+    const pushes = [{ body, headers: [`X-Hub-Signature-256: ${githubSignature(body, SECRET)}`] }];
+    const triggers = async (): Promise<number> => {
+      const took: number[] = [];
+      for (let index = 0; index < TRIGGERS; index++) {
+        took.push(await triggerToStart(server, folder.path));
+        await rest(REST_MS);
+      }
+      return quantile(took, 0.5);
+    };
+    const idle = await triggers();
+    const plan = { pushes, connections: CONNECTIONS };
+    const their = await load({ ...plan, durationMs: LOAD_MS, port: bare.port });
+    const our = await load({ ...plan, durationMs: HELD_MS, port: Number(new URL(server.url).port) });
+    const behind = await triggers();
+    return [
+      `pushes of one repository accepted by a whole server for ${HELD_MS / 1000} s, none refused: ${textOf(our)}; bare route: ${textOf(their)}; ratio ${(our.perSecond / their.perSecond).toFixed(2)}`,
+      `another pipeline's trigger to its first act, idle: p50 ${idle.toFixed(1)} ms; with that backlog: p50 ${behind.toFixed(1)} ms`,
+    ];
+  } finally {
+    await server.stop();
+    await bare.close();
+    await bus.close(0);
+    await broker.stop();
+    repository.remove();
+    folder.remove();
+  }
 }
 
 // --- To the first stage ----------------------------------------------------------------------------------------------

@@ -46,6 +46,33 @@ describe('kept answers', () => {
     expect(world.made).toBe(made + 1);
   });
 
+  it('ANSWERS-4: those who come while one is made share the next, and a maker that fails fails alone', async () => {
+    const { world, ask } = cacheOf();
+    await ask('a');
+    world.changes = null;
+    const first = ask('a');
+    const made = world.made;
+    const others = Array.from({ length: 5 }, () => ask('a'));
+    expect(new Set(await Promise.all(others)).size).toBe(1);
+    await first;
+    expect(world.made).toBe(made + 2);
+
+    let fails = true;
+    const cache = new AnswerCache<string>({ changes: () => Promise.resolve(null), bytesOf: () => 1 });
+    const may = (): Promise<string> =>
+      cache.answer({ key: 'b', tenants: [] }, async () => {
+        if (fails) throw new Error('gone');
+        return { answer: 'b', holds: 'committed' };
+      });
+    fails = false;
+    await may();
+    fails = true;
+    const outcomes = Promise.allSettled([may(), may(), may()]);
+    expect((await outcomes).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
+    fails = false;
+    expect(await may()).toBe('b');
+  });
+
   it('of ended runs nobody is asked; a failure is not kept', async () => {
     const { world, ask } = cacheOf();
     await ask('a', 'ended');

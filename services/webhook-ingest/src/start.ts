@@ -13,6 +13,7 @@ import type { Decision } from './model/decision.ts';
 import { DeliveriesRepository } from './model/deliveries-repository.ts';
 import { ingestKeys, type Delivery } from './model/delivery.ts';
 import { Intake } from './intake/intake.ts';
+import { PushRate } from './intake/push-rate.ts';
 import { PayloadReader } from './intake/payload-reader.ts';
 import { OutcomeWaits } from './intake/outcome-waits.ts';
 import type { ClonePolicy, CommitSource, ForkPolicy, RefSource } from './model/ports.ts';
@@ -119,6 +120,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     log,
     tierOf: (delivery: Pick<Delivery, 'userId'>) => tiers.tierOf(delivery),
   };
+  const rate = new PushRate();
   const processing = new Processing({
     ...sources,
     owners,
@@ -127,6 +129,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     limitsOf: (delivery) => tiers.limitsOf(delivery),
     beginStatus: (delivery, decision) => beginStatus(statuses, { policy, homes }, delivery, decision),
     concurrency: options.concurrency,
+    isIntakeBusy: () => rate.isBusy,
   });
   const payloads = new PayloadReader();
   const intake = new Intake({
@@ -145,6 +148,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     waitingIn: (lane) => processing.waitingIn(lane),
     refused: new RefusedDeliveries(deliveries, log, now),
     payloads,
+    rate,
   });
   const calls = answerCalls(
     bus,

@@ -100,6 +100,30 @@ describe('lanes', () => {
     expect(looks).toBe(2);
   });
 
+  it('begins as many as may be under way now, and the others when that is over', async () => {
+    const begun: string[] = [];
+    const ends = new Map<string, PromiseWithResolvers<void>>();
+    let most = 1;
+    const lanes = new Lanes({
+      concurrency: 8,
+      concurrencyNow: () => most,
+      work: async (lane) => {
+        begun.push(lane);
+        const end = Promise.withResolvers<void>();
+        ends.set(lane, end);
+        await end.promise;
+        return false;
+      },
+      failed: () => {},
+    });
+    for (const lane of ['a', 'b', 'c', 'd']) lanes.add(lane, lane);
+    expect(begun).toEqual(['a']);
+    most = 8;
+    ends.get('a')?.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).toEqual(['a', 'b', 'c', 'd']);
+  });
+
   it('stop begins nothing more and waits for what is under way', async () => {
     const { lanes, add, begun, end } = controlled(1);
     for (const piece of ['a1', 'a2']) add('a', piece);

@@ -30,12 +30,12 @@ export interface DeliveryPlace {
   readonly host: string;
 }
 
-export interface LaneReadMost {
+interface LaneReadMost {
   readonly deliveries: number;
   readonly bytes: number;
 }
 
-export interface LaneRead {
+interface LaneRead {
   readonly deliveries: readonly { readonly sequence: number; readonly bytes: Uint8Array }[];
   /** How many stand in the lane behind those. */
   readonly behind: number;

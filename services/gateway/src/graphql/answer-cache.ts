@@ -5,8 +5,10 @@
  *     the asking before it was read and the one before it is given (P22). Or where all that it tells are runs that have ended.
  *  ANSWERS-2 What is kept is bounded in bytes, keys included; the longest unasked goes first.
  *  ANSWERS-3 Nobody waits longer for a question that is asked once: only from the second time on an answer is kept.
+ *  ANSWERS-4 Of one question one answer is made at a time: those who come meanwhile share the next, which is read after they came.
  */
 import { within } from '@penstock/async';
+import { TaggedError } from '@penstock/errors';
 
 export interface AnswerCacheOptions<A> {
   /** See `RunReads.changes`. */
@@ -28,6 +30,20 @@ export interface MadeAnswer<A> {
   /** `never`: it is no answer to be kept; `ended`: what it tells does not change; `committed`: what it tells is as committed. */
   readonly holds: 'never' | 'ended' | 'committed';
 }
+
+interface Making<A> {
+  /** Ended when the present one is, however. */
+  now: Promise<void>;
+  next: Promise<A> | undefined;
+}
+
+class NotShared extends TaggedError {
+  readonly tag = 'NotShared';
+}
+
+const notShared = (cause: unknown): never => {
+  throw new NotShared('the answer that was waited for was not made', { cause });
+};
 
 interface Kept<A> {
   readonly answer: A;
@@ -51,6 +67,7 @@ export class AnswerCache<A> {
   readonly #kept = new Map<string, Kept<A>>();
   /** What was asked once, with how long its answer holds. */
   readonly #seen = new Map<string, MadeAnswer<A>['holds']>();
+  readonly #making = new Map<string, Making<A>>();
   #bytes = 0;
 
   constructor(options: AnswerCacheOptions<A>) {
@@ -64,11 +81,44 @@ export class AnswerCache<A> {
     const isOfEnded = kept === undefined ? this.#seen.get(key) === 'ended' : kept.changes === null;
     const changes = isKnown && !isOfEnded ? await this.#changes(tenants) : null;
     if (kept !== undefined && kept.changes !== null && kept.changes === changes) return this.#again(key, kept);
+    if (!isKnown || isOfEnded) return await this.#make(key, make, changes);
+    return await this.#shared(key, changes, async (known) =>
+      this.#make(key, make, known ?? (await this.#changes(tenants))),
+    ).catch(async (error: unknown) => {
+      // Its maker's client has gone, or may not have it: each learns for itself what it is told.
+      if (error instanceof NotShared) return await this.#make(key, make, null);
+      throw error;
+    });
+  }
+
+  async #make(key: string, make: () => Promise<MadeAnswer<A>>, changes: string | null): Promise<A> {
     const { answer, holds } = await make();
+    const isKnown = this.#seen.has(key) || this.#kept.has(key);
     if (holds !== 'never' && isKnown && (changes !== null || holds === 'ended'))
       this.#keep(key, answer, holds === 'ended' ? null : changes);
     else if (holds !== 'never') this.#see(key, holds);
     return answer;
+  }
+
+  /** ANSWERS-4. Rejects with `NotShared` where somebody else's making failed. */
+  #shared(key: string, changes: string | null, make: (changes: string | null) => Promise<A>): Promise<A> {
+    const making = this.#making.get(key);
+    if (making?.next !== undefined) return making.next.catch(notShared);
+    const begin = (known: string | null): Promise<A> => {
+      const mine: Making<A> = { next: undefined, now: Promise.resolve() };
+      this.#making.set(key, mine);
+      const made = make(known).finally(() => {
+        if (mine.next === undefined) this.#making.delete(key);
+      });
+      mine.now = made.then(
+        () => {},
+        () => {},
+      );
+      return made;
+    };
+    if (making === undefined) return begin(changes);
+    making.next = making.now.then(() => begin(null));
+    return making.next;
   }
 
   #changes(tenants: readonly string[]): Promise<string | null> {

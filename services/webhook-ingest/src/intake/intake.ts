@@ -41,6 +41,7 @@ import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy, ForkPolicy } from '../model/ports.ts';
 import type { ProviderName, PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
+import type { PushRate } from './push-rate.ts';
 import type { PayloadReader } from './payload-reader.ts';
 import type { RefusedDeliveries } from './refused-deliveries.ts';
 import { sha256Of, verify, type VerificationOptions, type Verified } from './verification.ts';
@@ -65,6 +66,7 @@ export interface IntakeOptions {
   readonly refused: RefusedDeliveries;
   readonly payloads: PayloadReader;
   readonly log: Log;
+  readonly rate: PushRate;
   now(): number;
 }
 
@@ -102,6 +104,7 @@ export class Intake {
 
   /** Throws `InvalidSignature`, `BodyTooLarge`, `BadUserInput`, `Forbidden`, `Unavailable`. */
   async handle(request: WebhookRequest): Promise<WebhookResult> {
+    this.#options.rate.came();
     const { headers, body } = request;
     const { provider, event } = recognise(headers);
     const verified = await this.#storeAsked(verify(provider, headers, body, this.#options.verification));

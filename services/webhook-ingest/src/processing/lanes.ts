@@ -10,6 +10,8 @@ import { backoffMs, pauseOrAbort } from '@penstock/async';
 
 export interface LanesOptions {
   readonly concurrency: number;
+  /** Asked before a piece is begun: how many may be under way now, at least 1. Default `concurrency`. */
+  readonly concurrencyNow?: (() => number) | undefined;
   /** Does the next piece of a lane. Answers false where there was none. */
   work(lane: string): Promise<boolean>;
   /** `attempt` counts from 1. */
@@ -62,10 +64,9 @@ export class Lanes {
   }
 
   #next(): void {
-    while (this.#underWay < this.#options.concurrency && !this.#stopped.signal.aborted) {
-      const at = this.#turns.findIndex(
-        ({ group }) => (this.#busy.get(group) ?? 0) < Math.ceil(this.#options.concurrency / 2),
-      );
+    const { concurrency, concurrencyNow } = this.#options;
+    while (this.#underWay < (concurrencyNow?.() ?? concurrency) && !this.#stopped.signal.aborted) {
+      const at = this.#turns.findIndex(({ group }) => (this.#busy.get(group) ?? 0) < Math.ceil(concurrency / 2));
       const [lane] = at === -1 ? [] : this.#turns.splice(at, 1);
       if (lane === undefined) return;
       this.#underWay += 1;

@@ -7,8 +7,10 @@
  *  PROCESSING-3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
  *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
  *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
+ *  PROCESSING-5 While pushes come fast, deliveries are processed one at a time with rests between: what is refused never comes again,
+ *     and what waits is safe.
  */
-import { bootMs, within } from '@penstock/async';
+import { bootMs, pauseOrAbort, within } from '@penstock/async';
 import {
   openDeliveryLog,
   startDeliveryConsumer,
@@ -38,6 +40,8 @@ export interface ProcessingOptions extends DecisionSources, CarryOutSources {
   readonly log: Log;
   now(): number;
   readonly concurrency?: number | undefined;
+  /** Whether pushes come so fast that taking them in wants all there is. */
+  isIntakeBusy(): boolean;
 }
 
 /** The clocks of two ingests may differ by that much. */
@@ -56,6 +60,9 @@ const STRANGE_FAILURES_MAX = 6;
 const HEAD_MS = 60_000;
 /** More are looked at once. */
 const HEADS_AWAITED_MAX = 10_000;
+/** A twentieth of one processor is left to the processing while pushes come fast, and at least a delivery a second. */
+const REST_SHARE = 19;
+const REST_MS_MAX = 1_000;
 /** The first failures are a restart on the other side, mostly. */
 const ATTEMPTS_UNTOLD = 2;
 
@@ -68,6 +75,8 @@ export class Processing {
   readonly #strange = new Map<string, number>();
   /** Heads that their refs did not stand at: since when each is looked at. */
   readonly #headsAwaited = new Map<string, number>();
+  readonly #stopped = new AbortController();
+  #tookMs = 0;
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
 
@@ -78,8 +87,10 @@ export class Processing {
       stream: this.#stream,
       isDecided: async ({ id, runId }) => (await options.deliveries.get(id))?.delivery.runId === runId,
     });
+    const concurrency = options.concurrency ?? CONCURRENCY;
     this.#lanes = new Lanes({
-      concurrency: options.concurrency ?? CONCURRENCY,
+      concurrency,
+      concurrencyNow: () => (options.isIntakeBusy() ? 1 : concurrency),
       work: (lane) => this.#process(lane),
       failed: (lane, error, attempt) => {
         if (attempt > ATTEMPTS_UNTOLD && !(error instanceof HeadElsewhere))
@@ -104,6 +115,7 @@ export class Processing {
   /** What is under way is finished, if it is soon; the rest goes to others. */
   async stop(): Promise<void> {
     clearInterval(this.#sweeper);
+    this.#stopped.abort();
     await within(STOP_MS_MAX, this.#lanes.stop(), () => {});
     await this.#consumer?.stop();
   }
@@ -111,9 +123,18 @@ export class Processing {
   async #process(lane: string): Promise<boolean> {
     const piece = await this.#backlog.next(lane);
     if (piece === null) return false;
+    await this.#giveWay();
+    const from = performance.now();
     await this.#settle({ ...piece.delivery, sequence: piece.sequence });
+    this.#tookMs = performance.now() - from;
     this.#backlog.done(lane, piece);
     return true;
+  }
+
+  /** PROCESSING-5 */
+  async #giveWay(): Promise<void> {
+    if (!this.#options.isIntakeBusy()) return;
+    await pauseOrAbort(Math.min(REST_MS_MAX, this.#tookMs * REST_SHARE), this.#stopped.signal);
   }
 
   async #settle(delivery: Delivery & { readonly sequence: number }): Promise<void> {
