@@ -218,7 +218,7 @@ describe('a run id once answered becomes a run', () => {
   });
 
   it('a run that goes on is answered as it stands when the time is over', async () => {
-    const ingest = await world.ingest({ waitSecs: 1 });
+    const ingest = await world.ingest({ waitSecs: 4 });
     world.held = true;
     const { body } = await ingest.send(push, github(newId()));
     expect(body).toMatchObject({ status: 'Running', source: '.pipeline.yaml', run_id: expect.any(String) });
