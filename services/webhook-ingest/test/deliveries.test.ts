@@ -278,7 +278,9 @@ describe('decisions, for people', () => {
     const ingest = await world.ingest();
     await ingest.send({ zen: 'x', repository: { full_name: 'acme/pinged' } }, { 'x-github-event': 'ping' });
     await expect
-      .poll(async () => (await call('deliveries', { tenants: ['service'], limit: 1 })).deliveries[0])
+      .poll(async () => (await call('deliveries', { tenants: ['service'], limit: 1 })).deliveries[0], {
+        timeout: 20_000,
+      })
       .toMatchObject({ repository: 'acme/pinged', outcome: 'Ignored', runId: null });
   });
 
@@ -293,7 +295,9 @@ describe('decisions, for people', () => {
     const replayed = await call('replay', { id, tenants: ['service'], dryRun: false });
     expect(replayed).toMatchObject({ outcome: 'Pending', replayOf: expect.any(String) });
     expect(replayed.runId).not.toBe(body.run_id);
-    await expect.poll(async () => (await world.reads.view(replayed.runId ?? '', ['service']))?.status).toBe('SUCCESS');
+    await expect
+      .poll(async () => (await world.reads.view(replayed.runId ?? '', ['service']))?.status, { timeout: 20_000 })
+      .toBe('SUCCESS');
     await expect(call('replay', { id, tenants: ['user/other'], dryRun: true })).rejects.toMatchObject({
       code: 'NOT_FOUND',
     });
