@@ -3,8 +3,10 @@
  * that its owner, and nobody who runs it, says so.
  *
  *  CACHE-1 A scope is of one tenant, one repository (else one pipeline) and one ref.
- *  CACHE-2 What is not trusted writes nowhere: a trusted run would find it.
- *  CACHE-3 An unsigned delivery, which anybody can send in a repository's name, reads nothing either.
+ *  CACHE-2 What is not trusted writes nothing that a trusted run finds: only a pull request from a fork writes at all, for runs of that
+ *     pull request that are not trusted either.
+ *  CACHE-3 Any other delivery that is not trusted, which anybody can send in a repository's name, reads nothing.
+ *  CACHE-4 A pull request's own come before those of the branch that it would go into, which it never writes.
  */
 import { isTrusted } from './origin.ts';
 import type { RunState } from './state.ts';
@@ -38,14 +40,17 @@ export function cacheScopesOf({
   pipelineName,
   origin,
 }: Pick<RunState, 'tenant' | 'pipelineName' | 'origin'>): CacheScopes {
-  if (!isTrusted(origin)) return { write: null, read: [] };
-  const { provider = '', repository, ref = '' } = origin;
-  const own: CacheScope = {
+  const { provider = '', repository, ref = '', pullRequest } = origin;
+  const isForeign = !isTrusted(origin);
+  if (isForeign && pullRequest?.fork !== true) return { write: null, read: [] };
+  const scopeOf = (at: string): CacheScope => ({
     tenant,
     ...(repository === undefined
       ? { repository: '', pipeline: pipelineName }
       : { repository: `${provider}/${repository}`, pipeline: '' }),
-    ref,
-  };
-  return { write: own, read: [own] };
+    ref: at,
+  });
+  if (pullRequest === undefined) return { write: scopeOf(ref), read: [scopeOf(ref)] };
+  const own = scopeOf(`pull/${pullRequest.number}${isForeign ? '/untrusted' : ''}`);
+  return { write: own, read: [own, scopeOf(`refs/heads/${pullRequest.branch}`)] };
 }

@@ -15,6 +15,23 @@ describe('where a run looks for caches, and writes them', () => {
     expect(cacheScopesOf({ ...run, origin: { kind: 'api' } })).toEqual({ write: scope, read: [scope] });
   });
 
+  it('is for a pull request its own, and then the branch that it would go into', () => {
+    const at = (ref: string): object => ({ tenant: 't', repository: 'host/acme/shop', pipeline: '', ref });
+    const origin = { kind: 'webhook', provider: 'host', repository: 'acme/shop', ref: 'refs/pull/7/head' } as const;
+    const pullRequest = { number: 7, branch: 'main', fork: false };
+    expect(cacheScopesOf({ ...run, origin: { ...origin, pullRequest } })).toEqual({
+      write: at('pull/7'),
+      read: [at('pull/7'), at('refs/heads/main')],
+    });
+    const forked = { ...origin, pullRequest: { ...pullRequest, fork: true }, trusted: false };
+    expect(cacheScopesOf({ ...run, origin: forked })).toEqual({
+      write: at('pull/7/untrusted'),
+      read: [at('pull/7/untrusted'), at('refs/heads/main')],
+    });
+    const unsigned = { ...origin, pullRequest, trusted: false };
+    expect(cacheScopesOf({ ...run, origin: unsigned })).toEqual({ write: null, read: [] });
+  });
+
   it('is nowhere for an unsigned delivery', () => {
     const origin = { kind: 'webhook', repository: 'acme/shop', ref: 'refs/heads/main', trusted: false } as const;
     expect(cacheScopesOf({ ...run, origin })).toEqual({ write: null, read: [] });
