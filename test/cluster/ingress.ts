@@ -48,6 +48,7 @@ interface IngressCounts {
 /** The first that fits; a service of which the cluster has none leaves its paths to the gateways. */
 const ROUTES: readonly { readonly prefix: string; readonly service: ServiceName }[] = [
   { prefix: '/auth/', service: 'auth' },
+  { prefix: '/.well-known/', service: 'auth' },
   { prefix: '/webhook', service: 'webhook-ingest' },
   { prefix: '/registry/', service: 'registry' },
   { prefix: '/', service: 'gateway' },

@@ -277,6 +277,12 @@ export class LocalRun {
           output.remark(`the stage cannot start: the secret ${name} is given by neither --secret nor --secret-file`);
         return resultOf(failedBecause('secret'));
       }
+      if (work.idTokens !== undefined) {
+        output.remark(
+          'the stage cannot start: id tokens are given by a server alone, which others know as their issuer',
+        );
+        return resultOf(failedBecause('secret'));
+      }
       const { env: secretEnv, files, mask } = secretsOf(work.secrets ?? [], values);
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
       if (copy !== undefined) await this.#artifacts.layOut(work.inherits?.map(({ stage: name }) => name) ?? [], copy);

@@ -1,7 +1,15 @@
 export type * from './contract/messages.ts';
 export type * from './contract/ingest-messages.ts';
 export { buckets, type PeerService, streams, subjects } from './contract/subjects.ts';
-export { readSlip, signSlip, type Slip, type SlipAnswer, type SlipContent, type SlipRequest } from './contract/slip.ts';
+export {
+  readSlip,
+  signSlip,
+  type Slip,
+  type SlipAnswer,
+  type SlipContent,
+  type SlipRequest,
+  type IdTokens,
+} from './contract/slip.ts';
 export { type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export {
   BrokerAway,

@@ -6,6 +6,7 @@ import {
   type CacheDefinition,
   type Expression,
   type ExpressionScope,
+  type IdTokenUse,
   type PlaceDefinition,
   type ReportsDefinition,
   type SecretUse,
@@ -37,6 +38,8 @@ export interface StageWork {
   readonly outputs: readonly string[];
   /** Names of secrets, never a value; absent: none. */
   readonly secrets?: readonly SecretUse[] | undefined;
+  /** For whom it gets id tokens, and in which variables; absent: none. */
+  readonly idTokens?: readonly IdTokenUse[] | undefined;
   readonly place?: PlaceDefinition<string> | undefined;
   /** What of its files is kept; absent: nothing. */
   readonly artifacts?: Pick<ArtifactsDefinition, 'paths' | 'when' | 'required'> | undefined;
@@ -89,6 +92,7 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.shell === undefined ? {} : { shell: definition.shell }),
     outputs: definition.outputs,
     ...(definition.secrets === undefined ? {} : { secrets: definition.secrets }),
+    ...(definition.idTokens === undefined ? {} : { idTokens: definition.idTokens }),
     ...(definition.place === undefined ? {} : { place: renderedPlace(definition.place, scope, counted) }),
     ...keptFields(definition.artifacts),
     ...(definition.reports === undefined ? {} : { reports: definition.reports }),

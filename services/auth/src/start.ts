@@ -19,6 +19,7 @@ import type { Profile } from './model/profile.ts';
 import { withoutSlash, type ProviderSettings } from './providers/settings.ts';
 import { startResealing } from './model/resealing.ts';
 import { Revocations } from './model/revocations.ts';
+import { addDiscoveryRoutes } from './routes/discovery-routes.ts';
 import { addDevicePages, consentCookie, DEVICE_CONSENT } from './routes/device-pages.ts';
 import { addDeviceRoutes } from './routes/device-routes.ts';
 import { addEmbeddedRoutes } from './routes/embedded-routes.ts';
@@ -30,6 +31,7 @@ import { requestAudit } from './routes/request-audit.ts';
 import { addWebRoutes } from './routes/web-routes.ts';
 import { Secrets } from './model/secrets.ts';
 import { Sessions } from './model/sessions.ts';
+import { SigningKeys } from './model/signing-keys.ts';
 import { StageSecrets } from './model/stage-secrets.ts';
 import { startSweeper } from './model/sweeper.ts';
 import { Tries } from './routes/tries.ts';
@@ -117,7 +119,9 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const masterKeys = new MasterKeys(options.masterKeys ?? []);
   const stageSecrets = new StageSecrets(store, masterKeys, now);
   const resealing = startResealing({ store, keys: masterKeys, log });
-  const slips = answerSlips({ bus, secrets: stageSecrets, slipKey: options.slipKey, log, now });
+  const signingKeys = new SigningKeys(store, masterKeys, now);
+  const idTokens = { keys: signingKeys, issuer: baseUrl, now };
+  const slips = answerSlips({ bus, secrets: stageSecrets, idTokens, slipKey: options.slipKey, log, now });
   const calls = answerAuthCalls({ bus, users, sessions, tokens, stageSecrets, audit, now });
   const sweeper = startSweeper({ store, now, log });
 
@@ -139,6 +143,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
 
   return {
     async addRoutes(app) {
+      addDiscoveryRoutes(app, { keys: signingKeys, issuer: baseUrl });
       await app.register(async (scope) => {
         scope.addHook('onRequest', async (_request, reply) => {
           // Tokens, codes and whose they are stand in these answers.

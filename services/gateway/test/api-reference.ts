@@ -136,6 +136,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   'POST /auth/refresh': '`{refresh_token, rotate}`: a new access token; with `rotate: true` a new refresh token too.',
   'POST /auth/logout': '`{refresh_token}`: ends all sessions of the user.',
   'GET /auth/me': 'The user of an access token.',
+  'GET /.well-known/openid-configuration': 'Who issues the id tokens of stages, as OpenID Connect Discovery has it.',
+  'GET /.well-known/jwks.json': 'The public keys that id tokens are verified by.',
   'POST /webhook': 'A delivery of GitHub or GitLab: [webhooks.md](webhooks.md). Signed at most 25 MiB, unsigned 1 MiB.',
   'PUT /registry/packages/:hash':
     "Uploads an extension's package under its SHA-256; `publishExtension` makes it a version.",

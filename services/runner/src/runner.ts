@@ -435,7 +435,12 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     const subject = subjects.slip(this.#options.runnerId);
     const limits = { deadlineMs: SLIP_ANSWER_MS, timeoutMs: SLIP_ANSWER_MS };
     return {
-      present: (slip) => this.#ports.bus.requestRetrying<SlipRequest, SlipAnswer>(subject, { slip }, limits),
+      present: (slip, tokensOnly) =>
+        this.#ports.bus.requestRetrying<SlipRequest, SlipAnswer>(
+          subject,
+          { slip, ...(tokensOnly ? { tokensOnly } : {}) },
+          limits,
+        ),
       renewLease: () => session.renewNow(),
       open: (sealed) => session.key.open(sealed),
     };

@@ -4,6 +4,7 @@
  */
 import type {
   ArtifactsDefinition,
+  IdTokenUse,
   Least,
   PlaceDefinition,
   ReportsDefinition,
@@ -350,6 +351,8 @@ export interface Job extends AttemptRef {
   readonly outputs: readonly string[];
   /** What the stage gets of which secrets: names, never a value. */
   readonly secrets?: readonly SecretUse[] | undefined;
+  /** For whom it gets id tokens, and in which variables. */
+  readonly idTokens?: readonly IdTokenUse[] | undefined;
   /** What auth gives the values for (P31). Absent: the stage names none, or its scheduler has no key to sign with. */
   readonly slip?: string | undefined;
   readonly timeoutMs: number;

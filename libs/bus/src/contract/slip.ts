@@ -22,6 +22,8 @@ export interface Slip {
   readonly actor?: string | undefined;
   /** Of secrets, each once. */
   readonly names: readonly string[];
+  /** Of id tokens, each once; absent: none. */
+  readonly audiences?: readonly string[] | undefined;
   /** Milliseconds since 1970: the attempt cannot live longer. */
   readonly until: number;
 }
@@ -29,6 +31,8 @@ export interface Slip {
 /** `slip.<runner>` */
 export interface SlipRequest {
   readonly slip: string;
+  /** The stage has its secrets, and asks for new id tokens alone. */
+  readonly tokensOnly?: boolean | undefined;
 }
 
 /**
@@ -50,6 +54,15 @@ export interface SlipContent {
   readonly values: Readonly<Record<string, string>>;
   /** Those that are not given, each with a sentence for the stage's log. */
   readonly withheld: readonly { readonly name: string; readonly why: string }[];
+  /** Absent: the slip asks for none. `why`: it gets none; a clause for the stage's log. */
+  readonly idTokens?: IdTokens | { readonly why: string } | undefined;
+}
+
+export interface IdTokens {
+  /** By their audiences. */
+  readonly tokens: Readonly<Record<string, string>>;
+  /** For how long from now they are taken, milliseconds. */
+  readonly lifeMs: number;
 }
 
 /** `key`: 32 bytes in base64. */

@@ -40,6 +40,9 @@ class Measure {
       this.#once(stage.commands, () => stage.commands.reduce((sum, command) => sum + this.#command(command), 0)) +
       this.#record(stage.env, (value) => this.template(value)) +
       (stage.secrets === undefined ? 0 : this.#secrets(stage.secrets)) +
+      (stage.idTokens === undefined
+        ? 0
+        : stage.idTokens.reduce((sum, { audience, variable }) => sum + textBytes(audience) + textBytes(variable), 2)) +
       (stage.place === undefined ? 0 : this.#place(stage.place)) +
       (stage.artifacts === undefined
         ? 0

@@ -8,6 +8,7 @@ import type { ApprovalDefinition } from '../model/approval.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
 import type { Quarantine } from '../model/quarantine.ts';
 import type { CacheDefinition } from '../model/cache.ts';
+import type { IdTokenUse } from '../model/id-token-use.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
@@ -36,6 +37,9 @@ export interface StageDraft {
   readonly secrets: readonly SecretUse[] | undefined;
   /** Where that stands. */
   readonly secretsSpan: Span | undefined;
+  readonly idTokens: readonly IdTokenUse[] | undefined;
+  /** Where that stands. */
+  readonly idTokensSpan: Span | undefined;
   readonly place: PlaceDraft;
   readonly artifacts: ArtifactsDraft | undefined;
   readonly reports: ReportsDefinition | undefined;

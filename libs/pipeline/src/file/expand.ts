@@ -181,6 +181,7 @@ class LevelExpansion {
     const approval = this.#approval(draft, by, site);
     const secrets = draft.secrets ?? context.secrets;
     const quarantine = draft.quarantine ?? context.quarantine;
+    const idTokens = draft.idTokens ?? context.idTokens;
     const shell = used === undefined ? draft.shell : used.body.shell;
     const extension = used ?? context.extension;
     const hasManyImages = [draft.place, used?.body.place ?? NO_PLACE].some(hasChosenImage);
@@ -209,6 +210,7 @@ class LevelExpansion {
         runsOn: labels.length > 0 ? labels : context.runsOn,
         outputs: draft.outputs,
         ...(secrets === undefined ? {} : { secrets }),
+        ...(idTokens === undefined ? {} : { idTokens }),
         ...(place === undefined ? {} : { place }),
         ...(artifacts === undefined ? {} : { artifacts }),
         ...(draft.reports === undefined ? {} : { reports: draft.reports }),
@@ -262,6 +264,7 @@ class LevelExpansion {
       runsOn: labels.length > 0 ? labels : context.runsOn,
       place,
       secrets: draft.secrets ?? context.secrets,
+      idTokens: draft.idTokens ?? context.idTokens,
       allowFailure: draft.allowFailure || context.allowFailure,
       quarantine: draft.quarantine ?? context.quarantine,
       matrix,

@@ -2,6 +2,7 @@
 import type { LoadedExtension } from './drafts.ts';
 import type { Expression, MatrixCell, RetryPolicy, Template } from '../model/definition.ts';
 import type { Quarantine } from '../model/quarantine.ts';
+import type { IdTokenUse } from '../model/id-token-use.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { PlaceDefinition } from '../model/place.ts';
 import type { Environment } from './environment.ts';
@@ -31,6 +32,7 @@ export interface LevelContext {
   readonly runsOn: readonly string[];
   readonly place: PlaceDefinition<Template> | undefined;
   readonly secrets: readonly SecretUse[] | undefined;
+  readonly idTokens: readonly IdTokenUse[] | undefined;
   readonly allowFailure: boolean;
   readonly quarantine: Quarantine | undefined;
   readonly matrix: MatrixCell | undefined;
@@ -57,6 +59,7 @@ export const ROOT_CONTEXT: LevelContext = {
   runsOn: [],
   place: undefined,
   secrets: undefined,
+  idTokens: undefined,
   allowFailure: false,
   quarantine: undefined,
   matrix: undefined,

@@ -161,6 +161,14 @@ function readRoot(
         'an extension has no gates: who may approve stands in the pipeline file',
         "a stage of that file with 'approval' comes before the one that uses it",
       );
+  for (const { idTokensSpan, path } of level?.drafts ?? [])
+    if (idTokensSpan !== undefined)
+      problems.add(
+        idTokensSpan,
+        `${path}.id_token`,
+        "an extension asks for no id tokens: a stage that uses it says under 'id_token' what it gets",
+        "say in the 'description' which variables are to be given",
+      );
   const context: ReferenceContext = {
     ...(level ?? { ...EMPTY_LEVEL, env: variables }),
     template: false,

@@ -24,6 +24,7 @@ import {
   readWord,
 } from './fields.ts';
 import type { Field } from './fields.ts';
+import { readIdTokens } from './id-tokens.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readUse } from './extension-use.ts';
 import type { StageReader } from './extension-use.ts';
@@ -91,6 +92,8 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     outputs: use?.extension?.body.outputs.map(({ name }) => name) ?? field('outputs', readOutputs) ?? [],
     secrets: field('secrets', readSecrets),
     secretsSpan: keys.get('secrets')?.keySpan,
+    idTokens: field('id_token', readIdTokens),
+    idTokensSpan: keys.get('id_token')?.keySpan,
     place: readPlace(keys, path, reader, sites),
     artifacts: field('artifacts', readArtifacts),
     reports: field('reports', readReports),

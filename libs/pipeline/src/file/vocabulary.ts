@@ -18,6 +18,7 @@ export const STAGE_KEYS = [
   'runs_on',
   'outputs',
   'secrets',
+  'id_token',
   'image',
   'services',
   'resources',
@@ -40,6 +41,7 @@ export const REPORTS_KEYS = ['junit'] as const;
 export const PLACE_KEYS = ['image', 'services', 'resources', 'network'] as const;
 export const IMAGE_KEYS = ['name', 'entrypoint', 'user', 'pull', 'auth'] as const;
 export const SERVICE_KEYS = ['image', 'env', 'ready', 'ready_timeout'] as const;
+export const ID_TOKEN_KEYS = ['audience', 'variable'] as const;
 /** Of a variable under `secrets`. */
 export const SECRET_KEYS = ['secret', 'file'] as const;
 export const RESOURCE_KEYS = ['cpu', 'memory'] as const;
@@ -135,6 +137,10 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['prompt', 'message'],
   ['attempts', 'max'],
   ['limit', 'max'],
+  ['id_tokens', 'id_token'],
+  ['id-token', 'id_token'],
+  ['aud', 'audience'],
+  ['env', 'variable'],
   ['test_reports', 'reports'],
   ['test-results', 'reports'],
   ['test_results', 'reports'],

@@ -7,6 +7,7 @@
 import type { ApprovalDefinition } from './approval.ts';
 import type { ArtifactsDefinition, ReportsDefinition } from './kept-files.ts';
 import type { CacheDefinition } from './cache.ts';
+import type { IdTokenUse } from './id-token-use.ts';
 import type { PlaceDefinition } from './place.ts';
 import type { Quarantine } from './quarantine.ts';
 import type { SecretUse } from './secret-use.ts';
@@ -85,6 +86,8 @@ export interface StageDefinition {
   readonly outputs: readonly string[];
   /** Absent: none. */
   readonly secrets?: readonly SecretUse[] | undefined;
+  /** Absent: none. */
+  readonly idTokens?: readonly IdTokenUse[] | undefined;
   /** What it asks of the place where it runs; absent: nothing. */
   readonly place?: PlaceDefinition<Template> | undefined;
   /** What of its files is kept after it; absent: nothing. */

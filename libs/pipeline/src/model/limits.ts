@@ -51,6 +51,9 @@ export const PIPELINE_LIMITS = {
   /** Of a stage. */
   secretsMax: 20,
   secretNameLengthMax: 100,
+  /** Of a stage, each for an audience of its own. */
+  idTokensMax: 5,
+  audienceLengthMax: 500,
   labelsMax: 20,
   labelLengthMax: 64,
   /** Characters of the labels of one stage. */

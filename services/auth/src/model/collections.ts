@@ -115,6 +115,26 @@ export const stageSecretUsesSpec = {
   version: ['lastUsedAt', 'revision'],
 } as const satisfies CollectionSpec;
 
+/** The id names the period in which it signs, and the master key that it was made under. */
+export const signingKeysSpec = {
+  name: 'auth_signing_keys',
+  fields: {
+    /** Of 30 days, counted from 1970. */
+    period: 'integer',
+    /** A JWK. */
+    publicKey: 'string',
+    /** Of the master key that `sealed` is under. */
+    keyId: 'string',
+    updatedAt: 'integer',
+    /** Counts how often it was sealed anew under another key since. */
+    revision: 'integer',
+  },
+  /** A JWE of the private key. */
+  parts: ['sealed'],
+  indexes: [['keyId']],
+  version: ['updatedAt', 'revision'],
+} as const satisfies CollectionSpec;
+
 /** Each decides, by being inserted, something that can be decided once. */
 export const oneTimeClaimsSpec = {
   name: 'auth_marks',
@@ -134,6 +154,7 @@ export const authCollections: readonly CollectionSpec[] = [
   oneTimeClaimsSpec,
   stageSecretsSpec,
   stageSecretUsesSpec,
+  signingKeysSpec,
 ];
 
 export type UserRow = DocumentOf<typeof usersSpec>;

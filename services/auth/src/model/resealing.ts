@@ -2,10 +2,10 @@
  * Seals secrets anew that are kept under an older master key, so that it can be taken away. Several processes may do it at
  * once, and a secret that is set meanwhile stands: a row sealed anew is written over the version that was read, and no other.
  */
-import type { DocumentStore } from '@penstock/store';
+import type { Collection, DocumentStore } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import type { MasterKeys } from './master-keys.ts';
-import { stageSecretsSpec } from './collections.ts';
+import { signingKeysSpec, stageSecretsSpec } from './collections.ts';
 
 export interface ResealingOptions {
   readonly store: DocumentStore;
@@ -25,14 +25,16 @@ const EVERY_MS = 10 * 60_000;
 const BATCH = 100;
 
 export function startResealing({ store, keys, log, everyMs = EVERY_MS }: ResealingOptions): Resealing {
-  const secrets = store.collection(stageSecretsSpec);
   let told = '';
 
-  const reseal = async (where: { readonly gt: string } | { readonly lt: string }): Promise<[number, number]> => {
+  const reseal = async (
+    sealedRows: Collection<typeof stageSecretsSpec>,
+    where: { readonly gt: string } | { readonly lt: string },
+  ): Promise<[number, number]> => {
     let [resealed, unreadable] = [0, 0];
     let after: { readonly id: string; readonly value: string } | undefined;
     for (;;) {
-      const rows = await secrets.list({
+      const rows = await sealedRows.list({
         where: { keyId: where },
         orderBy: { field: 'keyId', direction: 'asc' },
         limit: BATCH,
@@ -44,7 +46,7 @@ export function startResealing({ store, keys, log, everyMs = EVERY_MS }: Reseali
           unreadable += 1;
           continue;
         }
-        await secrets.replaceNewer([{ ...row, ...(await keys.seal(row.id, value)), revision: row.revision + 1 }]);
+        await sealedRows.replaceNewer([{ ...row, ...(await keys.seal(row.id, value)), revision: row.revision + 1 }]);
         resealed += 1;
       }
       const last = rows.at(-1);
@@ -56,8 +58,16 @@ export function startResealing({ store, keys, log, everyMs = EVERY_MS }: Reseali
   const round = async (): Promise<{ resealed: number; unreadable: number }> => {
     const { currentId } = keys;
     if (currentId === undefined) return { resealed: 0, unreadable: 0 };
-    const [below, above] = [await reseal({ lt: currentId }), await reseal({ gt: currentId })];
-    const counts = { resealed: below[0] + above[0], unreadable: below[1] + above[1] };
+    const counts = { resealed: 0, unreadable: 0 };
+    for (const where of [{ lt: currentId }, { gt: currentId }])
+      for (const [resealed, unreadable] of [
+        await reseal(store.collection(stageSecretsSpec), where),
+        // What is looked at of a row is alike in both.
+        await reseal(store.collection(signingKeysSpec) as unknown as Collection<typeof stageSecretsSpec>, where),
+      ]) {
+        counts.resealed += resealed;
+        counts.unreadable += unreadable;
+      }
     const sign = JSON.stringify(counts);
     if (counts.resealed > 0)
       log.info(

@@ -9,12 +9,14 @@ import { buckets, leaseAtLeader, readSlip, subjects } from '@penstock/bus';
 import type { Bus, BusSubscription, RunnerLease, Slip, SlipAnswer, SlipContent, SlipRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import { CompactEncrypt, importJWK } from 'jose';
+import { idTokensFor, type IdTokenSources } from '../model/id-tokens.ts';
 import { chooseSecret } from '../model/secret-choice.ts';
 import type { KeptSecret, StageSecrets } from '../model/stage-secrets.ts';
 
 export interface SlipsOptions {
   readonly bus: Bus;
   readonly secrets: StageSecrets;
+  readonly idTokens: IdTokenSources;
   /** Of 32 bytes in base64, shared with the schedulers; without it every slip is refused. */
   readonly slipKey: string | undefined;
   readonly log: Pick<Log, 'warn'>;
@@ -42,8 +44,12 @@ export function answerSlips(options: SlipsOptions): BusSubscription {
   );
 }
 
-async function answer({ slip: text }: SlipRequest, runner: string, options: SlipsOptions): Promise<SlipAnswer> {
-  const { bus, slipKey, secrets, now } = options;
+async function answer(
+  { slip: text, tokensOnly }: SlipRequest,
+  runner: string,
+  options: SlipsOptions,
+): Promise<SlipAnswer> {
+  const { bus, slipKey, secrets, idTokens, now } = options;
   if (slipKey === undefined) return refused('auth has no SERVICE_SLIP_KEY, which schedulers sign by');
   const slip = typeof text === 'string' ? readSlip(slipKey, text) : null;
   if (slip === null) return refused('its slip is not signed by the SERVICE_SLIP_KEY of auth');
@@ -53,7 +59,9 @@ async function answer({ slip: text }: SlipRequest, runner: string, options: Slip
   if (lease === null || !lists(lease.value, slip)) return { kind: 'unlisted' };
   const { sealTo } = lease.value;
   if (sealTo === undefined) return refused('its runner has no key that values could be sealed to');
-  const content = await contentOf(slip, secrets);
+  const values = await contentOf(tokensOnly === true ? { ...slip, names: [] } : slip, secrets);
+  const wantsTokens = values.withheld.length === 0 && (slip.audiences?.length ?? 0) > 0;
+  const content = wantsTokens ? { ...values, idTokens: await idTokensFor(slip, idTokens) } : values;
   const key = await importJWK({ kty: 'OKP', crv: 'X25519', x: sealTo }, 'ECDH-ES');
   const sealed = await new CompactEncrypt(Buffer.from(JSON.stringify(content)))
     .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM' })

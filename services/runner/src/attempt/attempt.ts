@@ -28,7 +28,7 @@ import {
   type StageUser,
   type StopReason,
 } from '@penstock/executor';
-import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
+import type { AttemptRef, IdTokens, Job, ResultRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
@@ -42,6 +42,7 @@ import { NotPrepared } from '../workspace/errors.ts';
 import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from '../workspace/preparation.ts';
 import type { SlipDesk } from '../session/slip-desk.ts';
 import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
+import { StageIdTokens } from './stage-id-tokens.ts';
 import { stageSecrets } from './stage-secrets.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 
@@ -115,6 +116,8 @@ export class Attempt {
   #secrets: StageSecrets = secretsOf([], new Map());
   /** Where its files stay inside: what is brought out of them. */
   #leavings: StageLeavings | undefined;
+  #tokens: IdTokens | undefined;
+  #idTokens: StageIdTokens | undefined;
 
   constructor(job: Job, parts: AttemptParts) {
     this.job = job;
@@ -173,6 +176,7 @@ export class Attempt {
     const timeoutMs = needsFetching(job)
       ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
+    await this.#beginIdTokens(prepared, chunker);
     this.#remarkLimits(executor, chunker);
     this.#leavings = this.#leavingsOf(executor, prepared);
     const record = executor.resume === undefined ? undefined : this.#parts.record;
@@ -251,6 +255,7 @@ export class Attempt {
     this.#process = process;
     if (this.#stopped !== null) process.stop(this.#stopped);
     const exit = await process.ended;
+    this.#idTokens?.stop();
     this.#onProcessGone();
     finish();
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
@@ -395,15 +400,30 @@ export class Attempt {
   async #lackingSecrets(): Promise<readonly string[] | null> {
     const { slips, time } = this.#parts;
     try {
-      const found = await stageSecrets(this.job, slips, () => time.bootNow(), this.#preparing.signal);
+      // Nothing can be put into a Pod later: its stage has the first token as a file among its secrets.
+      const inside = this.#parts.executor?.filesStayInside === true;
+      const found = await stageSecrets(this.job, slips, () => time.bootNow(), this.#preparing.signal, inside);
       if ('lacking' in found) return found.lacking;
-      this.#secrets = found;
+      this.#secrets = found.secrets;
+      this.#tokens = found.idTokens;
       return null;
     } catch (error) {
       // It is being stopped; the verdict says so.
       if (this.#preparing.signal.aborted) return [];
       throw error;
     }
+  }
+
+  async #beginIdTokens({ folders }: Prepared, chunker: Chunker): Promise<void> {
+    if (this.#tokens === undefined) return;
+    const { job } = this;
+    const { slips, time, userOf } = this.#parts;
+    const { mask } = this.#secrets;
+    this.#idTokens = new StageIdTokens({
+      ...{ job, time, mask, desk: slips, folder: folders.home, user: userOf?.(job.key) },
+      remark: (text) => void chunker.remark(mask.text(text)),
+    });
+    await this.#idTokens.begin(this.#tokens);
   }
 
   #withoutSecrets(lacking: readonly string[], chunker: Chunker): AttemptVerdict {
@@ -415,6 +435,7 @@ export class Attempt {
   /** What the stage has left costs it nothing any more. */
   async #clear(prepared: Prepared, workspaces: AttemptParts['workspaces']): Promise<void> {
     try {
+      await this.#idTokens?.end();
       await clearAfterStage(prepared, workspaces);
       if (this.#leavings !== undefined) await this.#parts.leftInside.clear(this.#leavings);
     } catch (error) {
@@ -476,7 +497,7 @@ export class Attempt {
       commands: job.commands,
       env: stageEnvironment(
         inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)),
-        { ...job.env, ...this.#secrets.env },
+        { ...job.env, ...this.#secrets.env, ...this.#idTokens?.env },
         {
           runId: job.runId,
           pipeline: job.pipelineName,

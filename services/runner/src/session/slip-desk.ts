@@ -7,7 +7,7 @@ import type { Job, SlipAnswer, SlipContent } from '@penstock/bus';
 /** What an attempt has of its session for this. */
 export interface SlipDesk {
   /** Rejects where auth does not answer. */
-  present(slip: string): Promise<SlipAnswer>;
+  present(slip: string, tokensOnly: boolean): Promise<SlipAnswer>;
   /** Resolves when the broker has been told what the lease lists now, or cannot be. */
   renewLease(): Promise<void>;
   /** Rejects for what was not sealed to this session. */
@@ -21,12 +21,13 @@ export type SlipOutcome = SlipContent | { readonly why: string };
 const WAIT_MS_MAX = 60_000;
 const RETRY = { firstMs: 100, maxMs: 5_000 };
 
-/** Rejects with the signal's reason. */
+/** `tokensOnly`: no secrets. Rejects with the signal's reason. */
 export async function redeemSlip(
   job: Pick<Job, 'runId' | 'stage' | 'attempt' | 'slip'>,
   desk: SlipDesk,
   bootNow: () => number,
   signal: AbortSignal,
+  tokensOnly = false,
 ): Promise<SlipOutcome> {
   if (job.slip === undefined)
     return { why: 'this server gives none: its scheduler has no SERVICE_SLIP_KEY, which it shares with auth' };
@@ -34,7 +35,7 @@ export async function redeemSlip(
   for (let tries = 1; ; tries += 1) {
     // The attempt is new to the session: the lease is to list it first.
     await desk.renewLease();
-    const answer = await unlessAborted(desk.present(job.slip), signal).catch((): SlipAnswer => ({
+    const answer = await unlessAborted(desk.present(job.slip, tokensOnly), signal).catch((): SlipAnswer => ({
       kind: 'unavailable',
     }));
     signal.throwIfAborted();

@@ -232,7 +232,8 @@ export class JobDeliveries {
   /** P31. Sent after the grant's commit was acknowledged, as all of the job. */
   #slipOf({ run, stage }: Delivery, live: LiveAttempt, work: StageWork): { readonly slip?: string } {
     const { slipKey } = this.#settings;
-    if (work.secrets === undefined || slipKey === undefined) return {};
+    const { secrets = [], idTokens = [] } = work;
+    if (secrets.length + idTokens.length === 0 || slipKey === undefined) return {};
     const { tenant, pipelineName, origin } = run.state;
     const { provider, repository, ref, commit, actor } = origin;
     const slip = signSlip(slipKey, {
@@ -251,7 +252,8 @@ export class JobDeliveries {
       ref,
       commit,
       actor,
-      names: [...new Set(work.secrets.map(({ name }) => name))],
+      names: [...new Set(secrets.map(({ name }) => name))],
+      ...(idTokens.length === 0 ? {} : { audiences: [...new Set(idTokens.map(({ audience }) => audience))] }),
       until: this.#ports.now() + work.timeoutMs + SLIP_MARGIN_MS,
     });
     return { slip };

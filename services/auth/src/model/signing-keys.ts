@@ -1,0 +1,119 @@
+/**
+ * The keys that id tokens are signed with. One signs for 30 days; it is made a day before that, so that whoever remembers the
+ * published ones has it by then, and published until the last token that it has signed is over. All processes of auth choose the
+ * same one: a key's id names its period, and the first to insert it has made it.
+ *
+ *  SIGNING-KEY-1 A private key stands in the store sealed under a master key, and nowhere else; what is published has none of it.
+ */
+import { Unavailable } from '@penstock/errors';
+import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose';
+import { signingKeysSpec } from './collections.ts';
+import type { MasterKeys } from './master-keys.ts';
+
+export const SIGNING_ALGORITHM = 'RS256';
+const DAY_MS = 24 * 60 * 60_000;
+const PERIOD_MS = 30 * DAY_MS;
+/** Longer than any verifier remembers the published keys, and than clocks differ. */
+const AHEAD_MS = DAY_MS;
+/** An hour's token, and clocks that differ by another. */
+const OVERLAP_MS = 2 * 60 * 60_000;
+/** Between two looks at the store. */
+const REMEMBERED_MS = 60_000;
+/** Of the present period and its neighbours, made anew after a lost master key too. */
+const KEYS_MAX = 100;
+
+export interface SigningKey {
+  readonly id: string;
+  readonly key: CryptoKey | Uint8Array;
+}
+
+type KeyRow = Omit<DocumentOf<typeof signingKeysSpec>, 'sealed'>;
+
+export class SigningKeys {
+  readonly #keys: Collection<typeof signingKeysSpec>;
+  readonly #masterKeys: MasterKeys;
+  readonly #now: () => number;
+  readonly #opened = new Map<string, SigningKey>();
+  #published: { readonly readAt: number; readonly keys: readonly JWK[] } | undefined;
+
+  constructor(store: DocumentStore, masterKeys: MasterKeys, now: () => number) {
+    this.#keys = store.collection(signingKeysSpec);
+    this.#masterKeys = masterKeys;
+    this.#now = now;
+  }
+
+  /** That signs now. Throws `Unavailable` without a master key. */
+  async current(): Promise<SigningKey> {
+    if (!this.canSign)
+      throw new Unavailable('This server gives no id tokens: its operator has not set SERVICE_MASTER_KEY.');
+    return await this.#keyOf(periodAt(this.#now()));
+  }
+
+  get canSign(): boolean {
+    return this.#masterKeys.currentId !== undefined;
+  }
+
+  /** The public halves of all keys whose tokens may be taken, soon or still. */
+  async published(): Promise<readonly JWK[]> {
+    const known = this.#published;
+    const now = this.#now();
+    if (known !== undefined && Math.abs(now - known.readAt) < REMEMBERED_MS) return known.keys;
+    if (this.canSign)
+      for (const period of new Set([periodAt(now), periodAt(now + AHEAD_MS)])) await this.#keyOf(period);
+    const keys: JWK[] = [];
+    for (const row of await this.#rows()) {
+      if ((row.period + 1) * PERIOD_MS + OVERLAP_MS > now)
+        keys.push({ ...(JSON.parse(row.publicKey) as JWK), kid: row.id, use: 'sig', alg: SIGNING_ALGORITHM });
+      else if ((row.period + 2) * PERIOD_MS < now) await this.#forget(row.id);
+    }
+    this.#published = { readAt: now, keys };
+    return keys;
+  }
+
+  async #rows(): Promise<KeyRow[]> {
+    return await this.#keys.list({ where: {}, limit: KEYS_MAX, parts: [] });
+  }
+
+  async #keyOf(period: number): Promise<SigningKey> {
+    const mine = `${period}-${this.#masterKeys.currentId ?? ''}`;
+    const known = this.#opened.get(mine);
+    if (known !== undefined) return known;
+    const opened = (await this.#openOf(period)) ?? (await this.#make(mine, period)) ?? (await this.#openOf(period));
+    if (opened === undefined) throw new Unavailable('The key that id tokens are signed with cannot be had; try again.');
+    this.#opened.set(mine, opened);
+    return opened;
+  }
+
+  /** Undefined: there is none, or none whose master key this server still has. */
+  async #openOf(period: number): Promise<SigningKey | undefined> {
+    const rows = (await this.#rows()).filter((row) => row.period === period);
+    for (const { id } of rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
+      const row = await this.#keys.get(id);
+      const bytes = row === null ? null : await this.#masterKeys.open(id, String(row.sealed));
+      if (bytes === null) continue;
+      return { id, key: await importJWK(JSON.parse(Buffer.from(bytes).toString()) as JWK, SIGNING_ALGORITHM) };
+    }
+    return undefined;
+  }
+
+  /** Undefined: another process has made it meanwhile. */
+  async #make(id: string, period: number): Promise<SigningKey | undefined> {
+    const { publicKey, privateKey } = await generateKeyPair(SIGNING_ALGORITHM, { extractable: true });
+    const { sealed, keyId } = await this.#masterKeys.seal(id, Buffer.from(JSON.stringify(await exportJWK(privateKey))));
+    const { kty, n, e } = await exportJWK(publicKey);
+    const row = { id, period, publicKey: JSON.stringify({ kty, n, e }), keyId, updatedAt: this.#now(), revision: 0 };
+    if ((await this.#keys.insert({ ...row, sealed })) === 'duplicate') return undefined;
+    this.#published = undefined;
+    return { id, key: privateKey };
+  }
+
+  async #forget(id: string): Promise<void> {
+    await this.#keys.delete(id);
+    this.#opened.delete(id);
+  }
+}
+
+function periodAt(time: number): number {
+  return Math.floor(time / PERIOD_MS);
+}
