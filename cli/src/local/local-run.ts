@@ -12,6 +12,7 @@ import { dirname } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import {
   failedBecause,
+  imageLogins,
   judgeAttempt,
   limitsRemark,
   maskedOutputs,
@@ -21,8 +22,9 @@ import {
   stageEnvironment,
   type StageProcess,
   giveTree,
+  withLogins,
 } from '@penstock/executor';
-import type { PipelineDefinition } from '@penstock/pipeline';
+import { imageSecretsOf, type PipelineDefinition } from '@penstock/pipeline';
 import {
   endsEventStream,
   gateViewOf,
@@ -271,9 +273,12 @@ export class LocalRun {
     const { output } = attempt;
     let copy: string | undefined;
     try {
-      const lacking = (work.secrets ?? []).filter(({ name }) => !values.has(name));
+      const ofImages = imageSecretsOf(work.place);
+      const lacking = [...(work.secrets ?? []).map(({ name }) => name), ...ofImages].filter(
+        (name) => !values.has(name),
+      );
       if (lacking.length > 0) {
-        for (const name of new Set(lacking.map((use) => use.name)))
+        for (const name of new Set(lacking))
           output.remark(`the stage cannot start: the secret ${name} is given by neither --secret nor --secret-file`);
         return resultOf(failedBecause('secret'));
       }
@@ -284,6 +289,10 @@ export class LocalRun {
         return resultOf(failedBecause('secret'));
       }
       const { env: secretEnv, files, mask } = secretsOf(work.secrets ?? [], values);
+      const { logins, lacking: wrong } = imageLogins(ofImages, values);
+      for (const line of wrong) output.remark(`the stage cannot start: ${line}`);
+      if (wrong.length > 0) return resultOf(failedBecause('secret'));
+      mask.add([...logins.values()].map(({ password }) => password));
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
       if (copy !== undefined) await this.#artifacts.layOut(work.inherits?.map(({ stage: name }) => name) ?? [], copy);
       if (attempt.stopping !== undefined) return resultOf(failedBecause(attempt.stopping));
@@ -325,7 +334,7 @@ export class LocalRun {
           cwd,
           user,
           folders,
-          place: work.place,
+          place: withLogins(work.place, logins),
           files,
           timeoutMs: work.timeoutMs,
         },

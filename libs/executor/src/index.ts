@@ -40,3 +40,4 @@ export { bootClockMs } from './system/proc.ts';
 export { giveTree, removeTree } from './workspace/trees.ts';
 export { Spares } from './workspace/spares.ts';
 export { type StageFolders, Workspaces } from './workspace/workspaces.ts';
+export { imageLogins, withLogins } from './attempt/image-logins.ts';

@@ -23,5 +23,6 @@ export { matchesPullRequest, matchesPush, type PullRequest } from './push/push-f
 export { workdirFault } from './file/workdir.ts';
 export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';
 export { type Least, STAGE_KINDS, takesLabel, type Wanted, wantedBy } from './model/takes.ts';
+export { imageSecretsOf } from './model/image-secrets.ts';
 export { nearest } from './text/suggest.ts';
 export { EXTENSION_CATEGORIES, extensionIdFault, parseUses, usesOf } from './file/uses.ts';

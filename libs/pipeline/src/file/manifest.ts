@@ -16,7 +16,7 @@ import { quoted } from '../text/printable.ts';
 import { Problems } from '../text/problems.ts';
 import { checkReferences } from './references.ts';
 import type { ReferenceContext, Root } from './references.ts';
-import { readPlace } from './place.ts';
+import { readPlace, imageSecretSpans } from './place.ts';
 import { readOutputs, readRun, readShell } from './stage.ts';
 import { readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
@@ -146,6 +146,12 @@ function readRoot(
         "an extension names no secrets: a stage that uses it says under 'secrets' what it gets",
         "say in the 'description' which variables are to be given",
       );
+  for (const span of [place, ...(level?.drafts ?? []).map((draft) => draft.place)].flatMap(imageSecretSpans))
+    problems.add(
+      span,
+      'image.auth',
+      "an extension names no secrets, also not for an image: 'auth' belongs to the stage that uses it",
+    );
   for (const { quarantineSpan, path } of level?.drafts ?? [])
     if (quarantineSpan !== undefined)
       problems.add(

@@ -13,6 +13,7 @@ import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { formatBytes, parseBytes, parseProcessors } from '../model/quantity.ts';
 import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
+import { readSecretName } from './secrets.ts';
 import { hasExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
 import type { Span } from '../text/text-position.ts';
@@ -84,14 +85,6 @@ function readImage(field: Field, reader: ExpressionReader, sites: ExpressionSite
     const entry = keys.get(key);
     return entry === undefined ? undefined : use(fieldOf(entry, path, problems));
   };
-  const auth = keys.get('auth');
-  if (auth !== undefined)
-    problems.add(
-      auth.keySpan,
-      `${path}.auth`,
-      "'auth' is not supported yet: it would name a secret",
-      'use an image that everybody may pull, or one that the runner has already',
-    );
   if (!keys.has('name')) problems.add(map, path, `'${called}' has no 'name'`, `write '${called}: {name: node:26}'`);
   const settings = {
     ...optional('entrypoint', inner('entrypoint', readEntrypoint)),
@@ -100,10 +93,17 @@ function readImage(field: Field, reader: ExpressionReader, sites: ExpressionSite
       'pull',
       inner('pull', (value) => readWord(value, ['missing', 'always'] as const)),
     ),
+    ...optional('secret', inner('auth', readAuth)),
   };
   return inner('name', (value) =>
     readImageName(value, 'the name of an image such as node:26', settings, reader, sites),
   );
+}
+
+/** The value is `user:password`, and stands in no file. */
+function readAuth(field: Field): string | undefined {
+  const node = readScalar(field, 'the name of a secret');
+  return node === undefined ? undefined : readSecretName(node, field);
 }
 
 function readImageName(
@@ -295,6 +295,13 @@ function readNetwork(field: Field): 'none' | undefined {
 export function hasChosenImage({ image, services = [] }: PlaceDraft): boolean {
   const images = [...(image === undefined ? [] : [image]), ...services.map((service) => service.image)];
   return images.some(({ name }) => name.some((part) => typeof part !== 'string'));
+}
+
+/** Where it names a secret for an image: an extension must not. */
+export function imageSecretSpans({ image, services = [] }: PlaceDraft): readonly Span[] {
+  return [image, ...services.map((service) => service.image)].flatMap((each) =>
+    each?.settings.secret === undefined ? [] : [each.span],
+  );
 }
 
 /** With the values of a combination. `site`: where problems are shown, absent: where the name stands. */

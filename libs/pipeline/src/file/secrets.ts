@@ -73,7 +73,10 @@ function readVariable({ key, keySpan, value }: MapEntry, field: Field): SecretUs
   return name === undefined ? undefined : { variable: key, name, file: isFile ?? false };
 }
 
-function readSecretName(node: ScalarNode, { problems, path }: Pick<Field, 'problems' | 'path'>): string | undefined {
+export function readSecretName(
+  node: ScalarNode,
+  { problems, path }: Pick<Field, 'problems' | 'path'>,
+): string | undefined {
   if (SECRET_NAME.test(node.text) && node.text.length <= PIPELINE_LIMITS.secretNameLengthMax) return node.text;
   const upper = node.text.toUpperCase().replaceAll('-', '_');
   problems.add(

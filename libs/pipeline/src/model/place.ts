@@ -9,6 +9,8 @@ export interface ImageDefinition {
   readonly user?: string | undefined;
   /** Default `missing`. */
   readonly pull?: 'missing' | 'always' | undefined;
+  /** The name of the secret that its registry asks for; absent: everybody may pull it. */
+  readonly secret?: string | undefined;
 }
 
 /** A container beside the stage, reached by its name. */

@@ -26,7 +26,8 @@ export interface SlipsOptions {
 
 /** All values of one stage. */
 const STAGE_BYTES_MAX = 256 * 1024;
-const NAMES_MAX = 20;
+/** Those of the stage, and one for each of its images. */
+const NAMES_MAX = 40;
 
 export function answerSlips(options: SlipsOptions): BusSubscription {
   const { bus, log } = options;

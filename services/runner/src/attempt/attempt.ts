@@ -17,6 +17,7 @@ import {
   stageEnvironment,
   verdictOf,
   writeMasks,
+  withLogins,
   type AttemptVerdict,
   type Executor,
   type StageExit,
@@ -43,7 +44,7 @@ import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sourc
 import type { SlipDesk } from '../session/slip-desk.ts';
 import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
 import { StageIdTokens } from './stage-id-tokens.ts';
-import { stageSecrets } from './stage-secrets.ts';
+import { stageSecrets, type GivenToStage } from './stage-secrets.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 
 export interface AttemptParts {
@@ -116,6 +117,7 @@ export class Attempt {
   #secrets: StageSecrets = secretsOf([], new Map());
   /** Where its files stay inside: what is brought out of them. */
   #leavings: StageLeavings | undefined;
+  #logins: GivenToStage['logins'] = new Map();
   #tokens: IdTokens | undefined;
   #idTokens: StageIdTokens | undefined;
 
@@ -405,6 +407,7 @@ export class Attempt {
       const found = await stageSecrets(this.job, slips, () => time.bootNow(), this.#preparing.signal, inside);
       if ('lacking' in found) return found.lacking;
       this.#secrets = found.secrets;
+      this.#logins = found.logins;
       this.#tokens = found.idTokens;
       return null;
     } catch (error) {
@@ -514,7 +517,7 @@ export class Attempt {
         },
       ),
       shell: job.shell,
-      place: this.#parts.place,
+      place: withLogins(this.#parts.place, this.#logins),
       files: this.#secrets.files,
       folders: [folders.home],
       contents: [folders.workspace, folders.outputFile, ...(packageFolder === undefined ? [] : [packageFolder])],

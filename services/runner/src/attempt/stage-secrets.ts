@@ -1,10 +1,13 @@
 /** The secrets and id tokens of one attempt, asked for and made ready for its stage. */
-import { secretsOf, type StageSecrets } from '@penstock/executor';
+import { imageLogins, secretsOf, type StageSecrets } from '@penstock/executor';
 import type { IdTokens, Job } from '@penstock/bus';
+import { imageSecretsOf } from '@penstock/pipeline';
 import { redeemSlip, type SlipDesk } from '../session/slip-desk.ts';
 
 export interface GivenToStage {
   readonly secrets: StageSecrets;
+  /** Of its images' registries, by the names of secrets. */
+  readonly logins: ReturnType<typeof imageLogins>['logins'];
   /** Undefined: it asks for none. */
   readonly idTokens: IdTokens | undefined;
 }
@@ -18,9 +21,11 @@ export async function stageSecrets(
   tokensAsFiles = false,
 ): Promise<GivenToStage | { readonly lacking: readonly string[] }> {
   const { secrets: uses = [], idTokens: wanted = [] } = job;
-  if (uses.length + wanted.length === 0) return { secrets: secretsOf([], new Map()), idTokens: undefined };
+  const ofImages = imageSecretsOf(job.place);
+  if (uses.length + wanted.length + ofImages.length === 0)
+    return { secrets: secretsOf([], new Map()), logins: new Map(), idTokens: undefined };
   const outcome = await redeemSlip(job, desk, bootNow, signal);
-  const named = uses.length === 0 ? 'id tokens' : 'secrets';
+  const named = uses.length + ofImages.length === 0 ? 'id tokens' : 'secrets';
   if ('why' in outcome) return { lacking: [`the stage cannot start: its ${named} could not be had: ${outcome.why}`] };
   const { values, withheld, idTokens } = outcome;
   if (withheld.length > 0)
@@ -30,9 +35,18 @@ export async function stageSecrets(
   if (wanted.length > 0 && (idTokens === undefined || 'why' in idTokens))
     return { lacking: [`the stage cannot start: it gets no id token: ${idTokens?.why ?? 'auth gives none'}`] };
   const texts = Object.entries(values).map(([name, value]) => [name, Buffer.from(value, 'base64').toString()] as const);
+  const { logins, lacking } = imageLogins(ofImages, new Map(texts));
+  if (lacking.length > 0) return { lacking: lacking.map((line) => `the stage cannot start: ${line}`) };
   const given = idTokens === undefined || 'why' in idTokens ? undefined : idTokens;
-  if (given === undefined || !tokensAsFiles) return { secrets: secretsOf(uses, new Map(texts)), idTokens: given };
-  const files = wanted.map(({ variable, audience }) => ({ variable, name: `id token ${audience}`, file: true }));
-  const contents = wanted.map(({ audience }) => [`id token ${audience}`, given.tokens[audience] ?? ''] as const);
-  return { secrets: secretsOf([...uses, ...files], new Map([...texts, ...contents])), idTokens: undefined };
+  const asFiles = tokensAsFiles && given !== undefined ? wanted : [];
+  const files = asFiles.map(({ variable, audience }) => ({ variable, name: `id token ${audience}`, file: true }));
+  const contents = asFiles.map(({ audience }) => [`id token ${audience}`, given?.tokens[audience] ?? ''] as const);
+  const secrets = secretsOf([...uses, ...files], new Map([...texts, ...contents]));
+  const passwords = [...logins.values()].map(({ password }) => password);
+  secrets.mask.add(passwords);
+  return {
+    secrets: { ...secrets, values: [...secrets.values, ...passwords] },
+    logins,
+    idTokens: tokensAsFiles ? undefined : given,
+  };
 }

@@ -8,6 +8,7 @@
  *  JOBS-3 A grant whose attempt is being stopped is sent no more; a stop is repeated until its attempt is gone.
  */
 import { signSlip, type AttemptRef, type Job, type RunnerLease } from '@penstock/bus';
+import { imageSecretsOf } from '@penstock/pipeline';
 import { isTrusted, triggerOf, workOf, type LiveAttempt, type StageWork, type Epoch, type RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
@@ -232,8 +233,9 @@ export class JobDeliveries {
   /** P31. Sent after the grant's commit was acknowledged, as all of the job. */
   #slipOf({ run, stage }: Delivery, live: LiveAttempt, work: StageWork): { readonly slip?: string } {
     const { slipKey } = this.#settings;
-    const { secrets = [], idTokens = [] } = work;
-    if (secrets.length + idTokens.length === 0 || slipKey === undefined) return {};
+    const { secrets = [], idTokens = [], place } = work;
+    const names = new Set([...secrets.map(({ name }) => name), ...imageSecretsOf(place)]);
+    if (names.size + idTokens.length === 0 || slipKey === undefined) return {};
     const { tenant, pipelineName, origin } = run.state;
     const { provider, repository, ref, commit, actor } = origin;
     const slip = signSlip(slipKey, {
@@ -252,7 +254,7 @@ export class JobDeliveries {
       ref,
       commit,
       actor,
-      names: [...new Set(secrets.map(({ name }) => name))],
+      names: [...names],
       ...(idTokens.length === 0 ? {} : { audiences: [...new Set(idTokens.map(({ audience }) => audience))] }),
       until: this.#ports.now() + work.timeoutMs + SLIP_MARGIN_MS,
     });
