@@ -57,7 +57,7 @@ describe('docs/pipeline.schema.json', () => {
         if (!isRemoved) map[`${key}_x`] = value;
         const text = stringify(file, { aliasDuplicateObjects: false });
         const unresolved = usesOf(text).length > 0 ? ({ unresolved: 'accept' } as const) : {};
-        if (isValid(file) !== true) expect(parsePipeline(text, unresolved).ok, text).toBe(false);
+        expect(isValid(file) === true || !parsePipeline(text, unresolved).ok, text).toBe(true);
       }),
       { numRuns: 300, seed: 28 },
     );

@@ -5,6 +5,7 @@
  */
 import { PIPELINE_LIMITS } from '../src/index.ts';
 import {
+  APPROVAL_KEYS,
   CONCURRENCY_KEYS,
   ID_TOKEN_KEYS,
   INPUT_KEYS,
@@ -45,7 +46,8 @@ export function pipelineSchema(extension: {
       image: withAuth(definitions['image'] ?? {}),
       stage: {
         ...stage,
-        description: 'What runs, and when.',
+        description: 'What runs, and when; or who is to approve before others do.',
+        oneOf: ['run', 'uses', 'approval'].map((key) => ({ required: [key] })),
         ...objectOf(STAGE_KEYS, STAGE, stage['properties'] as Readonly<Record<string, Schema>>),
       },
     },
@@ -142,6 +144,7 @@ const STAGE: Readonly<Record<string, Schema>> = {
     description: 'For whom the stage gets a token that says who it is.',
     oneOf: [ID_TOKEN, { type: 'array', minItems: 1, maxItems: PIPELINE_LIMITS.idTokensMax, items: ID_TOKEN }],
   },
+  approval: { ...objectOf(APPROVAL_KEYS, {}), description: 'Who is to approve before what comes after it begins.' },
   quarantine: {
     ...objectOf(QUARANTINE_KEYS, { until: { type: 'string', pattern: '^[0-9]{4}-[0-9]{2}-[0-9]{2}$' }, reason: TEXT }),
     required: ['until'],
