@@ -57,8 +57,10 @@ export interface AttemptRecords {
 
 export interface RecordFolders {
   readonly disk: string;
-  /** For attempts with secrets; absent: those end with their process. */
+  /** For attempts with secrets; made when one needs it. Absent: those end with their process. */
   readonly memory: string | undefined;
+  /** Whether it is there, and nobody else's. */
+  readonly makeMemory?: (() => boolean) | undefined;
 }
 
 export const NO_RECORDS: AttemptRecords = { earlier: [], open: () => undefined, close: () => {} };
@@ -103,7 +105,8 @@ export class AttemptRecordsOnDisk implements AttemptRecords {
     this.#boot = boot;
     this.#log = log;
     mkdirSync(folders.disk, { recursive: true, mode: 0o700 });
-    const all = [folders.disk, ...(folders.memory === undefined ? [] : [folders.memory])];
+    const { disk, memory } = folders;
+    const all = [disk, ...(memory !== undefined && existsSync(memory) && this.#hasMemory() ? [memory] : [])];
     this.earlier = all.flatMap((folder) => this.#readAll(folder));
   }
 
@@ -117,8 +120,12 @@ export class AttemptRecordsOnDisk implements AttemptRecords {
 
   open({ session, credit, secrets }: Job): AttemptRecord | undefined {
     const folder = secrets === undefined ? this.#folders.disk : this.#folders.memory;
-    if (folder === undefined) return undefined;
+    if (folder === undefined || (secrets !== undefined && !this.#hasMemory())) return undefined;
     return new AttemptRecord(join(folder, `${session}-${credit}`), this.#boot, this.#log, this.#bytesMaxIn(folder));
+  }
+
+  #hasMemory(): boolean {
+    return this.#folders.makeMemory?.() ?? true;
   }
 
   #bytesMaxIn(folder: string): number {

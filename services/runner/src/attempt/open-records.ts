@@ -1,6 +1,6 @@
 /** The records of attempts in a runner's folder, where what they say can be relied upon. */
 import { createHash } from 'node:crypto';
-import { lstatSync, mkdirSync, readFileSync, realpathSync, statfsSync } from 'node:fs';
+import { lstatSync, mkdirSync, readFileSync, realpathSync, rmdirSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Log } from '@penstock/telemetry/log';
@@ -15,26 +15,49 @@ export function openRecords(folder: string, log: Log): AttemptRecords {
   const boot = bootId();
   if (boot === null) return NO_RECORDS;
   const lock = lockOf(folder);
-  if (lock !== null)
-    return new AttemptRecordsOnDisk({ disk: join(folder, 'attempts'), memory: memoryFolderOf(folder) }, boot, log, () =>
-      lock.close(),
-    );
+  if (lock !== null) {
+    const memory = memoryFolderOf(folder);
+    const folders = {
+      disk: join(folder, 'attempts'),
+      memory,
+      makeMemory: () => memory !== undefined && makeOwn(memory),
+    };
+    return new AttemptRecordsOnDisk(folders, boot, log, () => {
+      if (memory !== undefined) removeEmpty(memory);
+      lock.close();
+    });
+  }
   log.warn({ folder }, 'another runner uses this folder: stages of Pods end with this process');
   return NO_RECORDS;
 }
 
-/** Of this folder's runner alone. Undefined: there is no memory to keep files in, or somebody else has it. */
+/** Of this folder's runner alone. Undefined: there is no memory to keep files in. */
 function memoryFolderOf(folder: string): string | undefined {
   const name = createHash('sha256').update(realpathSync(folder)).digest('hex').slice(0, 32);
-  const path = join(MEMORY, `penstock-${name}`);
   try {
-    if (statfsSync(MEMORY).type !== TMPFS) return undefined;
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    const { uid, mode } = lstatSync(path);
-    const isOwn = uid === process.getuid?.() && (mode & 0o777) === 0o700;
-    return isOwn && lstatSync(path).isDirectory() ? path : undefined;
+    return statfsSync(MEMORY).type === TMPFS ? join(MEMORY, `penstock-${name}`) : undefined;
   } catch {
     return undefined;
+  }
+}
+
+/** False: somebody else has made it before. */
+function makeOwn(path: string): boolean {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    const found = lstatSync(path);
+    return found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o777) === 0o700;
+  } catch {
+    return false;
+  }
+}
+
+/** What is in it is taken up by the next process. */
+function removeEmpty(path: string): void {
+  try {
+    rmdirSync(path);
+  } catch {
+    // It is not there, or not empty.
   }
 }
 
