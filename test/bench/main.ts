@@ -19,6 +19,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   memory: async () => (await import('./memory.ts')).benchMemory(),
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
   webhook: async () => (await import('./webhook.ts')).benchWebhook(),
+  pushes: async () => (await import('./pushes.ts')).benchPushes(),
   registry: async () => (await import('./registry.ts')).benchRegistry(),
   artifacts: async () => (await import('./artifacts.ts')).benchArtifacts(),
 };

@@ -103,6 +103,14 @@ describe('the removal of a tree', () => {
   });
 
   if (!isRoot) return;
+  it('has no more rights in it than its user: of a folder that is not theirs nothing goes', async () => {
+    mkdirSync(join(tree, 'theirs', 'inner'), { recursive: true });
+    writeFileSync(join(tree, 'theirs', 'inner', 'kept'), '');
+    for (const own of [tree, join(tree, 'theirs')]) chownSync(own, UID, UID);
+    await expect(removeTree(tree)).rejects.toThrow('Permission denied');
+    expect(existsSync(join(tree, 'theirs', 'inner', 'kept'))).toBe(true);
+  });
+
   it('takes what somebody has made immutable', async () => {
     grow();
     execFileSync('chattr', ['+i', join(tree, 'd1', 'sub', 'file'), join(tree, 'd2')]);

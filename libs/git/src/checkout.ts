@@ -9,6 +9,8 @@ import { fileURLToPath } from 'node:url';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { describeBytes, runGit } from './git-command.ts';
 import { writeSkeleton } from './skeleton.ts';
+import type { SmallCommit } from './small-commit.ts';
+import { writeCheckout, type WriteOptions } from './write-checkout.ts';
 
 export interface CheckoutOptions {
   readonly mirror: string;
@@ -37,8 +39,7 @@ export async function checkOut({
   timeoutMs,
   signal,
 }: CheckoutOptions): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  if ((await readdir(folder)).length > 0) throw new Error('a workspace is checked out into an empty folder only');
+  await emptyFolder(folder);
   try {
     const gitFolder = join(folder, '.git');
     await writeSkeleton(gitFolder, { bare: false, url, sha256: commit.length === 64, partial: false });
@@ -60,4 +61,21 @@ export async function checkOut({
       `the files of the commit are larger than ${describeBytes(bytesMax)}, or more than ${TREE_FILES_MAX}`,
     );
   }
+}
+
+/** Without a process. @throws the signal's reason */
+export async function checkOutSmall(commit: SmallCommit, options: WriteOptions): Promise<void> {
+  const { folder } = options;
+  await emptyFolder(folder);
+  try {
+    await writeCheckout(commit, options);
+  } catch (error) {
+    await rm(folder, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function emptyFolder(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  if ((await readdir(folder)).length > 0) throw new Error('a workspace is checked out into an empty folder only');
 }

@@ -142,7 +142,7 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
 }
 
 /** The folder of `cwd` is no repository of its own: git is told which one to use by each command. */
-function cleanEnvironment(cwd: string): Record<string, string> {
+export function cleanEnvironment(cwd: string): Record<string, string> {
   return {
     PATH: process.env['PATH'] ?? '/usr/local/bin:/usr/bin:/bin',
     ...SETTINGS_IN_ENVIRONMENT,

@@ -18,6 +18,7 @@ import { failureOf, isDamage } from './failure.ts';
 import { changedPaths, fetchCommit, fetchObject, refOf, type FetchDependencies } from './fetch-commit.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
+import type { ObjectReaders } from './objects.ts';
 import type { CloneAddress, GitPolicy } from './policy.ts';
 import { writeSkeleton } from './skeleton.ts';
 import type { Slots } from './slots.ts';
@@ -35,6 +36,7 @@ export interface MirrorDependencies {
   readonly repositoryBytesMax: number;
   readonly fetchMsMax: number;
   readonly slots: Slots;
+  readonly readers: ObjectReaders;
   /** Rejects where there is no git to fetch with. */
   readonly assertUsable: () => Promise<void>;
   readonly log: Log;
@@ -111,6 +113,7 @@ export class Mirror {
     this.#known.clear();
     this.#isTidied = false;
     this.bytes = 0;
+    this.#dependencies.readers.close(this.folder);
     if (!existsSync(this.folder)) return;
     const trash = join(dirname(this.folder), `trash-${randomUUID()}`);
     renameSync(this.folder, trash);
@@ -279,19 +282,31 @@ export class Mirror {
       ? [refOf(commit, true)]
       : [refOf(commit, true), refOf(commit, false)]) {
       if (!this.#hasRef(ref)) continue;
-      try {
-        const found = await this.#git(
-          ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`],
-          signal,
-        );
-        if (this.#known.size >= COMMITS_KNOWN_MAX) this.#known.clear();
-        this.#known.set(refOf(commit, whole), found.toString('latin1').trim());
-        return true;
-      } catch (error) {
-        if (!(error instanceof GitCommandFailed)) throw error;
-      }
+      const found = await this.#commitAt(ref, signal);
+      if (found === null) continue;
+      if (this.#known.size >= COMMITS_KNOWN_MAX) this.#known.clear();
+      this.#known.set(refOf(commit, whole), found);
+      return true;
     }
     return false;
+  }
+
+  /** Null: what the ref names is no commit. */
+  async #commitAt(ref: string, signal: AbortSignal): Promise<string | null> {
+    try {
+      const info = await unlessAborted(this.#dependencies.readers.of(this.folder).info(`${ref}^{commit}`), signal);
+      if (info !== null) return info.id;
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#dependencies.log.debug({ err: error }, 'a mirrored repository is asked by a process of its own');
+    }
+    try {
+      const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${ref}^{commit}`];
+      return (await this.#git(args, signal)).toString('latin1').trim();
+    } catch (error) {
+      if (error instanceof GitCommandFailed) return null;
+      throw error;
+    }
   }
 
   /** Without a process, for the most frequent answer is no. */

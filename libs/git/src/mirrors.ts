@@ -4,23 +4,38 @@
  *
  * MIRRORCACHE-1. The mirrors together hold at most `bytesMax` once a fetch has ended; those not used for longest go first,
  *     never one in use. While fetches run they may hold `repositoryBytesMax` more for each.
+ * MIRRORCACHE-3. What was fetched for one key serves no other: a tenant's private repository is another mirror than the same address
+ *     is to another tenant, on the disk and in memory.
  * MIRRORCACHE-2. A caller holds a commit's name, never a folder: where its mirror has gone meanwhile, it is fetched again.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { checkOut } from './checkout.ts';
-import { findFile, readMessage, readText, type CommitFile, type InMirror } from './commit-files.ts';
+import { checkOut, checkOutSmall } from './checkout.ts';
+import {
+  findFile,
+  MESSAGE_BYTES_MAX,
+  readMessage,
+  readSmallFile,
+  readText,
+  type CommitFile,
+  type InMirror,
+} from './commit-files.ts';
 import { lookupAll, type Lookup } from './connection.ts';
 import { problemWithFile } from './credentials.ts';
 import { findRef } from './find-ref.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import { assertGitUsable } from './git-version.ts';
+import { ObjectReaders } from './objects.ts';
 import { Mirror, type MirrorDependencies } from './mirror.ts';
 import { checkCloneUrl, checkCommit, checkRef, type CloneAddress, type GitPolicy } from './policy.ts';
 import { Slots } from './slots.ts';
+import type { SmallCommit } from './small-commit.ts';
+import { SmallCommits } from './small-commits.ts';
+import type { Owner } from './write-checkout.ts';
+import { unlessAborted } from '@penstock/async';
 import type { Log } from '@penstock/telemetry/log';
 
 export interface MirrorCacheOptions {
@@ -52,6 +67,8 @@ interface FetchRequest {
   readonly commit: string;
   /** A ref beside branches and tags that leads to it, for servers that give no commit by its id: `refs/pull/7/head`. */
   readonly ref?: string | undefined;
+  /** Whose it is (MIRRORCACHE-3); absent: nobody's in particular. */
+  readonly key?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -71,8 +88,14 @@ interface FetchedCommit {
   message(): Promise<string>;
   /** What it changes since it left this branch, `ref` leading to it; null: not known, for it was too long ago. */
   changedPaths(ref: string, branch: string): Promise<string[] | null>;
-  /** Writes a repository at the commit into `folder`, which is empty or not there. Whole when it resolves, gone when it rejects. */
-  checkout(folder: string, options?: { readonly signal?: AbortSignal | undefined }): Promise<void>;
+  /**
+   * Writes a repository at the commit into `folder`, which is empty or not there. Whole when it resolves, gone when it rejects.
+   * Resolves with whether all of it belongs to `owner`; otherwise to this process.
+   */
+  checkout(
+    folder: string,
+    options?: { readonly signal?: AbortSignal | undefined; readonly owner?: Owner | undefined },
+  ): Promise<boolean>;
 }
 
 interface FindRefRequest {
@@ -100,6 +123,23 @@ const FETCHES_WAITING_MAX = 1_000;
 /** Reading from the disk of this machine. */
 const READ_MS_MAX = 60_000;
 const CHECKOUT_MS_MAX = 10 * 60_000;
+const SMALL_COMMITS_BYTES_MAX = 64 * 1024 ** 2;
+
+interface WantedCommit {
+  readonly address: CloneAddress;
+  readonly commit: string;
+  readonly key: string | undefined;
+  readonly ref: string | undefined;
+}
+
+/** What work with a commit is given. */
+interface Within {
+  readonly mirror: Mirror;
+  /** The commit's own id. */
+  readonly own: string;
+  readonly git: InMirror;
+  readonly signal: AbortSignal;
+}
 
 export function openMirrors(options: MirrorCacheOptions): MirrorCache {
   return new FolderMirrorCache(options);
@@ -109,6 +149,8 @@ class FolderMirrorCache implements MirrorCache {
   readonly #options: MirrorCacheOptions;
   readonly #dependencies: MirrorDependencies;
   readonly #mirrors = new Map<string, Mirror>();
+  readonly #readers = new ObjectReaders();
+  readonly #small = new SmallCommits(SMALL_COMMITS_BYTES_MAX);
   readonly #closing = new AbortController();
   readonly #active = new Set<Promise<unknown>>();
   /** Of the mirrors that were found, done before the first eviction. */
@@ -136,6 +178,7 @@ class FolderMirrorCache implements MirrorCache {
       lookup: options.lookup ?? lookupAll,
       sshSettings: options.sshSettings ?? [],
       repositoryBytesMax: Math.min(repositoryBytesMax, bytesMax),
+      readers: this.#readers,
       slots: new Slots(options.concurrency ?? FETCHES_AT_ONCE, FETCHES_WAITING_MAX),
     };
     const problem = credentialsFile === undefined ? null : problemWithFile(credentialsFile);
@@ -144,55 +187,64 @@ class FolderMirrorCache implements MirrorCache {
     this.#measured = this.#find();
   }
 
-  async fetch({ url, commit, ref, signal }: FetchRequest): Promise<FetchedCommit> {
+  async fetch({ url, commit, key, ref, signal }: FetchRequest): Promise<FetchedCommit> {
     const address = checkCloneUrl(url, this.#options.policy);
-    const wanted = checkCommit(commit);
     if (ref !== undefined) checkRef(ref);
-    const found = await this.#with(
-      address,
-      wanted,
-      { whole: !this.#dependencies.partial, ref, signal },
-      (_mirror, own) => Promise.resolve(own),
-    );
+    const wanted = { address, commit: checkCommit(commit), key, ref };
+    const { partial } = this.#dependencies;
+    const found = await this.#with(wanted, { whole: !partial, signal }, ({ own }) => Promise.resolve(own));
     return {
       commit: found,
       url: address.url,
       readFile: (paths, bytesMax, more) =>
-        this.#with(
-          address,
-          wanted,
-          { whole: !this.#dependencies.partial, ref, signal: more?.signal },
-          (mirror, own, git, inner) =>
-            this.#readFile(mirror, { address, commit: own, git, signal: inner }, paths, bytesMax),
+        this.#with(wanted, { whole: !partial, signal: more?.signal }, (within) =>
+          this.#readFile(address, within, paths, bytesMax),
         ),
       message: () =>
-        this.#with(
-          address,
-          wanted,
-          { whole: !this.#dependencies.partial, ref, signal: undefined },
-          (_mirror, own, git) => readMessage(git, own),
-        ),
+        this.#with(wanted, { whole: !partial, signal: undefined }, async (within) => {
+          const small = partial ? null : await this.#smallOf(within);
+          return small !== null && small.message.length < MESSAGE_BYTES_MAX / 4
+            ? small.message
+            : readMessage(within.git, within.own);
+        }),
       changedPaths: (leading, branch) => {
         checkRef(leading);
         checkRef(`refs/heads/${branch}`);
-        const request = { whole: !this.#dependencies.partial, ref, signal: undefined };
-        return this.#with(address, wanted, request, (mirror, own, _git, inner) =>
+        return this.#with(wanted, { whole: !partial, signal: undefined }, ({ mirror, own, signal: inner }) =>
           mirror.changedPaths(address, { commit: own, ref: leading, branch }, inner),
         );
       },
       checkout: (folder, more) =>
-        this.#with(address, wanted, { whole: true, ref, signal: more?.signal }, (mirror, own, _git, inner) =>
-          checkOut({
-            mirror: mirror.folder,
-            commit: own,
-            url: address.url,
-            folder,
-            bytesMax: this.#dependencies.repositoryBytesMax,
-            timeoutMs: CHECKOUT_MS_MAX,
-            signal: inner,
-          }),
+        this.#with(wanted, { whole: true, signal: more?.signal }, (within) =>
+          this.#checkOut(address, within, folder, more?.owner),
         ),
     };
+  }
+
+  async #checkOut({ url }: CloneAddress, within: Within, folder: string, owner: Owner | undefined): Promise<boolean> {
+    const { mirror, own, signal } = within;
+    const bytesMax = this.#dependencies.repositoryBytesMax;
+    const small = await this.#smallOf(within);
+    if (small !== null && small.bytes <= bytesMax) {
+      await checkOutSmall(small, { url, folder, owner, signal });
+      return true;
+    }
+    await checkOut({ mirror: mirror.folder, commit: own, url, folder, bytesMax, timeoutMs: CHECKOUT_MS_MAX, signal });
+    return owner === undefined;
+  }
+
+  /** Null also where it cannot be read this way: git then says what is the matter with it. */
+  async #smallOf({ mirror, own, signal }: Within): Promise<SmallCommit | null> {
+    try {
+      return await unlessAborted(
+        this.#small.of(mirror.folder, own, () => this.#readers.of(mirror.folder)),
+        signal,
+      );
+    } catch (error) {
+      signal.throwIfAborted();
+      this.#options.log.debug({ err: error }, 'a commit could not be read into memory');
+      return null;
+    }
   }
 
   async findRef({ url, ref, signal: given }: FindRefRequest): Promise<string | null> {
@@ -219,36 +271,30 @@ class FolderMirrorCache implements MirrorCache {
   async close(): Promise<void> {
     this.#closing.abort(new Error('the mirrors are closed'));
     await Promise.allSettled([...this.#active, this.#measured]);
+    this.#readers.closeAll();
   }
 
   async #with<T>(
-    address: CloneAddress,
-    commit: string,
-    {
-      whole,
-      ref,
-      signal,
-    }: { readonly whole: boolean; readonly ref: string | undefined; readonly signal: AbortSignal | undefined },
-    work: (mirror: Mirror, commit: string, git: InMirror, signal: AbortSignal) => Promise<T>,
+    { address, commit, key, ref }: WantedCommit,
+    { whole, signal: given }: { readonly whole: boolean; readonly signal: AbortSignal | undefined },
+    work: (within: Within) => Promise<T>,
   ): Promise<T> {
-    const inner = signal === undefined ? this.#closing.signal : AbortSignal.any([signal, this.#closing.signal]);
-    inner.throwIfAborted();
+    const signal = given === undefined ? this.#closing.signal : AbortSignal.any([given, this.#closing.signal]);
+    signal.throwIfAborted();
     const task = (async () => {
-      const mirror = this.#mirrorOf(address, commit);
+      const mirror = this.#mirrorOf(address, commit, key);
       const git: InMirror = (args, stdoutBytesMax) =>
         runGit({
           args,
           options: [`--git-dir=${mirror.folder}`],
           cwd: mirror.folder,
           timeoutMs: READ_MS_MAX,
-          signal: inner,
+          signal,
           stdoutBytesMax,
         });
       const sizeBefore = mirror.bytes;
       try {
-        return await mirror.with(address, { commit, whole, ref, signal: inner }, (own) =>
-          work(mirror, own, git, inner),
-        );
+        return await mirror.with(address, { commit, whole, ref, signal }, (own) => work({ mirror, own, git, signal }));
       } finally {
         if (mirror.bytes !== sizeBefore) await this.#shrink();
       }
@@ -267,20 +313,25 @@ class FolderMirrorCache implements MirrorCache {
   }
 
   async #readFile(
-    mirror: Mirror,
-    { address, commit, git, signal }: { address: CloneAddress; commit: string; git: InMirror; signal: AbortSignal },
+    address: CloneAddress,
+    within: Within,
     paths: readonly string[],
     bytesMax: number,
   ): Promise<CommitFile | null> {
-    const found = await findFile(git, commit, paths);
+    const { mirror, own, git, signal } = within;
+    const { partial } = this.#dependencies;
+    const small = partial ? null : await this.#smallOf(within);
+    if (small !== null) return readSmallFile(small, paths, bytesMax);
+    const found = await findFile(git, own, paths);
     if (found === null) return null;
-    if (this.#dependencies.partial) await mirror.bring(address, found.object, signal);
+    if (partial) await mirror.bring(address, found.object, signal);
     return { path: found.path, text: await readText(git, found, bytesMax) };
   }
 
   /** Repositories of the two kinds of object ids share nothing. */
-  #mirrorOf(address: CloneAddress, commit: string): Mirror {
-    const digest = createHash('sha256').update(`${commit.length} ${address.url}`).digest('hex').slice(0, 40);
+  #mirrorOf(address: CloneAddress, commit: string, key: string | undefined): Mirror {
+    const whose = key === undefined ? '' : `${JSON.stringify(key)} `;
+    const digest = createHash('sha256').update(`${commit.length} ${whose}${address.url}`).digest('hex').slice(0, 40);
     const name = `${digest}${this.#dependencies.partial ? '.partial' : ''}.git`;
     let mirror = this.#mirrors.get(name);
     if (mirror === undefined) {

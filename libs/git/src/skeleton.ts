@@ -12,11 +12,17 @@ export interface Skeleton {
   readonly partial: boolean;
 }
 
-export async function writeSkeleton(gitFolder: string, { bare, url, sha256, partial }: Skeleton): Promise<void> {
+export async function writeSkeleton(gitFolder: string, skeleton: Skeleton): Promise<void> {
   for (const part of ['objects/pack', 'objects/info', 'refs/heads', 'refs/tags'])
     await mkdir(join(gitFolder, part), { recursive: true, mode: 0o700 });
+  await writeFile(join(gitFolder, 'config'), configOf(skeleton), { mode: 0o600 });
+  // Last: without it git knows no repository here.
+  await writeFile(join(gitFolder, 'HEAD'), 'ref: refs/heads/main\n', { mode: 0o600 });
+}
+
+export function configOf({ bare, url, sha256, partial }: Skeleton): string {
   const extensions = [...(sha256 ? ['objectFormat = sha256'] : []), ...(partial ? ['partialClone = origin'] : [])];
-  const lines = [
+  return [
     '[core]',
     `\trepositoryformatversion = ${extensions.length === 0 ? 0 : 1}`,
     '\tfilemode = true',
@@ -28,8 +34,5 @@ export async function writeSkeleton(gitFolder: string, { bare, url, sha256, part
     '\tfetch = +refs/heads/*:refs/remotes/origin/*',
     ...(partial ? ['\tpromisor = true'] : []),
     '',
-  ];
-  await writeFile(join(gitFolder, 'config'), lines.join('\n'), { mode: 0o600 });
-  // Last: without it git knows no repository here.
-  await writeFile(join(gitFolder, 'HEAD'), 'ref: refs/heads/main\n', { mode: 0o600 });
+  ].join('\n');
 }

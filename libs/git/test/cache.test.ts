@@ -48,10 +48,13 @@ function forPacks(mirror: string, damage: (pack: string) => void): void {
   }
 }
 
-/** A repository of some 300 KB that no compression makes smaller. */
+/** A repository of some 300 KB that no compression makes smaller, and whose files git writes itself. */
 function noisy(name: string): { readonly repository: Repository; readonly commit: string } {
   const repository = new Repository(join(folder, name));
-  return { repository, commit: repository.commit({ noise: randomBytes(300 * 1024), [PIPELINE]: name }) };
+  return {
+    repository,
+    commit: repository.commit({ noise: randomBytes(300 * 1024), [PIPELINE]: name, '.gitattributes': '' }),
+  };
 }
 
 describe('mirrors', () => {
@@ -112,6 +115,24 @@ describe('mirrors', () => {
     await closing.pop()?.close();
     damage(join(folder, 'mirrors', kept()[0] ?? ''));
     expect(await (await mirrors().fetch({ url: repository.url, commit: later })).message()).toBe('a commit\n');
+  });
+
+  it('of one address are another to each key, and what was fetched for one serves no other', async () => {
+    const { repository, commit } = noisy('a');
+    const small = repository.commit({ noise: '', '.gitattributes': { link: 'nowhere' } });
+    repository.git('rm', '-q', '.gitattributes');
+    repository.git('commit', '-q', '-m', 'small');
+    const last = repository.git('rev-parse', 'HEAD');
+    const opened = mirrors();
+    const { url } = repository;
+    for (const each of [commit, small, last])
+      await (await opened.fetch({ url, commit: each, key: 'one' })).checkout(join(folder, each));
+    rmSync(repository.folder, { recursive: true });
+    for (const each of [commit, small, last]) {
+      expect((await (await opened.fetch({ url, commit: each, key: 'one' })).readFile([PIPELINE], 100))?.text).toBe('a');
+      for (const key of ['two', undefined])
+        await expect(opened.fetch({ url, commit: each, key })).rejects.toMatchObject({ name: 'GitError' });
+    }
   });
 
   it('mirrors outlive their host being away', async () => {

@@ -7,7 +7,7 @@ import { mirrorCalls, mirrorsByCalls } from '../src/api/mirror-calls.ts';
 import type { ApiOptions } from '../src/api/start-api.ts';
 
 const DOUBLE = new URL('./fixtures/api-double.ts', import.meta.url);
-const ADDRESS = { url: 'https://host/repository', commit: 'c1' };
+const ADDRESS = { url: 'https://host/repository', commit: 'c1', key: 'a' };
 
 let thread: ApiThread | undefined;
 afterEach(() => thread?.close());

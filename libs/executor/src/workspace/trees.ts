@@ -2,16 +2,30 @@
  * Whole trees of files that stages have written: given to a user, and removed.
  *
  * TREES-1. What belongs to a stage's user is removed with that user's rights, from inside its folder and by descriptors: whatever
- *     is swapped for a link meanwhile, nothing goes that does not stand in the folder.
+ *     is swapped for a link meanwhile, nothing goes that does not stand in the folder. A small tree is removed by this process: in
+ *     folders alone that the user owns, as their descriptors say, for there it may remove everything itself.
  */
 import { execFile } from 'node:child_process';
-import { constants, lstatSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  opendirSync,
+  openSync,
+  rmdirSync,
+  unlinkSync,
+  type Stats,
+} from 'node:fs';
 import { chmod, open, rm, rmdir, unlink, type FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import type { StageUser } from '../contract/port.ts';
 
 /** For a tree that needs `rm`; a large one on a slow disk takes minutes. */
 const TREE_MS_MAX = 10 * 60_000;
+/** Some milliseconds of this thread; of more a process is not dear. */
+const SMALL_TREE_ENTRIES = 300;
+const SMALL_TREE_DEPTH = 32;
 const OPTIONS = { timeout: TREE_MS_MAX, maxBuffer: 64 * 1024 };
 /** Of Linux, where Node names it not. */
 const O_PATH = 0o10000000;
@@ -29,9 +43,9 @@ export async function removeTree(path: string): Promise<void> {
   if (found === undefined) return;
   const own = process.getuid?.();
   if (!found.isDirectory()) await unlink(path);
-  else if (own === 0 && found.uid !== own) await removeFromInside(path, asUser(found));
+  else if (own === 0 && found.uid !== own) await removeFromInside(path, found.uid, asUser(found));
   // A runner that is not root shares its user with the stages: what is theirs to swap is not ours to walk by names.
-  else if (own !== 0 && process.platform === 'linux') await removeFromInside(path, []);
+  else if (own !== 0 && process.platform === 'linux') await removeFromInside(path, found.uid, []);
   else await removeOwn(path);
 }
 
@@ -56,18 +70,57 @@ async function removeOwn(path: string): Promise<void> {
 }
 
 /** TREES-1. An empty folder needs no process. */
-async function removeFromInside(path: string, as: readonly string[]): Promise<void> {
+async function removeFromInside(path: string, uid: number, as: readonly string[]): Promise<void> {
   try {
     await rmdir(path);
   } catch {
     // Also of a folder that its owner has shut.
     const folder = await open(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
     try {
-      await emptyFolder(folder, as);
+      if (!isEmptied(folder.fd, uid)) await emptyFolder(folder, as);
     } finally {
       await folder.close();
     }
     await rmdir(path);
+  }
+}
+
+/** TREES-1. False where the tree is large, or something in it is not the user's to remove: part of it may have gone. */
+function isEmptied(folder: number, uid: number): boolean {
+  let left = SMALL_TREE_ENTRIES;
+  const { dev } = fstatSync(folder);
+  const empty = (fd: number, depth: number): boolean => {
+    const found = fstatSync(fd);
+    if (found.uid !== uid || found.dev !== dev || depth > SMALL_TREE_DEPTH) return false;
+    const here = Buffer.from(`/proc/self/fd/${fd}/`);
+    const listing = opendirSync(here, { encoding: 'buffer' as BufferEncoding });
+    try {
+      for (let entry = listing.readSync(); entry !== null; entry = listing.readSync()) {
+        left -= 1;
+        if (left < 0) return false;
+        const path = Buffer.concat([here, entry.name as unknown as Buffer]);
+        if (!entry.isDirectory()) {
+          unlinkSync(path);
+          continue;
+        }
+        const inner = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+        try {
+          if (!empty(inner, depth + 1)) return false;
+        } finally {
+          closeSync(inner);
+        }
+        rmdirSync(path);
+      }
+      return true;
+    } finally {
+      listing.closeSync();
+    }
+  };
+  try {
+    return empty(folder, 0);
+  } catch {
+    // Shut, changed meanwhile, or made to stay.
+    return false;
   }
 }
 

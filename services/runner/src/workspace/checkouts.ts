@@ -43,15 +43,17 @@ export class Checkouts {
     if (mirrors === undefined) return () => Promise.reject(new NotPrepared('this runner reads no repositories'));
     return async (path) => {
       const staging = join(this.#options.folder, randomUUID());
+      let isGiven: boolean;
       try {
         const fetched = await mirrors.fetch({
           url: cloneUrl,
           commit,
+          key: job.key,
           signal,
           // What a branch leads to is found without it.
           ...(pullRequest === undefined ? {} : { ref }),
         });
-        await fetched.checkout(staging, { signal });
+        isGiven = await fetched.checkout(staging, { signal, owner: user });
       } catch (error) {
         throw error instanceof GitError
           ? new NotPrepared(`the workspace could not be checked out: ${error.message} (${error.code})`, {
@@ -60,7 +62,7 @@ export class Checkouts {
           : error;
       }
       try {
-        if (user !== undefined) await giveTree(staging, user);
+        if (user !== undefined && !isGiven) await giveTree(staging, user);
         await rename(staging, path);
       } catch (error) {
         await removeTree(staging);

@@ -14,6 +14,8 @@ interface Address {
   readonly url: string;
   readonly commit: string;
   readonly ref?: string | undefined;
+  /** Whose it is. */
+  readonly key: string;
 }
 
 /** What stands for an outcome between threads: the classes of errors do not cross. */
@@ -41,11 +43,11 @@ const REMEMBERED_MAX = 1_000;
 export function mirrorCalls(mirrors: Source): MirrorCalls {
   const remembered = new Map<string, Commit>();
   const commitAt = async (address: Address): Promise<Commit> => {
-    const key = `${address.commit} ${address.url}`;
-    const known = remembered.get(key);
+    const name = nameOf(address);
+    const known = remembered.get(name);
     if (known !== undefined) return known;
     const commit = await mirrors.fetch(address);
-    remembered.set(key, commit);
+    remembered.set(name, commit);
     for (const oldest of remembered.keys()) {
       if (remembered.size <= REMEMBERED_MAX) break;
       remembered.delete(oldest);
@@ -56,7 +58,7 @@ export function mirrorCalls(mirrors: Source): MirrorCalls {
     fetch: (address) =>
       outcomeOf(async () => {
         // Anew: the repository may have gone since, or the mirror been evicted.
-        remembered.delete(`${address.commit} ${address.url}`);
+        remembered.delete(nameOf(address));
         await commitAt(address);
         return null;
       }),
@@ -65,6 +67,10 @@ export function mirrorCalls(mirrors: Source): MirrorCalls {
     changedPaths: (address, ref, branch) => outcomeOf(async () => (await commitAt(address)).changedPaths(ref, branch)),
     findRef: (request) => outcomeOf(() => mirrors.findRef(request)),
   };
+}
+
+function nameOf({ url, commit, key }: Address): string {
+  return JSON.stringify([commit, key, url]);
 }
 
 /** The side that asks. */

@@ -6,6 +6,8 @@ export interface CommitSource {
   fetch(address: {
     readonly url: string;
     readonly commit: string;
+    /** Whose it is; what is kept for one serves no other. */
+    readonly key: string;
     /** A ref beside branches and tags that leads to it. */
     readonly ref?: string | undefined;
   }): Promise<FetchedCommit>;

@@ -110,6 +110,7 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     commit = await sources.mirrors.fetch({
       url: delivery.cloneUrl,
       commit: delivery.commit,
+      key: delivery.key,
       ...(pullRequest === undefined ? {} : { ref: delivery.ref }),
     });
     passed('fetched', `${delivery.commit} was fetched`);

@@ -1,0 +1,139 @@
+/**
+ * A commit that is small enough to be held in memory, with everything in its tree: its files are read, and its workspaces written,
+ * without a process. What is in it follows from its id alone.
+ *
+ * What git would judge by rules of its own is not small: attributes that change files on their way, names that one system or
+ * another takes for something else, kinds of files from old times. git then does it.
+ */
+import type { ObjectInfo, Objects } from './objects.ts';
+import { packOf, type Pack, type PackedObject } from './pack.ts';
+
+export interface CommitEntry {
+  readonly path: string;
+  readonly kind: 'file' | 'program' | 'link' | 'submodule';
+  readonly id: string;
+  /** Empty of a submodule. */
+  readonly content: Buffer;
+}
+
+export interface SmallCommit {
+  readonly id: string;
+  readonly message: string;
+  /** Sorted as git sorts them in its index. */
+  readonly entries: readonly CommitEntry[];
+  /** All folders, each after the one that it is in. */
+  readonly folders: readonly string[];
+  readonly pack: Pack;
+  /** What it takes of memory. */
+  readonly bytes: number;
+}
+
+const FILES_MAX = 500;
+const TREES_MAX = 250;
+const BYTES_MAX = 2 * 1024 ** 2;
+/** Beside names and ids of each object. */
+const ENTRY_BYTES = 300;
+/** No backslash, no colon, no control character, nothing outside ASCII, and neither `.git` nor a short form of it. */
+const PLAIN_NAME = /^(?!\.{1,2}$)(?!\.?git(?:$|[~. ]))(?!.*[. ]$)[ !#-.0-9;=@-[\]-{}~]{1,255}$/iu;
+const ATTRIBUTES = '.gitattributes';
+const KINDS: Readonly<Record<string, CommitEntry['kind'] | 'folder'>> = {
+  '100644': 'file',
+  '100755': 'program',
+  '120000': 'link',
+  '160000': 'submodule',
+  '40000': 'folder',
+};
+
+interface TreeEntry {
+  readonly path: string;
+  readonly kind: CommitEntry['kind'] | 'folder';
+  readonly id: string;
+}
+
+/** Null: it is not small. Rejects where an object is missing, or git does not answer. */
+export async function readSmallCommit(objects: Objects, commit: string): Promise<SmallCommit | null> {
+  if (commit.length !== 40) return null;
+  let bytes = 0;
+  /** Null: together with what was read before they are too large. */
+  const infosOf = async (ids: readonly string[]): Promise<readonly ObjectInfo[] | null> => {
+    const infos = await Promise.all(ids.map((id) => objects.info(id)));
+    const found = infos.filter((info) => info !== null);
+    if (found.length < infos.length) throw new Error('an object of the commit is missing');
+    bytes += found.reduce((sum, { size }) => sum + size, 0);
+    return bytes <= BYTES_MAX ? found : null;
+  };
+  const [info] = (await infosOf([commit])) ?? [];
+  if (info?.type !== 'commit') return null;
+  const raw = await objects.content(info);
+  const root = /^tree ([0-9a-f]{40})\n/u.exec(raw.toString('latin1', 0, 50))?.[1];
+  if (root === undefined) return null;
+
+  const packed = new Map<string, PackedObject>([[commit, { id: commit, type: 'commit', content: raw }]]);
+  const folders: string[] = [];
+  const found: TreeEntry[] = [];
+  for (let level = [{ path: '', id: root }]; level.length > 0;) {
+    if (folders.length + level.length > TREES_MAX) return null;
+    const trees = await infosOf(level.map(({ id }) => id));
+    if (trees === null) return null;
+    const contents = await Promise.all(trees.map((tree) => objects.content(tree)));
+    const next: { path: string; id: string }[] = [];
+    for (const [index, content] of contents.entries()) {
+      const { path: folder = '', id = '' } = level[index] ?? {};
+      const entries = entriesOf(content, folder);
+      if (entries === null) return null;
+      packed.set(id, { id, type: 'tree', content });
+      if (folder !== '') folders.push(folder);
+      for (const entry of entries) (entry.kind === 'folder' ? next : found).push(entry as TreeEntry);
+    }
+    if (found.length > FILES_MAX) return null;
+    level = next;
+  }
+
+  const ids = [...new Set(found.filter(({ kind }) => kind !== 'submodule').map(({ id }) => id))];
+  const blobs = await infosOf(ids);
+  if (blobs === null) return null;
+  for (const [index, content] of (await Promise.all(blobs.map((blob) => objects.content(blob)))).entries()) {
+    const id = ids[index] ?? '';
+    packed.set(id, { id, type: 'blob', content });
+  }
+  const entries = found
+    .map(({ path, kind, id }): CommitEntry => ({
+      path,
+      kind: kind === 'folder' ? 'file' : kind,
+      id,
+      content: packed.get(id)?.content ?? Buffer.alloc(0),
+    }))
+    .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
+  // Two blobs of one id are written twice.
+  if (entries.reduce((sum, { content }) => sum + content.length, 0) > BYTES_MAX) return null;
+  const body = raw.indexOf('\n\n');
+  const pack = packOf([...packed.values()]);
+  return {
+    id: commit,
+    message: body === -1 ? '' : raw.toString('utf8', body + 2),
+    entries,
+    folders,
+    pack,
+    bytes: bytes + pack.pack.length + pack.index.length + (entries.length + packed.size) * ENTRY_BYTES,
+  };
+}
+
+/** Null: it holds something that git is to judge. */
+function entriesOf(tree: Buffer, folder: string): TreeEntry[] | null {
+  const entries: TreeEntry[] = [];
+  const names = new Set<string>();
+  for (let at = 0; at < tree.length;) {
+    const blank = tree.indexOf(32, at);
+    const end = tree.indexOf(0, blank);
+    if (blank === -1 || end === -1 || end + 20 >= tree.length + 1) return null;
+    const kind = KINDS[tree.toString('latin1', at, blank)];
+    const name = tree.toString('latin1', blank + 1, end);
+    if (kind === undefined || !PLAIN_NAME.test(name) || name.toLowerCase() === ATTRIBUTES || names.has(name))
+      return null;
+    names.add(name);
+    const path = folder === '' ? name : `${folder}/${name}`;
+    entries.push({ path, kind, id: tree.toString('hex', end + 1, end + 21) });
+    at = end + 21;
+  }
+  return entries;
+}

@@ -1,0 +1,142 @@
+/**
+ * A workspace at a small commit, written by this process: every file is made anew, so that no stage has a byte in common with
+ * another, and belongs to its user from the beginning. The same as `checkout.ts` makes.
+ */
+import {
+  closeSync,
+  fchownSync,
+  fstatSync,
+  lchownSync,
+  lstatSync,
+  mkdirSync,
+  openSync,
+  symlinkSync,
+  writeFileSync,
+  type BigIntStats,
+} from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate as turn } from 'node:timers/promises';
+import { digestOf } from './pack.ts';
+import { configOf } from './skeleton.ts';
+import type { CommitEntry, SmallCommit } from './small-commit.ts';
+
+export interface Owner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export interface WriteOptions {
+  /** Shown to the stages. */
+  readonly url: string;
+  /** Is there, and empty. */
+  readonly folder: string;
+  readonly owner: Owner | undefined;
+  readonly signal: AbortSignal;
+}
+
+/** Two milliseconds' work on a disk of this time. */
+const FILES_A_TURN = 50;
+const OBJECT_FOLDERS = ['objects', 'objects/pack', 'objects/info', 'refs', 'refs/heads', 'refs/tags'];
+
+/** What has been written of it stays where it rejects. @throws the signal's reason */
+export async function writeCheckout(commit: SmallCommit, options: WriteOptions): Promise<void> {
+  const { url, folder, owner, signal } = options;
+  const makeFolder = (path: string, mode: number): void => {
+    mkdirSync(path, { mode });
+    if (owner !== undefined) lchownSync(path, owner.uid, owner.gid);
+  };
+  const git = join(folder, '.git');
+  if (owner !== undefined) lchownSync(folder, owner.uid, owner.gid);
+  makeFolder(git, 0o700);
+  for (const name of OBJECT_FOLDERS) makeFolder(join(git, name), 0o700);
+  for (const path of commit.folders) makeFolder(join(folder, path), 0o777);
+  const indexed: { readonly entry: CommitEntry; readonly stat: BigIntStats }[] = [];
+  for (const entry of commit.entries) {
+    if (indexed.length % FILES_A_TURN === FILES_A_TURN - 1) {
+      await turn();
+      signal.throwIfAborted();
+    }
+    indexed.push({ entry, stat: writeEntry(join(folder, entry.path), entry, makeFolder, owner) });
+  }
+  const { name, pack, index } = commit.pack;
+  const own: readonly (readonly [string, string | Buffer, number])[] = [
+    [`objects/pack/${name}.pack`, pack, 0o444],
+    [`objects/pack/${name}.idx`, index, 0o444],
+    ['config', configOf({ bare: false, url, sha256: false, partial: false }), 0o600],
+    // Nothing before it is here.
+    ['shallow', `${commit.id}\n`, 0o600],
+    ['index', indexFile(indexed), 0o600],
+    // Last: without it git knows no repository here.
+    ['HEAD', `${commit.id}\n`, 0o600],
+  ];
+  for (const [path, content, mode] of own) writeFile(join(git, path), content, mode, owner);
+}
+
+function writeEntry(
+  path: string,
+  { kind, content }: CommitEntry,
+  makeFolder: (path: string, mode: number) => void,
+  owner: Owner | undefined,
+): BigIntStats {
+  if (kind === 'file' || kind === 'program') return writeFile(path, content, kind === 'file' ? 0o666 : 0o777, owner);
+  if (kind === 'submodule') {
+    makeFolder(path, 0o777);
+  } else {
+    symlinkSync(content, path);
+    if (owner !== undefined) lchownSync(path, owner.uid, owner.gid);
+  }
+  return lstatSync(path, { bigint: true });
+}
+
+function writeFile(path: string, content: string | Buffer, mode: number, owner: Owner | undefined): BigIntStats {
+  const file = openSync(path, 'wx', mode);
+  try {
+    writeFileSync(file, content);
+    if (owner !== undefined) fchownSync(file, owner.uid, owner.gid);
+    return fstatSync(file, { bigint: true });
+  } finally {
+    closeSync(file);
+  }
+}
+
+const MODES: Readonly<Record<CommitEntry['kind'], number>> = {
+  file: 0o100644,
+  program: 0o100755,
+  link: 0o120000,
+  submodule: 0o160000,
+};
+const HEAD_BYTES = 62;
+const NAME_LENGTH_MAX = 0xfff;
+const NS_A_SECOND = 1_000_000_000n;
+
+/** What git compares the files with, in its second version (gitformat-index). */
+function indexFile(indexed: readonly { readonly entry: CommitEntry; readonly stat: BigIntStats }[]): Buffer {
+  const header = Buffer.alloc(12);
+  header.write('DIRC', 'latin1');
+  header.writeUInt32BE(2, 4);
+  header.writeUInt32BE(indexed.length, 8);
+  const entries = indexed.map(({ entry, stat }) => {
+    const name = Buffer.from(entry.path);
+    // Ends in one to eight zeros.
+    const bytes = Buffer.alloc(HEAD_BYTES + name.length + 8 - ((HEAD_BYTES + name.length) % 8));
+    const numbers = [
+      stat.ctimeNs / NS_A_SECOND,
+      stat.ctimeNs % NS_A_SECOND,
+      stat.mtimeNs / NS_A_SECOND,
+      stat.mtimeNs % NS_A_SECOND,
+      stat.dev,
+      stat.ino,
+      BigInt(MODES[entry.kind]),
+      stat.uid,
+      stat.gid,
+      entry.kind === 'submodule' ? 0n : stat.size,
+    ];
+    for (const [index, number] of numbers.entries()) bytes.writeUInt32BE(Number(number & 0xffffffffn), 4 * index);
+    bytes.write(entry.id, 40, 'hex');
+    bytes.writeUInt16BE(Math.min(name.length, NAME_LENGTH_MAX), 60);
+    name.copy(bytes, HEAD_BYTES);
+    return bytes;
+  });
+  const parts = [header, ...entries];
+  return Buffer.concat([...parts, digestOf(...parts)]);
+}

@@ -1,0 +1,198 @@
+/**
+ * Pushes to ended runs: signed pushes to a server, each of which ends in a run of one stage at its commit, once all of one commit
+ * and once of a commit each; beside what `git clone --shared` alone does in the same minute, two at a time. And a workspace of a
+ * repository of 50,000 files, beside the same clone of it.
+ */
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as rest } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { openMirrors } from '@penstock/git';
+import { silentLog } from '@penstock/telemetry/log';
+import { githubPush, githubSignature, makeRepository, type TestRepository } from '@penstock/webhook-ingest/testing';
+import { startServer, temporaryFolder, type RunningServer } from '../support/server.ts';
+
+const SECRET = 'a webhook secret';
+const IN_FLIGHT = 20;
+const WARM = 40;
+const PUSHES = 400;
+const SLOTS = 4;
+const END_MS_MAX = 300_000;
+const CLONES = 60;
+const LARGE_FILES = 50_000;
+const LARGE_REPETITIONS = 3;
+const run = promisify(execFile);
+
+export async function benchPushes(): Promise<string[]> {
+  return [...(await benchSmall()), ...(await benchLarge())];
+}
+
+async function benchSmall(): Promise<string[]> {
+  const folder = temporaryFolder('penstock-bench-');
+  const repository = makeRepository();
+  const server = await startServer({
+    env: { SERVICE_WEBHOOK_SECRET: SECRET, SERVICE_WEBHOOK_WAIT_SECS: '0', SERVICE_SLOTS: String(SLOTS) },
+  });
+  try {
+    const marks = join(folder.path, 'marks');
+    mkdirSync(marks);
+    const files = {
+      '.pipeline.yaml': `pipeline:\n  name: pushes\nstages:\n  only:\n    run: ': >"${marks}/$PENSTOCK_RUN_ID"'\n`,
+      'README.md': 'a repository\n',
+      'src/main.ts': 'export {};\n'.repeat(100),
+      'src/other.ts': 'export {};\n'.repeat(100),
+    };
+    const commits = Array.from({ length: WARM + PUSHES }, (_, index) =>
+      repository.commit({ ...files, 'src/index.ts': String(index) }),
+    );
+    const [first = ''] = commits;
+    const drive = (count: number, commitOf: (index: number) => string): Promise<Driven> =>
+      drivePushes({ server, url: repository.url, marks }, count, commitOf);
+    await drive(WARM, (index) => commits[index] ?? '');
+    const one = await drive(PUSHES, () => first);
+    const each = await drive(PUSHES, (index) => commits[WARM + index] ?? '');
+    const floor = await sharedClones(repository, folder.path);
+    return [
+      `pushes to ended runs, one commit: ${textOf(one)} (to reach: 100)`,
+      `pushes to ended runs, a commit each: ${textOf(each)} (to reach: 60)`,
+      `git clone --shared of the same repository, two at a time: ${floor.toFixed(0)}/s`,
+    ];
+  } finally {
+    await server.stop();
+    repository.remove();
+    folder.remove();
+  }
+}
+
+interface Driven {
+  readonly perSecond: number;
+  /** Of the server's own process, for each push. */
+  readonly processorMs: number;
+}
+
+function textOf({ perSecond, processorMs }: Driven): string {
+  return `${perSecond.toFixed(0)}/s, ${processorMs.toFixed(1)} ms of the server's processor each`;
+}
+
+async function drivePushes(
+  { server, url, marks }: { readonly server: RunningServer; readonly url: string; readonly marks: string },
+  count: number,
+  commitOf: (index: number) => string,
+): Promise<Driven> {
+  const before = readdirSync(marks).length;
+  const processorBefore = processorMs(server.pid);
+  const start = performance.now();
+  let next = 0;
+  const lane = async (): Promise<void> => {
+    while (next < count) {
+      const index = next;
+      next += 1;
+      await push(server, url, commitOf(index), index);
+    }
+  };
+  await Promise.all(Array.from({ length: IN_FLIGHT }, lane));
+  while (readdirSync(marks).length < before + count) {
+    if (performance.now() - start > END_MS_MAX)
+      throw new Error(
+        `${readdirSync(marks).length - before} of ${count} runs ended:\n${server.output().slice(-2_000)}`,
+      );
+    await rest(10);
+  }
+  const ms = performance.now() - start;
+  return { perSecond: (count * 1000) / ms, processorMs: (processorMs(server.pid) - processorBefore) / count };
+}
+
+async function push(server: RunningServer, url: string, commit: string, index: number): Promise<void> {
+  const body = JSON.stringify({ ...githubPush({ url, commit, message: 'a change' }), index });
+  const response = await fetch(`${server.url}/webhook`, {
+    method: 'POST',
+    headers: {
+      'content-type': 'application/json',
+      'x-github-event': 'push',
+      'x-hub-signature-256': githubSignature(body, SECRET),
+    },
+    body,
+  });
+  if (!response.ok) throw new Error(`a push was answered ${response.status}: ${await response.text()}`);
+  await response.arrayBuffer();
+}
+
+/** All of its threads. */
+function processorMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const [user, system] = stat
+    .slice(stat.lastIndexOf(')') + 2)
+    .split(' ')
+    .slice(11, 13)
+    .map(Number);
+  return ((user ?? 0) + (system ?? 0)) * 10;
+}
+
+async function sharedClones({ folder }: { readonly folder: string }, into: string): Promise<number> {
+  let next = 0;
+  const start = performance.now();
+  const lane = async (): Promise<void> => {
+    while (next < CLONES) {
+      const target = join(into, `clone-${next}`);
+      next += 1;
+      await run('git', ['clone', '--quiet', '--shared', folder, target]);
+      rmSync(target, { recursive: true });
+    }
+  };
+  await Promise.all([lane(), lane()]);
+  return (CLONES * 1000) / (performance.now() - start);
+}
+
+async function benchLarge(): Promise<string[]> {
+  const folder = temporaryFolder('penstock-bench-');
+  const repository = makeRepository();
+  const mirrors = openMirrors({
+    folder: join(folder.path, 'mirrors'),
+    bytesMax: 2 * 1024 ** 3,
+    policy: { mode: 'development', allowedHosts: [] },
+    log: silentLog,
+  });
+  try {
+    const commit = largeCommit(repository);
+    const began = performance.now();
+    const fetched = await mirrors.fetch({ url: repository.url, commit });
+    const fetchMs = performance.now() - began;
+    const ours: number[] = [];
+    const theirs: number[] = [];
+    for (let index = 0; index < LARGE_REPETITIONS; index += 1) {
+      const target = join(folder.path, 'workspace');
+      ours.push(await timed(async () => fetched.checkout(target)));
+      rmSync(target, { recursive: true });
+      theirs.push(await timed(() => run('git', ['clone', '--quiet', '--shared', repository.folder, target])));
+      rmSync(target, { recursive: true });
+    }
+    return [
+      `a workspace of ${LARGE_FILES} files: ${median(ours).toFixed(0)} ms, after one fetch of ${fetchMs.toFixed(0)} ms; git clone --shared of it: ${median(theirs).toFixed(0)} ms`,
+    ];
+  } finally {
+    await mirrors.close();
+    repository.remove();
+    folder.remove();
+  }
+}
+
+function largeCommit(repository: TestRepository): string {
+  const list = Array.from({ length: LARGE_FILES }, (_, index) => `src/${index % 500}/file-${index}.txt`);
+  for (const folder of new Set(list.map((path) => path.slice(0, path.lastIndexOf('/')))))
+    mkdirSync(join(repository.folder, folder), { recursive: true });
+  for (const path of list) writeFileSync(join(repository.folder, path), `${path}\n`.repeat(20));
+  execFileSync('git', ['-C', repository.folder, 'add', '-A']);
+  repository.git('commit', '-q', '-m', 'many files');
+  return repository.git('rev-parse', 'HEAD');
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const start = performance.now();
+  await work();
+  return performance.now() - start;
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}
