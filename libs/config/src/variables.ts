@@ -367,9 +367,10 @@ export const variables = {
   slots: optional({
     name: 'SERVICE_SLOTS',
     kind: integer({ min: 1, max: 1000 }),
-    defaultText: 'the number of processors',
+    defaultText: 'as many as have 2 GiB of the memory each, from one to eight for each processor, at least 2',
     services: ['serve', 'runner'],
-    meaning: 'How many stages a runner executes at once.',
+    meaning:
+      'How many stages a runner executes at once; where `SERVICE_STAGE_MEMORY_BYTES` is set, the memory is divided by that. A warning says when all have been taken for five minutes while stages wait.',
   }),
   runnerLabels: variable({
     name: 'SERVICE_RUNNER_LABELS',

@@ -1,11 +1,12 @@
 /** `penstock service runner`: slots of this machine, on offer to all schedulers. */
 import { mkdirSync } from 'node:fs';
-import { arch, availableParallelism, hostname, platform } from 'node:os';
+import { arch, hostname, platform } from 'node:os';
 import { join, resolve } from 'node:path';
 import { defaultDataFolder } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
 import { runService } from '@penstock/service';
 import { hostsOf } from './executors/denied-hosts.ts';
+import { defaultSlots } from './executors/default-slots.ts';
 import { stageLimitsOf } from './executors/stage-limits.ts';
 import { findExecutors, leastIsolation } from './executors/find-executors.ts';
 import { kubernetesSettings } from './executors/kubernetes-source.ts';
@@ -78,7 +79,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
                 hostname()
                   .replaceAll(/[^A-Za-z0-9_-]/gu, '-')
                   .slice(0, 64),
-              slots: settings.slots ?? availableParallelism(),
+              slots: settings.slots ?? defaultSlots(settings.stageMemoryBytes),
               labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
               leaseMs: settings.runnerLeaseSecs * 1000,
               stageUids,

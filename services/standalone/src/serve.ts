@@ -4,13 +4,14 @@
  * What strangers speak to has a thread of its own (`api/api-thread.ts`).
  */
 import { randomBytes } from 'node:crypto';
-import { arch, availableParallelism, platform } from 'node:os';
+import { arch, platform } from 'node:os';
 import { join } from 'node:path';
 import { connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
 import { pause } from '@penstock/async';
 import { type ExecutorKind, type IsolationLevel, killLeftovers, type StageLimits } from '@penstock/executor';
 import { openMirrors, type MirrorCache } from '@penstock/git';
 import {
+  defaultSlots,
   findExecutors,
   hostsOf,
   type KubernetesSettings,
@@ -181,7 +182,7 @@ async function startEngine(
     bus,
     runnerId: RUNNER_ID,
     mirrors,
-    slots: options.slots ?? Math.max(2, availableParallelism()),
+    slots: options.slots ?? defaultSlots(options.stageLimits?.memoryBytes),
     labels: [...new Set([platform(), arch(), ...(options.labels ?? [])])].toSorted(),
     dataDir,
     leaseMs: runnerLeaseMs ?? RUNNER_LEASE_MS,

@@ -12,6 +12,7 @@
 import { CREDIT_RENEWED_AFTER_MS, type PullReply, type PullRequest, subjects } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
+import { FullSlots } from './full-slots.ts';
 import type { SessionWorld } from './session-world.ts';
 import type { Credits } from './credits.ts';
 import type { Schedulers } from './schedulers.ts';
@@ -54,11 +55,13 @@ export class Offers {
   readonly #issuedAt = new Map<string, number>();
   /** Being withdrawn: not withdrawn twice. */
   readonly #leaving = new Set<number>();
+  readonly #fullSlots: FullSlots;
   #pumping = false;
   #stopped = false;
 
   constructor(options: OffersOptions) {
     this.#options = options;
+    this.#fullSlots = new FullSlots(options.log);
     this.#tickLater();
   }
 
@@ -178,6 +181,9 @@ export class Offers {
   }
 
   #renew(): void {
+    const { ports, slots, busy, schedulers } = this.#options;
+    const isAsked = [...schedulers.members].some((scheduler) => schedulers.isAsking(scheduler));
+    this.#fullSlots.look({ slots: slots(), busy: busy(), isAsked }, ports.time.bootNow());
     for (const [scheduler, old] of this.#options.credits.olderThan(CREDIT_RENEWED_AFTER_MS))
       void this.#withdraw(scheduler, old);
     this.pump();
