@@ -53,7 +53,7 @@ export async function repositoryFile(request: FileRequest, sources: RepositoryFi
   const { url, verified, ref, commit } = await whereabouts(provider, repository, refs, asked, sources);
   const owner = verified === 'none' ? { ...asked, verified, key: serviceKey(provider, verified, repository) } : asked;
   const read = await orBadInput(async () => {
-    const fetched = await sources.mirrors.fetch({ url, commit });
+    const fetched = await sources.mirrors.fetch({ url, commit, key: owner.key });
     return await fileOf(fetched, owner, sources);
   });
   if (read === null) throw new BadUserInput(`There is none of ${PIPELINE_FILES.join(', ')} at ${ref}.`);
