@@ -160,7 +160,7 @@ describe('a commit is not small', () => {
       'of one blob many times',
       () => Object.fromEntries([1, 2, 3].map((index) => [`f${index}`, 'x'.repeat(1024 ** 2)])),
     ],
-  ])('%s', async (_what, files) => {
+  ])('is left to git where it consists %s', async (_what, files) => {
     expect(await smallOf(repository.commit(files()))).toBeNull();
   });
 
