@@ -20,7 +20,7 @@ export { Dispatch } from './dispatch/dispatch.ts';
 export type { Credit, ReadyStages } from './dispatch/ready-stage.ts';
 export { LiveRun, foldRun } from './run/live-run.ts';
 export { ConcurrencyGroups } from './admission/groups.ts';
-export { ConcurrencySlots } from './admission/concurrency-slots.ts';
+export { ConcurrencySlots, type FoundRun } from './admission/concurrency-slots.ts';
 export { KeyCounts } from './admission/key-counts.ts';
 export { CommitCycle } from './partition/commit-cycle.ts';
 export { InvariantSamples } from './shell/invariant-samples.ts';

@@ -1,4 +1,12 @@
-import { ConcurrencySlots, CommitCycle, Dispatch, InvariantSamples, KeyCounts } from '@penstock/scheduler/testing';
+import {
+  ConcurrencySlots,
+  CommitCycle,
+  Dispatch,
+  InvariantSamples,
+  KeyCounts,
+  type FoundRun,
+  type LiveRun,
+} from '@penstock/scheduler/testing';
 import { describe, expect, it } from 'vitest';
 import { createdOf } from './restored-runs.ts';
 import { Harness, NOW, settings, stage, text } from './support.ts';
@@ -7,18 +15,25 @@ const one = text([stage('a')]);
 const queued = { type: 'stages_queued', at: NOW, stages: ['a'] } as const;
 const cancelled = { type: 'run_cancelled', at: NOW, cancelledStages: 1 } as const;
 const ports = { append: () => {}, newCommitId: () => 'c1' };
-const nobody = { runOf: () => undefined, admit: () => {} };
+const nobody = { turnOf: () => undefined, admit: () => {} };
 
 function finish(slices: Iterator<void>): void {
   while (slices.next().done !== true);
+}
+
+function found(run: LiveRun): FoundRun {
+  const { key, createdAt, group, held } = run.state;
+  return { id: run.id, key, turn: createdAt, group, held, rests: false, isApart: run.settled, isOutside: false };
 }
 
 describe('concurrency slots', () => {
   it('say so when a run of the partition neither has a slot nor is held', () => {
     const run = createdOf(one).restored([queued]);
     const slots = new ConcurrencySlots(nobody);
-    expect(() => slots.assertInvariants([run])).toThrow(`SLOTS-4 is broken: a run neither has a slot nor is held`);
-    finish(slots.restore([run], () => 1));
+    expect(() => slots.assertInvariants([run])).toThrow(
+      `SLOTS-4 is broken: a run neither has a slot nor is held nor rests`,
+    );
+    finish(slots.restore([found(run)], () => 1));
     finish(slots.open());
     expect(() => slots.assertInvariants([run])).not.toThrow();
   });
@@ -26,7 +41,7 @@ describe('concurrency slots', () => {
   it('say so when a run that has settled keeps its slot', () => {
     const run = createdOf(one).restored([queued]);
     const slots = new ConcurrencySlots(nobody);
-    finish(slots.restore([run], () => 1));
+    finish(slots.restore([found(run)], () => 1));
     run.tell({ type: 'cancel', at: NOW });
     expect(() => slots.assertInvariants([run])).toThrow('SLOTS-1');
     slots.settled(run);
@@ -36,14 +51,14 @@ describe('concurrency slots', () => {
   it('say so when a slot is free and a run waits for it', () => {
     const run = createdOf(one).restored([{ type: 'run_held', at: NOW, reason: 'quota' }]);
     const slots = new ConcurrencySlots(nobody);
-    finish(slots.restore([run], () => 1));
+    finish(slots.restore([found(run)], () => 1));
     expect(() => slots.assertInvariants([run])).toThrow('SLOTS-2');
   });
 
   it('say so when a run has left memory and they have not heard of it', () => {
     const run = createdOf(one).restored([queued, cancelled]);
     const slots = new ConcurrencySlots(nobody);
-    finish(slots.restore([run], () => 1));
+    finish(slots.restore([found(run)], () => 1));
     expect(() => slots.assertInvariants([])).toThrow('SLOTS-4');
     slots.forget(run);
     expect(() => slots.assertInvariants([])).not.toThrow();

@@ -358,3 +358,145 @@ describe('P6: a take-over', () => {
     expect(saved).toEqual([`${second} 1/100`]);
   });
 });
+
+// --- Those that wait for their turn ------------------------------------------------------------------------------------
+
+const grouped = text([stage('a')], { concurrency: { group: ['main'], cancelInProgress: false } });
+const superseding = text([stage('a')], { concurrency: { group: ['main'], cancelInProgress: true } });
+const oneAtOnce = { limits: { maxConcurrent: 1, pipelineRunLimit: 1_000 } as never };
+
+/** A backlog of runs that wait for their turn, each projected. */
+function waitingBacklog(runs: number, yaml: string, more: Parameters<Harness['create']>[1] = {}) {
+  const world = new Harness({ liveBytesMax: BYTES_MAX });
+  let most = 0;
+  const ids = Array.from({ length: runs }, () => {
+    const { id, replies } = world.create(yaml, more);
+    world.settle();
+    expect(replies).toMatchObject([{ ok: true, created: true }]);
+    world.project();
+    most = Math.max(most, world.load.liveBytes);
+    return id;
+  });
+  return { world, ids, most };
+}
+
+function eventsOf(world: Harness, runId: string): string[] {
+  return world.appended.flatMap(({ commit }) =>
+    commit.runs.flatMap(({ id, events }) => (id === runId ? events.map(({ type }) => type) : [])),
+  );
+}
+
+describe.each([
+  ['its quota', one, oneAtOnce],
+  ['its group', grouped, {}],
+])('a backlog that waits for %s', (_what, yaml, more) => {
+  it('P23: waits outside of memory, and goes on one by one in its order', () => {
+    const { world, ids, most } = waitingBacklog(60, yaml, more);
+    expect(most).toBeLessThan(BYTES_MAX);
+    expect(inMemory(world).length).toBeLessThan(10);
+    expect(world.partition.parkedRuns).toBe(60 - inMemory(world).length);
+    const use: unknown[] = [];
+    world.partition.get(
+      { runIds: [], usage: { key: 'ada', month: '2027-01' } },
+      ({ ...reply }) => void use.push(reply),
+    );
+    expect(use).toMatchObject([{ usage: { active: 1, runs: 60 } }]);
+    world.session('r1-s');
+    const done = workOff(world, () => {
+      expect(world.load.liveBytes).toBeLessThan(BYTES_MAX);
+    });
+    expect(done.map(({ runId }) => runId)).toEqual(ids);
+    expect(world.load).toMatchObject({ liveRuns: 0, liveBytes: 0 });
+  });
+
+  it('P6: is found by a take-over within the memory that there is', async () => {
+    const { world, ids } = waitingBacklog(60, yaml, more);
+    const documents = ids.map((id): RunDocument => {
+      const { events, sequence } = world.documents.get(id) ?? { events: [], sequence: 0 };
+      const run = LiveRun.restore(id, definitions.find(yaml).definition, { events: [...events], sequence }, settings);
+      const { state } = run;
+      const base = { partition: 0, open: true, incarnation: 1, sequence, state, events, view: viewOf(state) };
+      return JSON.parse(JSON.stringify(base)) as RunDocument;
+    });
+    const load = { ...new Harness().load, liveBytesMax: BYTES_MAX };
+    const room = new RestoreRoom(load);
+    const { runs, parked } = await loadPartition(opened, stored(documents).opening, { ...restoring, room });
+    expect(runs.length).toBeLessThan(30);
+    expect(runs.length + parked.length).toBe(60);
+    room.freeAll();
+    const usages = yaml === one ? [{ tenant: 'ada', key: 'ada', maxConcurrent: 1, months: [] }] : [];
+    const next = new Harness({ liveBytesMax: BYTES_MAX, runs, parked, usages });
+    for (const { state, events, sequence } of documents) next.documents.set(state.id, { events, sequence });
+    next.session('r1-s');
+    const done = workOff(next, () => {
+      expect(next.load.liveBytes).toBeLessThan(BYTES_MAX);
+    });
+    expect(done.map(({ runId }) => runId)).toEqual(ids);
+  });
+
+  it('P13: is cancelled where it waits, the next one goes on, and what the store does not give is asked for again', () => {
+    const { world, ids } = waitingBacklog(30, yaml, more);
+    const last = ids.at(-1) ?? '';
+    const replies: unknown[] = [];
+    world.partition.cancel({ runId: last, tenants: ['ada'] }, (reply) => void replies.push(reply));
+    world.answerReads();
+    world.settle();
+    expect(replies).toMatchObject([{ ok: true, run: { status: 'CANCELLED' } }]);
+    world.project();
+    world.session('r1-s');
+    world.storeIsAway = true;
+    const first = workOff(world);
+    expect(first.length).toBeLessThan(29);
+    world.storeIsAway = false;
+    const rest = workOff(world);
+    expect([...first, ...rest.slice(first.length)].map(({ runId }) => runId)).toEqual(ids.slice(0, -1));
+    expect(eventsOf(world, last)).not.toContain('stage_started');
+  });
+});
+
+describe('runs outside that a newer one of their group supersedes', () => {
+  it('are cancelled as soon as they can be read, and none of them goes on', () => {
+    const { world, ids } = waitingBacklog(30, grouped);
+    world.storeIsAway = true;
+    const { id } = world.create(superseding);
+    world.settle();
+    world.answerReads();
+    world.storeIsAway = false;
+    for (let turn = 0; turn < 5; turn++) {
+      world.later(1_000);
+      world.answerReads();
+      world.settle();
+      world.project();
+    }
+    expect(world.load.liveRuns).toBe(1);
+    world.session('r1-s', { credits: 40 });
+    world.settle();
+    expect(world.jobs.map(({ message }) => message.runId)).toEqual([id]);
+    for (const superseded of ids) expect(eventsOf(world, superseded)).toContain('run_cancelled');
+  });
+
+  it('P6: are cancelled by the next owner where theirs is gone before it could read them', () => {
+    const { world, ids } = waitingBacklog(30, grouped);
+    const { id } = world.create(superseding);
+    world.settle();
+    const events = world.appended.flatMap(({ commit }) => commit.runs).filter((run) => run.id === id);
+    const newest = LiveRun.restore(
+      id,
+      definitions.find(superseding).definition,
+      { events: events.flatMap((run) => [...run.events]), sequence: 1 },
+      settings,
+    );
+    const documents = ids.map((run) => world.documents.get(run));
+    const runs = ids.flatMap((run, index) => {
+      const history = documents[index];
+      const state = [...world.partition.liveRuns].find((live) => live.id === run)?.state;
+      if (history === undefined || state?.status === 'CANCELLED') return [];
+      const { definition } = definitions.find(grouped);
+      return [LiveRun.restore(run, definition, { events: [...history.events], sequence: 1 }, settings)];
+    });
+    const next = new Harness({ runs: [...runs, newest] });
+    next.session('r1-s', { credits: 40 });
+    next.settle();
+    expect(next.jobs.map(({ message }) => message.runId)).toEqual([id]);
+  });
+});

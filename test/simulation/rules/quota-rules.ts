@@ -97,6 +97,8 @@ export class QuotaRules {
     const steps = this.#steps;
     this.#steps = new Map();
     if (disturbed) return;
+    // One that waits outside of memory has its slot when its turn comes, and goes on when it has been read.
+    const mayWaitOutside = this.#world.profile.liveBytesMax > 0;
     for (const [key, { slotsMax, granted, waitsAgain }] of steps) {
       const live = [...key.runs].filter(({ state }) => !isSettled(state));
       const active = live.filter(({ state }) => !state.held && state.rested !== true);
@@ -111,7 +113,7 @@ export class QuotaRules {
         // The runs of a key stand in the order of their creation in the log; clocks may have been set back between two.
         // Slots that were taken away in the same step may have been what a later run got before a turn came.
         const overtaken =
-          slotsMax > key.maxConcurrent
+          slotsMax > key.maxConcurrent || mayWaitOutside
             ? undefined
             : ready.find(
                 (waiting) =>
@@ -124,7 +126,7 @@ export class QuotaRules {
         );
       }
       this.#world.check(
-        ready.length === 0 || active.length >= key.maxConcurrent,
+        ready.length === 0 || active.length >= key.maxConcurrent || mayWaitOutside,
         'P23',
         `run ${ready[0]?.id ?? ''} is held, although ${active.length} of ${key.maxConcurrent} slots are taken`,
       );

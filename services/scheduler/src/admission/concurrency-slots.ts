@@ -3,13 +3,14 @@
  * who has a slot and who is held; a run itself does not know.
  *
  *  SLOTS-1 A run goes on when it is the first of its group and has one of the key's slots. Both are its own until it has
- *          settled: it has ended, and its processes are gone. While nothing of it is open but gates, it keeps its turn and has no slot (P26). (A journal that has lost its end in a power cut may leave two
+ *          settled: it has ended, and its processes are gone. While nothing of it is open but gates, it keeps its turn and has no
+ *          slot (P26). (A journal that has lost its end in a power cut may leave two
  *          runs of a group that both go on: a take-over finds them so, and they end so.)
  *  SLOTS-2 Runs whose turn has come get slots in the order of their creation, which is that of their times and then their
  *          ids: the same to every owner. While one waits, no slot is free.
  *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.
- *  SLOTS-4 Every run in memory that has not settled is known here as one of the two, or as resting: it wants no slot; unless it
- *          waits for an approval: its place is that of its approval. One that is parked outside keeps its slot.
+ *  SLOTS-4 Every run that has not settled is known here as one of the two, in memory or parked outside: there it keeps its slot, or
+ *          waits for one; or as resting: it wants none. A run that waits for an approval is neither: its place is that of its approval.
  */
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
@@ -17,36 +18,55 @@ import { invariant } from '../run/invariant.ts';
 import { inSlices } from '../run/slices.ts';
 import { ConcurrencyGroups } from './groups.ts';
 
+/** One that waits, as little of it as says when its turn comes. */
+interface Waiting {
+  readonly id: RunId;
+  /** The time from which it waits: its creation, or its approval. */
+  readonly turn: number;
+  readonly group: string | undefined;
+  isOutside: boolean;
+}
+
+/** A run as a take-over finds it. */
+export interface FoundRun extends Waiting {
+  readonly key: string;
+  readonly held: boolean;
+  /** Only gates of it are open. */
+  readonly rests: boolean;
+  /** It has settled, or waits for an approval: it is none of those that wait here or have a slot. */
+  readonly isApart: boolean;
+}
+
 interface KeySlots {
   /** How many may have a slot at a time; Infinity: any number. */
   limit: number;
-  readonly taken: Set<LiveRun>;
-  /** How many runs that are parked outside of memory have one as well. */
-  parked: number;
-  readonly held: Set<LiveRun>;
-  /** Those of which only gates are open. */
-  readonly resting: Set<LiveRun>;
+  readonly taken: Set<RunId>;
+  readonly held: Map<RunId, Waiting>;
+  /** Those of which only gates are open. They are in memory. */
+  readonly resting: Set<RunId>;
   /** In memory, ended ones included, and parked outside. */
   runs: number;
+  /** How many of them are parked outside, and how many of those have a slot. */
+  outside: number;
+  takenOutside: number;
   /** The latest creation among the held ones since there were none. */
   newestHeldAt: number;
   /** Held, and the first of their groups: they wait for a slot alone. In the order of their creation. */
-  readonly ready: LiveRun[];
+  readonly ready: Waiting[];
   admitting: boolean;
 }
 
 export interface ConcurrencySlotsHost {
-  runOf(runId: RunId): LiveRun | undefined;
-  /** The run has its turn and a slot: it goes on. */
-  admit(run: LiveRun): void;
+  /** Of a run in memory or parked outside. */
+  turnOf(runId: RunId): number | undefined;
+  /** The run has its turn and a slot: it goes on, as soon as it is in memory. */
+  admit(runId: RunId): void;
 }
 
 export class ConcurrencySlots {
   readonly #host: ConcurrencySlotsHost;
   readonly #groups = new ConcurrencyGroups();
   readonly #keys = new Map<string, KeySlots>();
-  /** Of runs that are being approved, when. */
-  readonly #approvedAt = new WeakMap<LiveRun, number>();
   /** Not all runs are known yet: nobody is admitted before it is sure whose turn it is. */
   #restoring = false;
 
@@ -59,19 +79,15 @@ export class ConcurrencySlots {
   }
 
   /** The runs of a group that have not settled, the one whose turn it is first. */
-  members(key: string, group: string): readonly string[] {
+  members(key: string, group: string): readonly RunId[] {
     return this.#groups.members(key, group);
   }
 
   /** A run created at `at` stands behind all that it may have to wait for: no two of them have the same time. */
   timeOfNext(key: string, group: string | undefined, at: number): number {
     const slots = this.#keys.get(key);
-    const last = group === undefined ? undefined : this.#host.runOf(this.#groups.last(key, group) ?? '');
-    return Math.max(
-      at,
-      (last === undefined ? 0 : this.#turnOf(last)) + 1,
-      slots === undefined || slots.held.size === 0 ? 0 : slots.newestHeldAt + 1,
-    );
+    const last = group === undefined ? undefined : this.#host.turnOf(this.#groups.last(key, group) ?? '');
+    return Math.max(at, (last ?? 0) + 1, slots === undefined || slots.held.size === 0 ? 0 : slots.newestHeldAt + 1);
   }
 
   /** The limit of the key's newest run; where there are more slots than before, those that wait go on. Infinity: any number. */
@@ -84,27 +100,27 @@ export class ConcurrencySlots {
   /** Takes a new run in; answers what it waits for, if anything. */
   enter(run: LiveRun): 'group' | 'quota' | undefined {
     this.#slotsOf(run.state.key).runs += 1;
-    return this.#place(run);
+    return this.#place(run, run.state.createdAt);
   }
 
   /** The same of one that has waited for its approval, and gets it at this time: `timeOfNext`. */
   approved(run: LiveRun, at: number): 'group' | 'quota' | undefined {
-    this.#approvedAt.set(run, at);
-    return this.#place(run);
+    return this.#place(run, at);
   }
 
-  #place(run: LiveRun): 'group' | 'quota' | undefined {
+  #place(run: LiveRun, turn: number): 'group' | 'quota' | undefined {
     const { key, group } = run.state;
     const slots = this.#slotsOf(key);
     if (group !== undefined) this.#groups.enter(key, group, run.id);
-    const isFirst = this.#isFirst(run);
-    if (isFirst && takenOf(slots) < slots.limit && slots.ready.length === 0) {
-      slots.taken.add(run);
+    const waiting = { id: run.id, turn, group, isOutside: false };
+    const isFirst = this.#isFirst(key, waiting);
+    if (isFirst && slots.taken.size < slots.limit && slots.ready.length === 0) {
+      slots.taken.add(run.id);
       return undefined;
     }
-    this.#hold(slots, run);
+    hold(slots, waiting);
     if (!isFirst) return 'group';
-    this.#insert(slots.ready, run);
+    insert(slots.ready, waiting);
     return 'quota';
   }
 
@@ -116,25 +132,33 @@ export class ConcurrencySlots {
   // --- Take-over ---------------------------------------------------------------------------------------------------
 
   /** Takes over what an earlier owner left, in the order of creation. Nobody is admitted before `open`. */
-  *restore(runs: readonly LiveRun[], limitOf: (key: string) => number): Generator<void, void> {
+  *restore(runs: readonly FoundRun[], limitOf: (key: string) => number): Generator<void, void> {
     this.#restoring = true;
-    const held: LiveRun[] = [];
+    const held: FoundRun[] = [];
     yield* inSlices(runs, (run) => {
-      const { key, group } = run.state;
+      const { id, key, group, isOutside } = run;
       const slots = this.#slotsOf(key);
       slots.limit = limitOf(key);
       slots.runs += 1;
-      if (run.settled || run.state.awaitsApproval === true) return;
-      if (group !== undefined) this.#groups.enter(key, group, run.id);
-      if (run.state.rested === true) slots.resting.add(run);
-      else if (!run.state.held) slots.taken.add(run);
-      else {
-        this.#hold(slots, run);
-        held.push(run);
+      if (isOutside) slots.outside += 1;
+      if (run.isApart) return;
+      if (group !== undefined) this.#groups.enter(key, group, id);
+      if (run.rests) {
+        slots.resting.add(id);
+        return;
       }
+      if (run.held) {
+        hold(slots, { id, turn: run.turn, group, isOutside });
+        held.push(run);
+        return;
+      }
+      slots.taken.add(id);
+      if (isOutside) slots.takenOutside += 1;
     });
-    yield* inSlices(held, (run) => {
-      if (this.#isFirst(run)) this.#insert(this.#slotsOf(run.state.key).ready, run);
+    yield* inSlices(held, ({ id, key }) => {
+      const slots = this.#slotsOf(key);
+      const waiting = slots.held.get(id);
+      if (waiting !== undefined && this.#isFirst(key, waiting)) insert(slots.ready, waiting);
     });
   }
 
@@ -146,31 +170,34 @@ export class ConcurrencySlots {
 
   // --- Outside of memory -------------------------------------------------------------------------------------------
 
-  /** How many runs of the key in memory have a slot, and whether others wait for one. */
+  /** How many runs of the key in memory have a slot, and whether others wait for what those outside have. */
   use(key: string): { readonly taken: number; readonly areWanted: boolean } {
     const slots = this.#keys.get(key);
-    return { taken: slots?.taken.size ?? 0, areWanted: (slots?.ready.length ?? 0) > 0 };
+    if (slots === undefined) return { taken: 0, areWanted: false };
+    return { taken: slots.taken.size - slots.takenOutside, areWanted: slots.held.size > 0 };
   }
 
-  /** The run leaves memory with its slot. */
+  has(run: LiveRun): boolean {
+    return this.#keys.get(run.state.key)?.taken.has(run.id) === true;
+  }
+
+  /** The run leaves memory with its slot, or waits for one outside from now on. */
   park(run: LiveRun): void {
-    const slots = this.#slotsOf(run.state.key);
-    if (slots.taken.delete(run)) slots.parked += 1;
+    this.#moved(run, true);
   }
 
   /** It is back. */
   unpark(run: LiveRun): void {
-    const slots = this.#slotsOf(run.state.key);
-    slots.parked -= 1;
-    slots.taken.add(run);
+    this.#moved(run, false);
   }
 
-  /** Takes over a run that is outside. */
-  restoreParked(key: string, limitOf: (key: string) => number): void {
-    const slots = this.#slotsOf(key);
-    slots.limit = limitOf(key);
-    slots.runs += 1;
-    slots.parked += 1;
+  #moved({ id, state }: LiveRun, isOutside: boolean): void {
+    const slots = this.#slotsOf(state.key);
+    const by = isOutside ? 1 : -1;
+    slots.outside += by;
+    if (slots.taken.has(id)) slots.takenOutside += by;
+    const waiting = slots.held.get(id);
+    if (waiting !== undefined) waiting.isOutside = isOutside;
   }
 
   // --- Gates -------------------------------------------------------------------------------------------------------
@@ -178,17 +205,18 @@ export class ConcurrencySlots {
   /** Only gates of the run are open: its slot is free, in the same commit. */
   rested(run: LiveRun): void {
     const slots = this.#slotsOf(run.state.key);
-    slots.taken.delete(run);
-    slots.resting.add(run);
+    slots.taken.delete(run.id);
+    slots.resting.add(run.id);
     this.#admitReady(slots);
   }
 
   /** A stage of it has fallen due: it waits in the order of creation, and may go on at once. */
-  wants(run: LiveRun): void {
-    const slots = this.#slotsOf(run.state.key);
-    slots.resting.delete(run);
-    this.#hold(slots, run);
-    this.#insert(slots.ready, run);
+  wants({ id, state }: LiveRun): void {
+    const slots = this.#slotsOf(state.key);
+    slots.resting.delete(id);
+    const waiting = { id, turn: turnOf(state), group: state.group, isOutside: false };
+    hold(slots, waiting);
+    insert(slots.ready, waiting);
     this.#admitReady(slots);
   }
 
@@ -198,11 +226,15 @@ export class ConcurrencySlots {
   settled(run: LiveRun): void {
     const { key, group } = run.state;
     const slots = this.#slotsOf(key);
-    slots.taken.delete(run);
-    slots.resting.delete(run);
-    if (slots.held.delete(run)) this.#remove(slots.ready, run);
-    const next = group === undefined ? undefined : this.#host.runOf(this.#groups.leave(key, group, run.id) ?? '');
-    if (next !== undefined && slots.held.has(next)) this.#insert(slots.ready, next);
+    slots.taken.delete(run.id);
+    slots.resting.delete(run.id);
+    const waiting = slots.held.get(run.id);
+    if (waiting !== undefined) {
+      slots.held.delete(run.id);
+      remove(slots.ready, waiting);
+    }
+    const next = group === undefined ? undefined : slots.held.get(this.#groups.leave(key, group, run.id) ?? '');
+    if (next !== undefined) insert(slots.ready, next);
     this.#admitReady(slots);
   }
 
@@ -231,9 +263,9 @@ export class ConcurrencySlots {
   }
 
   #assertKnown(run: LiveRun, slots: KeySlots | undefined): void {
-    const hasSlot = slots?.taken.has(run) === true;
-    const isHeld = slots?.held.has(run) === true;
-    const rests = slots?.resting.has(run) === true;
+    const hasSlot = slots?.taken.has(run.id) === true;
+    const isHeld = slots?.held.has(run.id) === true;
+    const rests = slots?.resting.has(run.id) === true;
     const facts = (): Record<string, unknown> => ({
       run: run.id,
       hasSlot,
@@ -244,53 +276,50 @@ export class ConcurrencySlots {
     });
     invariant('SLOTS-3', !(hasSlot && isHeld), 'a held run has a slot', facts);
     const isApart = run.settled || run.state.awaitsApproval === true;
-    invariant(
-      'SLOTS-4',
-      isApart || hasSlot || isHeld || rests,
-      'a run neither has a slot nor is held nor rests',
-      facts,
-    );
-    invariant(
-      'SLOTS-4',
-      isApart || rests === (run.state.rested === true),
-      "a run's rest differs from its owner's",
-      facts,
-    );
-    invariant(
-      'SLOTS-4',
-      !rests || (!hasSlot && !isHeld && !isApart),
-      'a resting run has a slot or waits for one',
-      facts,
-    );
+    const isKnown = isApart || hasSlot || isHeld || rests;
+    invariant('SLOTS-4', isKnown, 'a run neither has a slot nor is held nor rests', facts);
+    const restsRightly = isApart || rests === (run.state.rested === true);
+    invariant('SLOTS-4', restsRightly, "a run's rest differs from its owner's", facts);
+    const restsAlone = !rests || (!hasSlot && !isHeld && !isApart);
+    invariant('SLOTS-4', restsAlone, 'a resting run has a slot or waits for one', facts);
     invariant('SLOTS-1', !(isApart && (hasSlot || isHeld)), 'a settled run keeps a slot or waits for one', facts);
     invariant('SLOTS-3', isApart || run.state.held === isHeld, "a run's state differs from its owner's", facts);
-    invariant('SLOTS-1', !hasSlot || this.#isFirst(run), 'a run goes on before its turn in its group', facts);
+    invariant(
+      'SLOTS-1',
+      !hasSlot || this.#isFirst(run.state.key, { id: run.id, group: run.state.group }),
+      'a run goes on before its turn in its group',
+      facts,
+    );
   }
 
   #assertKey(key: string, slots: KeySlots, known: number): void {
-    const { limit, taken, parked, held, ready, runs } = slots;
+    const { limit, taken, held, resting, ready, runs, outside, takenOutside } = slots;
     const facts = (): Record<string, unknown> => ({
       key,
       limit,
       taken: taken.size,
-      parked,
       held: held.size,
       ready: ready.map(({ id }) => id),
       runs,
+      outside,
+      takenOutside,
       known,
     });
     invariant(
       'SLOTS-4',
-      runs === known + parked && takenOf(slots) + held.size + slots.resting.size <= runs,
-      'a run is not in memory',
+      runs === known + outside && taken.size + held.size + resting.size <= runs,
+      'a run is nowhere',
       facts,
     );
-    invariant('SLOTS-2', ready.length === 0 || takenOf(slots) >= limit, 'a run waits while a slot is free', facts);
-    const isInOrder = ready.every((run, index) => index === 0 || this.#inTurn(ready[index - 1] as LiveRun, run) < 0);
+    invariant('SLOTS-2', ready.length === 0 || taken.size >= limit, 'a run waits while a slot is free', facts);
+    const isInOrder = ready.every((run, index) => index === 0 || byTurn(ready[index - 1] as Waiting, run) < 0);
     invariant('SLOTS-2', isInOrder, 'runs do not wait in the order of their creation', facts);
-    const first = [...held].filter((run) => this.#isFirst(run));
-    const areReady = first.length === ready.length && ready.every((run) => held.has(run) && this.#isFirst(run));
+    const first = [...held.values()].filter((run) => this.#isFirst(key, run));
+    const areReady = first.length === ready.length && ready.every((run) => held.has(run.id) && this.#isFirst(key, run));
     invariant('SLOTS-2', areReady, 'those whose turn has come are not those that wait for a slot', facts);
+    let heldOutside = 0;
+    for (const { isOutside } of held.values()) if (isOutside) heldOutside += 1;
+    invariant('SLOTS-4', heldOutside + takenOutside === outside, 'a run outside neither has a slot nor is held', facts);
   }
 
   /** One after the other, however many end as soon as they go on: what settles meanwhile only frees its slot. */
@@ -298,57 +327,20 @@ export class ConcurrencySlots {
     if (this.#restoring || slots.admitting) return;
     slots.admitting = true;
     try {
-      while (takenOf(slots) < slots.limit) {
+      while (slots.taken.size < slots.limit) {
         const run = slots.ready.shift();
         if (run === undefined) break;
-        slots.held.delete(run);
-        slots.taken.add(run);
-        this.#host.admit(run);
+        slots.held.delete(run.id);
+        slots.taken.add(run.id);
+        if (run.isOutside) slots.takenOutside += 1;
+        this.#host.admit(run.id);
       }
     } finally {
       slots.admitting = false;
     }
   }
 
-  #hold(slots: KeySlots, run: LiveRun): void {
-    const turn = this.#turnOf(run);
-    slots.newestHeldAt = slots.held.size === 0 ? turn : Math.max(slots.newestHeldAt, turn);
-    slots.held.add(run);
-  }
-
-  #turnOf(run: LiveRun): number {
-    return this.#approvedAt.get(run) ?? turnOf(run);
-  }
-
-  #inTurn(a: LiveRun, b: LiveRun): number {
-    return this.#turnOf(a) - this.#turnOf(b) || byTurn(a, b);
-  }
-
-  /** Nearly always at the end; what is moved for an earlier position are a few kilobytes of pointers. */
-  #insert(runs: LiveRun[], run: LiveRun): void {
-    const last = runs.at(-1);
-    if (last === undefined || this.#inTurn(last, run) < 0) runs.push(run);
-    else runs.splice(this.#positionOf(runs, run), 0, run);
-  }
-
-  #remove(runs: LiveRun[], run: LiveRun): void {
-    const position = this.#positionOf(runs, run);
-    if (runs[position] === run) runs.splice(position, 1);
-  }
-
-  /** Where the run stands, or would. */
-  #positionOf(runs: readonly LiveRun[], run: LiveRun): number {
-    let low = 0;
-    let high = runs.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.#inTurn(runs[middle] as LiveRun, run) < 0) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
-  #isFirst({ id, state: { key, group } }: LiveRun): boolean {
+  #isFirst(key: string, { id, group }: Pick<Waiting, 'id' | 'group'>): boolean {
     return group === undefined || this.#groups.isFirst(key, group, id);
   }
 
@@ -358,10 +350,11 @@ export class ConcurrencySlots {
       slots = {
         limit: Number.POSITIVE_INFINITY,
         taken: new Set(),
-        parked: 0,
-        held: new Set(),
+        held: new Map(),
         resting: new Set(),
         runs: 0,
+        outside: 0,
+        takenOutside: 0,
         newestHeldAt: 0,
         ready: [],
         admitting: false,
@@ -372,15 +365,47 @@ export class ConcurrencySlots {
   }
 }
 
-function takenOf({ taken, parked }: KeySlots): number {
-  return taken.size + parked;
+function hold(slots: KeySlots, run: Waiting): void {
+  slots.newestHeldAt = slots.held.size === 0 ? run.turn : Math.max(slots.newestHeldAt, run.turn);
+  slots.held.set(run.id, run);
 }
 
-/** By the times from which they wait: their creation, or their approval. */
-export function byTurn(a: LiveRun, b: LiveRun): number {
-  return turnOf(a) - turnOf(b) || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+/** By the times from which they wait. */
+export function byTurn(a: Pick<Waiting, 'id' | 'turn'>, b: Pick<Waiting, 'id' | 'turn'>): number {
+  return a.turn - b.turn || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
-function turnOf({ state: { approvedAt, createdAt } }: LiveRun): number {
+/** When a run's turn began to count. */
+export function turnOf({
+  approvedAt,
+  createdAt,
+}: {
+  readonly approvedAt?: number | undefined;
+  readonly createdAt: number;
+}): number {
   return approvedAt ?? createdAt;
+}
+
+/** Nearly always at the end; what is moved for an earlier position are a few kilobytes of pointers. */
+function insert(runs: Waiting[], run: Waiting): void {
+  const last = runs.at(-1);
+  if (last === undefined || byTurn(last, run) < 0) runs.push(run);
+  else runs.splice(positionOf(runs, run), 0, run);
+}
+
+function remove(runs: Waiting[], run: Waiting): void {
+  const position = positionOf(runs, run);
+  if (runs[position] === run) runs.splice(position, 1);
+}
+
+/** Where the run stands, or would. */
+function positionOf(runs: readonly Waiting[], run: Waiting): number {
+  let low = 0;
+  let high = runs.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (byTurn(runs[middle] as Waiting, run) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }

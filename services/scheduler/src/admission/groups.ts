@@ -5,10 +5,10 @@
 import type { RunId } from '@penstock/run';
 export class ConcurrencyGroups {
   /** Run ids by group, the one whose turn it is first. */
-  readonly #groups = new Map<string, string[]>();
+  readonly #groups = new Map<string, RunId[]>();
 
   /** The runs of the group, the one whose turn it is first; a copy. */
-  members(key: string, group: string): readonly string[] {
+  members(key: string, group: string): readonly RunId[] {
     return [...(this.#groups.get(groupId(key, group)) ?? [])];
   }
 

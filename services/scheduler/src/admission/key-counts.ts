@@ -144,16 +144,16 @@ export class KeyCounts {
 
   // --- Outside of memory -------------------------------------------------------------------------------------------
 
-  /** The run leaves memory, and goes on for all that. */
+  /** The run leaves memory: if it goes on, it goes on for all that. */
   park(run: LiveRun): void {
     const count = this.#keys.get(run.state.key);
     if (count?.active.delete(run) === true) count.parked += 1;
   }
 
-  /** It is back. */
-  unpark(run: LiveRun): void {
+  /** It is back; `isHeld`: it has waited for its turn, and does not go on yet. */
+  unpark(run: LiveRun, isHeld: boolean): void {
     const count = this.#keys.get(run.state.key);
-    if (count === undefined) return;
+    if (count === undefined || isHeld) return;
     count.parked -= 1;
     count.active.add(run);
   }
@@ -197,7 +197,7 @@ export class KeyCounts {
     });
     yield* inSlices(parked, (run) => {
       const count = this.#changedNow(run, now);
-      count.parked += 1;
+      if (!run.held) count.parked += 1;
       if (run.runOfMonth !== undefined) {
         const month = this.#monthOf(run, monthOf(run.createdAt));
         month.decided = Math.max(month.decided, run.runOfMonth);

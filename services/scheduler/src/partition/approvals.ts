@@ -22,6 +22,8 @@ export interface ApprovalsHost {
   /** Whether it is sure to be the owner (P4). */
   mayAnswer(): boolean;
   decide(run: LiveRun, command: RunCommand): boolean;
+  /** A newer run of its group takes its place. */
+  supersede(runId: RunId): void;
   advance(): void;
 }
 
@@ -60,7 +62,7 @@ export class Approvals {
   }
 
   #approveWaiting(run: LiveRun, by: string): MonthUsedUp | undefined {
-    const { slots, counts, runs, decide } = this.#host;
+    const { slots, counts, decide, supersede } = this.#host;
     const { key, group } = run.state;
     const [created] = run.events;
     const at = slots.timeOfNext(key, group, this.#host.at(run));
@@ -74,8 +76,7 @@ export class Approvals {
     counts.counts(run);
     if (run.definition.concurrency?.cancelInProgress !== true) return undefined;
     // The last first, so that none has its turn on the way.
-    for (const superseded of before.toReversed().flatMap((id) => runs.get(id) ?? []))
-      decide(superseded, { type: 'cancel', at: this.#host.at(superseded) });
+    for (const superseded of before.toReversed()) supersede(superseded);
     return undefined;
   }
 }

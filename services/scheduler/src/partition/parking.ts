@@ -4,10 +4,11 @@
  * its document is written. Parked runs come back as room comes. Owns who is parked, in which order they come, and what is read for it.
  *
  *  PARKING-1 A parked run is in memory, offered to nobody, or out of it; out of it, its document is all of it, and open (P6).
- *  PARKING-2 Runs of a key come back in the order of their creation, and keys take turns; while one of a key is parked, its new
- *     runs are parked behind it.
+ *  PARKING-2 Runs of a key come back in the order in which they got to go on, which is that of their creation but for groups, and keys
+ *     take turns; while one of a key is parked that goes on, its new runs are parked behind it.
  *  PARKING-3 A key with parked runs has at least one run that goes on, or one on its way, as long as there is any memory left; where
  *     others wait for the concurrency slots of parked ones, whatever memory is left.
+ *  PARKING-5 A held run, which waits for its turn, stays outside until its turn has come: then it stands behind those that go on.
  *  PARKING-4 Whoever asks for a parked run gets it: it is read for the answer, or comes back for what is to happen to it.
  */
 import type { RunId } from '@penstock/run';
@@ -51,6 +52,8 @@ export interface ParkingHost {
 interface Entry {
   readonly id: RunId;
   readonly key: string;
+  /** It waits for its turn, and in no line. */
+  isHeld: boolean;
   /** Undefined: it is in memory still. */
   out: ParkedRun | undefined;
   /** It is on its way; these wait for it. */
@@ -109,30 +112,39 @@ export class Parking {
     return this.#entries.get(runId)?.out;
   }
 
-  /** Whether a new run of the key has to wait outside. */
-  isWanted(key: string): boolean {
+  /** Whether a run of the key that begins to go on, or one that is to be held, has to wait outside. */
+  isWanted(key: string, isHeld: boolean): boolean {
     const { load, bytesOfKey, slotsOf } = this.#host;
-    return this.#lines.has(key) || (isTight(load, bytesOfKey(key)) && slotsOf(key).taken > 0);
+    return this.#lines.has(key) || (isTight(load, bytesOfKey(key)) && (isHeld || slotsOf(key).taken > 0));
   }
 
-  /** Parks a run that is in memory. The youngest of its key, or they come in their order. */
-  park(run: LiveRun): void {
-    this.#add({ id: run.id, key: run.state.key, out: undefined, coming: undefined });
+  /** Parks a run that is in memory. The youngest of those of its key that go on, or they come in their order. */
+  park(run: LiveRun, isHeld: boolean): void {
+    this.#add({ id: run.id, key: run.state.key, isHeld, out: undefined, coming: undefined });
+  }
+
+  /** The turn of a held run outside has come. */
+  admitted(runId: RunId): void {
+    const entry = this.#entries.get(runId);
+    if (entry === undefined || !entry.isHeld) return;
+    entry.isHeld = false;
+    const line = this.#enterLine(entry);
+    if (entry.out !== undefined) line.inMemory -= 1;
   }
 
   /** The run is out of memory. It may have been parked in it before. */
   left(parked: ParkedRun): void {
     let entry = this.#entries.get(parked.id);
     if (entry === undefined) {
-      entry = { id: parked.id, key: parked.key, out: undefined, coming: undefined };
+      entry = { id: parked.id, key: parked.key, isHeld: parked.held, out: undefined, coming: undefined };
       this.#add(entry);
     }
-    if (entry.out === undefined) this.#lineOf(entry.key).inMemory -= 1;
+    if (entry.out === undefined && !entry.isHeld) this.#lineOf(entry.key).inMemory -= 1;
     entry.out = parked;
     this.#out += 1;
-    this.#due.push({ at: parked.dueAt, id: parked.id });
+    this.#pushDue(parked);
     if (this.#due.size > 2 * this.#out + DUE_ROOM) this.#tidyDue();
-    this.#mayCome(entry.key);
+    if (!entry.isHeld) this.#mayCome(entry.key);
   }
 
   /** A run in memory that is to be parked no more: it has ended. */
@@ -219,7 +231,7 @@ export class Parking {
         'a parked run is in two places or none',
         facts,
       );
-      invariant('PARKING-1', this.#lines.has(entry.key), 'a parked run is in no line', facts);
+      invariant('PARKING-1', entry.isHeld || this.#lines.has(entry.key), 'a parked run is in no line', facts);
       if (entry.out !== undefined) out += 1;
     }
     invariant('PARKING-1', out === this.#out, 'the runs outside are not those counted', () => ({
@@ -230,18 +242,27 @@ export class Parking {
 
   #add(entry: Entry): void {
     this.#entries.set(entry.id, entry);
+    if (!entry.isHeld) this.#enterLine(entry);
+  }
+
+  #enterLine(entry: Entry): Line {
     const line = this.#lines.get(entry.key) ?? newLine();
     this.#lines.set(entry.key, line);
     line.entries.push(entry);
     line.inMemory += 1;
     this.#mayCome(entry.key);
+    return line;
   }
 
   #remove(entry: Entry): void {
     this.#entries.delete(entry.id);
-    if (entry.out === undefined) this.#lineOf(entry.key).inMemory -= 1;
-    else this.#out -= 1;
+    if (entry.out !== undefined) this.#out -= 1;
+    else if (!entry.isHeld) this.#lineOf(entry.key).inMemory -= 1;
     this.#tidy(entry.key);
+  }
+
+  #pushDue({ id, dueAt }: ParkedRun): void {
+    if (dueAt !== Number.POSITIVE_INFINITY) this.#due.push({ at: dueAt, id });
   }
 
   #tidy(key: string): void {
@@ -266,7 +287,7 @@ export class Parking {
 
   #tidyDue(): void {
     this.#due = newDue();
-    for (const { id, out } of this.#entries.values()) if (out !== undefined) this.#due.push({ at: out.dueAt, id });
+    for (const { out } of this.#entries.values()) if (out !== undefined) this.#pushDue(out);
   }
 
   #lineOf(key: string): Line {
@@ -324,19 +345,21 @@ export class Parking {
       return;
     }
     entry.coming = then === undefined ? [] : [then];
-    this.#isComing(entry.key, 1, out.bytes);
+    // Of a held one it is nobody's.
+    const line = entry.isHeld ? newLine() : this.#lineOf(entry.key);
+    this.#isComing(line, 1, out.bytes);
     this.read(id, (run) => {
       if (this.#closed) return;
       const waiting = entry.coming ?? [];
       entry.coming = undefined;
-      this.#isComing(entry.key, -1, -out.bytes);
+      this.#isComing(line, -1, -out.bytes);
       const isThere = run !== 'unavailable' && this.#isAsParked(run, out);
       if (isThere) {
         this.#remove(entry);
         this.#host.enter(run, out);
       }
       // What did not come is asked for again by the next tick.
-      else this.#mayCome(entry.key);
+      else if (!entry.isHeld) this.#mayCome(entry.key);
       for (const each of waiting) each(isThere);
       if (!isThere) return;
       this.fill();
@@ -345,8 +368,7 @@ export class Parking {
   }
 
   /** What is on its way counts as if it were there. */
-  #isComing(key: string, runs: number, bytes: number): void {
-    const line = this.#lineOf(key);
+  #isComing(line: Line, runs: number, bytes: number): void {
     line.coming += runs;
     line.comingBytes += bytes;
     this.#comingBytes += bytes;

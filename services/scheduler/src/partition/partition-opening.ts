@@ -3,8 +3,8 @@
  * thousand runs has other partitions, a membership to renew, and runners to answer. Nothing is answered, offered or sent before
  * the last slice (PARTITION-5).
  */
-import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
-import { byTurn } from '../admission/concurrency-slots.ts';
+import type { RunId } from '@penstock/run';
+import { byTurn, turnOf, type ConcurrencySlots, type FoundRun } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
 import type { Deadlines } from '../run/deadlines.ts';
@@ -48,6 +48,8 @@ export interface PartitionOpeningHost {
   /** Takes a run into memory. */
   remember(run: LiveRun): void;
   offerWaiting(run: LiveRun): void;
+  /** A newer run of its group takes its place. */
+  supersede(runId: RunId): void;
   /** It could not be restored. */
   quarantine(run: LiveRun, cause: string): void;
 }
@@ -65,7 +67,7 @@ export function* openPartition(
   const now: Now = { wall: ports.now(), boot: ports.bootNow() };
   cycle.start(sequence, commitNumber, idsTo);
   ids.opened(now.wall, { neverOwned, idsTo });
-  const inOrder = yield* sortedInSlices(runs, byTurn);
+  const inOrder = yield* sortedInSlices(runs, (a, b) => turnOf(a.state) - turnOf(b.state) || (a.id < b.id ? -1 : 1));
   // What stood in the log alone was read whatever room there was.
   const tooMany: LiveRun[] = [];
   const take = (run: LiveRun): void => {
@@ -83,8 +85,10 @@ export function* openPartition(
   };
   yield* inSlices(inOrder, take, weightOf);
   yield* counts.restore(usages, inOrder, now.wall, parked);
-  yield* slots.restore(inOrder, (key) => counts.limitOf(key));
+  const found = yield* sortedInSlices([...inOrder.map(foundRun), ...parked.map(foundOutside)], byTurn);
+  yield* slots.restore(found, (key) => counts.limitOf(key));
   yield* restoreParked(host, parked, tooMany, (queuedAt) => queueDeadline(queuedAt, settings, now));
+  supersedeAgain(host, inOrder);
   yield* inSlices(inOrder, (run) => host.border.run(run, () => goOnWith(host, run)), weightOf);
   for (const runner of runnerRuns.names) runnerRuns.lookAtLabels(runner);
   yield* slots.open();
@@ -100,7 +104,7 @@ function goOnWith(host: PartitionOpeningHost, run: LiveRun): void {
 
 /** Those outside, and those that are to go there, in the order of their creation. */
 function* restoreParked(
-  { load, slots, counts, parking, newest }: PartitionOpeningHost,
+  { load, parking, newest }: PartitionOpeningHost,
   parked: readonly ParkedDocument[],
   tooMany: readonly LiveRun[],
   dueAtOf: (queuedAt: number) => number,
@@ -114,15 +118,39 @@ function* restoreParked(
   );
   yield* inSlices(lines, ({ outside, run }) => {
     if (outside === undefined) {
-      parking.park(run);
+      parking.park(run, run.state.held);
       return;
     }
-    const left = parkedRunOfDocument(outside, dueAtOf(outside.queuedAt));
+    const { queuedAt } = outside;
+    const left = parkedRunOfDocument(outside, queuedAt === undefined ? Number.POSITIVE_INFINITY : dueAtOf(queuedAt));
     load.liveRuns += 1;
-    slots.restoreParked(left.key, (key) => counts.limitOf(key));
     parking.left(left);
     newest.set(left.tenant, left);
   });
+}
+
+/** What a run has superseded may have been outside, and its owner gone before it was read and cancelled. */
+function supersedeAgain({ slots, supersede }: PartitionOpeningHost, inOrder: readonly LiveRun[]): void {
+  const groups = new Set<string>();
+  for (const { id, definition, ended, state } of inOrder.toReversed()) {
+    const { key, group } = state;
+    if (group === undefined || definition.concurrency?.cancelInProgress !== true || ended) continue;
+    const name = `${key}\n${group}`;
+    if (groups.has(name)) continue;
+    groups.add(name);
+    const members = slots.members(key, group);
+    for (const before of members.slice(0, Math.max(0, members.indexOf(id))).toReversed()) supersede(before);
+  }
+}
+
+function foundRun(run: LiveRun): FoundRun {
+  const { key, group, held, awaitsApproval, rested } = run.state;
+  const isApart = run.settled || awaitsApproval === true;
+  return { id: run.id, key, turn: turnOf(run.state), group, held, rests: rested === true, isApart, isOutside: false };
+}
+
+function foundOutside({ id, key, createdAt, group, held }: ParkedDocument): FoundRun {
+  return { id, key, turn: createdAt, group, held, rests: false, isApart: false, isOutside: true };
 }
 
 /** A run of a thousand stages is as much as many small ones. */

@@ -55,7 +55,6 @@ import { KeyCounts, type KeyCounter } from '../admission/key-counts.ts';
 import { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { NewestRuns } from '../run/newest-runs.ts';
-import { mayPark, parkedRunOf, type ParkedRun } from '../run/parked-run.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import { refusal } from './refusals.ts';
 import type { RestoredPartition } from './restored-partition.ts';
@@ -66,9 +65,10 @@ import { Approvals } from './approvals.ts';
 import { PullRequests } from '../admission/pull-requests.ts';
 import { RunCreation } from './run-creation.ts';
 import { RunnerRuns } from './runner-runs.ts';
-import { ConcurrencySlots } from '../admission/concurrency-slots.ts';
+import { ConcurrencySlots, turnOf } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import { Offers } from '../dispatch/offers.ts';
+import { OutsideRuns } from './outside-runs.ts';
 import { Parking, type ReadRun } from './parking.ts';
 import { openPartition, type PartitionOpeningHost } from './partition-opening.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
@@ -98,8 +98,7 @@ export class Partition {
   readonly #approvals: Approvals;
   readonly #border: RunBorder;
   readonly #parking: Parking;
-  /** Parked runs whose documents are written, and wait for the checkpoint to pass them. */
-  readonly #leaving = new Set<LiveRun>();
+  readonly #outside: OutsideRuns;
   readonly #newest = new NewestRuns();
   readonly #held: HeldBytes;
   readonly #jobs: JobDeliveries;
@@ -145,8 +144,8 @@ export class Partition {
       bytesOfKey: (key) => this.#held.ofKey(key),
       slotsOf: (key) => this.#slots.use(key),
       read: (runId, then) => shared.readRun(runId, then),
-      unparked: (runId) => this.#unparked(runId),
-      enter: (run, parked) => this.#enter(run, parked),
+      unparked: (runId) => this.#outside.unparked(runId),
+      enter: (run, parked) => this.#outside.enter(run, parked),
       advance: () => this.#advance(),
       broken: (error) => ports.broken(error),
     });
@@ -173,8 +172,30 @@ export class Partition {
       () => ports.mayDeclareLoss(),
       (...lost) => this.#loseAttempt(...lost),
     );
-    this.#slots = new ConcurrencySlots({ runOf: (runId) => this.#runs.get(runId), admit: (run) => this.#admit(run) });
     this.#pulls = new PullRequests(settings);
+    this.#slots = new ConcurrencySlots({
+      turnOf: (runId) => {
+        const state = this.#runs.get(runId)?.state ?? this.#parking.find(runId);
+        return state && turnOf(state);
+      },
+      admit: (runId) => this.#outside.admit(runId),
+    });
+    this.#outside = new OutsideRuns({
+      parking: this.#parking,
+      runs: this.#runs,
+      newest: this.#newest,
+      held: this.#held,
+      awake: this.#awake,
+      slots: this.#slots,
+      counts: this.#counts,
+      deadlines: this.#deadlines,
+      backlog: this.#backlog,
+      border: this.#border,
+      bootNow: () => ports.bootNow(),
+      offerWaiting: (run) => this.#offerWaiting(run),
+      decide: (run, type) => void this.#decide(run, { type, at: this.#at(run) }),
+      quarantine: (run, cause) => this.#quarantine(run, cause),
+    });
     this.#creation = new RunCreation({
       settings,
       ports,
@@ -194,6 +215,7 @@ export class Partition {
       mayAnswer: () => this.#mayAnswer(),
       remember: (run) => this.#remember(run),
       begin: (run, start) => this.#begin(run, start),
+      supersede: (runId) => this.#outside.supersede(runId),
       cancel: (run) => void this.#decide(run, { type: 'cancel', at: this.#at(run) }),
       giveUp: (run) => void this.#decide(run, { type: 'give-up', at: this.#at(run) }),
       advance: () => this.#advance(),
@@ -209,6 +231,7 @@ export class Partition {
       accepts: () => this.#accepts(),
       mayAnswer: () => this.#mayAnswer(),
       decide: (run, command) => this.#decide(run, command),
+      supersede: (runId) => this.#outside.supersede(runId),
       advance: () => this.#advance(),
     });
     this.#jobs = new JobDeliveries(settings, ports, {
@@ -256,6 +279,7 @@ export class Partition {
       border: this.#border,
       remember: (run) => this.#remember(run),
       offerWaiting: (run) => this.#offerWaiting(run),
+      supersede: (runId) => this.#outside.supersede(runId),
       quarantine: (run, cause) => this.#quarantine(run, cause),
     };
   }
@@ -311,7 +335,7 @@ export class Partition {
     this.#open = false;
     this.#load.liveRuns -= this.#runs.size + this.#parking.out;
     this.#parking.clear();
-    this.#leaving.clear();
+    this.#outside.clear();
     this.#newest.clear();
     this.#held.clear();
     this.#awake.clear();
@@ -511,6 +535,7 @@ export class Partition {
     this.#ids.forgetOld(boot);
     this.#counts.forgetOld(this.#ports.now());
     this.#parking.tick(boot);
+    this.#outside.tick();
     this.#advance();
   }
 
@@ -585,59 +610,11 @@ export class Partition {
       this.#runnerRuns.forget(run);
     }
     if (this.#parking.size === 0) return;
-    for (const run of runs) if (this.#parking.has(run.id)) this.#leaving.add(run);
-    for (const run of this.#leaving)
-      if (this.#backlog.isDirty(run) || run.committedSequence <= sequence) this.#leave(run);
-    for (const run of closed) {
-      this.#parking.forget(run.id);
-      this.#parking.freed(run.state.key);
-    }
-    this.#parking.fill();
+    this.#outside.projected(sequence, runs, closed);
     this.#advance();
   }
 
-  // --- Outside of memory -------------------------------------------------------------------------------------------
-
-  /** Its document is written and stands behind the checkpoint; unless more has happened to it since. */
-  #leave(run: LiveRun): void {
-    this.#leaving.delete(run);
-    if (this.#runs.get(run.id) !== run || !this.#parking.has(run.id) || this.#backlog.isDirty(run) || !run.isCommitted)
-      return;
-    const dueAt = mayPark(run) ? run.times.next(run.state) : undefined;
-    if (dueAt === undefined) {
-      this.#parking.forget(run.id);
-      return;
-    }
-    const parked = parkedRunOf(run, { dueAt, bytes: this.#held.ofRun(run) });
-    this.#runs.delete(run.id);
-    this.#held.delete(run);
-    this.#awake.delete(run);
-    this.#slots.park(run);
-    this.#counts.park(run);
-    this.#parking.left(parked);
-    this.#newest.set(parked.tenant, parked);
-  }
-
-  /** It has not left: its stages are offered as they would have been. */
-  #unparked(runId: RunId): void {
-    const run = this.#runs.get(runId);
-    if (run === undefined || run.ended) return;
-    this.#border.run(run, () => this.#offerWaiting(run));
-  }
-
-  #enter(run: LiveRun, { dueAt }: ParkedRun): void {
-    this.#runs.set(run.id, run);
-    this.#newest.set(run.state.tenant, run);
-    this.#held.add(run);
-    this.#slots.unpark(run);
-    this.#counts.unpark(run);
-    this.#border.run(run, () => {
-      run.times.restoreQueued(run.state, dueAt);
-      this.#deadlines.arm(run, this.#ports.bootNow());
-      if (run.restoreError === undefined) this.#offerWaiting(run);
-      else this.#quarantine(run, run.restoreError);
-    });
-  }
+  // --- What follows ------------------------------------------------------------------------------------------------
 
   #offerWaiting(run: LiveRun): void {
     const waiting = run.state.stages.filter(awaitsRunner).map((stage) => stage.name);
@@ -744,12 +721,6 @@ export class Partition {
       return taken;
     },
   };
-
-  /** Its turn has come. What could not be restored has not its own stages, and must not go on without them. */
-  #admit(run: LiveRun): void {
-    if (run.restoreError !== undefined) this.#quarantine(run, run.restoreError);
-    else this.#decide(run, { type: 'admit', at: this.#at(run) });
-  }
 
   /** What was to be done about the run has thrown: it is FAILED with the cause, and the others go on. */
   quarantine(runId: RunId, error: unknown): void {

@@ -10,6 +10,7 @@ import type { KeyCounts } from '../admission/key-counts.ts';
 import { isBehind, refOf, type PullRequests } from '../admission/pull-requests.ts';
 import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { mayPark } from '../run/parked-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
 import { isKeyFull, overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
@@ -45,6 +46,8 @@ export interface RunCreationDependencies {
   remember(run: LiveRun): void;
   /** Tells a new run its first command; its creation and what it decides join the next commit. */
   begin(run: LiveRun, start: RunCommand): void;
+  /** A newer run of its group takes its place: it is cancelled, in memory at once. */
+  supersede(runId: RunId): void;
   cancel(run: LiveRun): void;
   giveUp(run: LiveRun): void;
   bootNow(): number;
@@ -156,10 +159,11 @@ export class RunCreation {
   }
 
   #take(run: LiveRun, { limits, keepsSuperseded, ended }: CreateRequest): void {
-    const { runs, parking, slots, counts, pulls, remember, begin, cancel, giveUp, bootNow } = this.#partition;
+    const { parking, slots, counts, pulls, remember, begin, supersede, cancel, giveUp, bootNow } = this.#partition;
     const { key, group, createdAt: at, awaitsApproval } = run.state;
-    const mayWaitOutside =
-      ended === undefined && awaitsApproval === undefined && group === undefined && parking.isWanted(key);
+    const supersedes = awaitsApproval !== true && run.definition.concurrency?.cancelInProgress === true;
+    const isWantedOutside = (isHeld: boolean): boolean => mayPark(run) && parking.isWanted(key, isHeld);
+    const waitsOutside = { going: isWantedOutside(false), held: isWantedOutside(true) };
     const before = group === undefined ? [] : slots.members(key, group);
     remember(run);
     counts.counts(run);
@@ -167,7 +171,8 @@ export class RunCreation {
     slots.setLimit(key, limitOf(limits?.maxConcurrent));
     if (ended === undefined && awaitsApproval === undefined) {
       const held = slots.enter(run);
-      if (mayWaitOutside && held === undefined) parking.park(run);
+      const isHeld = held !== undefined;
+      if (isHeld ? waitsOutside.held : waitsOutside.going) parking.park(run, isHeld);
       begin(run, { type: 'start', at, held });
     } else {
       slots.enterApart(run);
@@ -177,9 +182,8 @@ export class RunCreation {
     if (tooMany !== undefined) giveUp(tooMany);
     if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true)
       for (const superseded of pulls.supersededBy(run)) cancel(superseded);
-    if (awaitsApproval === true || run.definition.concurrency?.cancelInProgress !== true) return;
     // The last first, so that none has its turn on the way.
-    for (const superseded of before.toReversed().flatMap((id) => runs.get(id) ?? [])) cancel(superseded);
+    if (supersedes) for (const id of before.toReversed()) supersede(id);
   }
 
   /** What is committed says so, and an owner that is sure to be it: what used the month up may never come to be (P4). */

@@ -1,0 +1,156 @@
+/**
+ * Runs on their way out of memory and back (`Parking` says which, and when): what else of the partition has to hear of it. Owns who
+ * waits for the checkpoint to pass its document, and who is to be cancelled as soon as it can be read.
+ */
+import type { RunId, Sequence } from '@penstock/run';
+import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
+import type { KeyCounts } from '../admission/key-counts.ts';
+import type { AwakeRuns } from '../run/awake-runs.ts';
+import type { Deadlines } from '../run/deadlines.ts';
+import type { HeldBytes } from '../run/held-bytes.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import type { NewestRuns } from '../run/newest-runs.ts';
+import { mayPark, parkedRunOf, type ParkedRun } from '../run/parked-run.ts';
+import type { Parking } from './parking.ts';
+import type { ProjectionBacklog } from './projection-backlog.ts';
+import type { RunBorder } from './run-border.ts';
+
+/** Superseded runs that are asked for in one tick. */
+const SUPERSEDED_AT_ONCE = 100;
+
+export interface OutsideRunsHost {
+  readonly parking: Parking;
+  readonly runs: Map<RunId, LiveRun>;
+  readonly newest: NewestRuns;
+  readonly held: HeldBytes;
+  readonly awake: AwakeRuns;
+  readonly slots: ConcurrencySlots;
+  readonly counts: KeyCounts;
+  readonly deadlines: Deadlines;
+  readonly backlog: ProjectionBacklog;
+  readonly border: RunBorder;
+  bootNow(): number;
+  offerWaiting(run: LiveRun): void;
+  decide(run: LiveRun, command: 'admit' | 'cancel'): void;
+  quarantine(run: LiveRun, cause: string): void;
+}
+
+export class OutsideRuns {
+  readonly #host: OutsideRunsHost;
+  /** Parked runs whose documents are written, and wait for the checkpoint to pass them. */
+  readonly #leaving = new Set<LiveRun>();
+  readonly #superseded = new Set<RunId>();
+
+  constructor(host: OutsideRunsHost) {
+    this.#host = host;
+  }
+
+  /** These runs' documents are written, and the checkpoint stands at `sequence`; `closed` have left memory for good. */
+  projected(sequence: Sequence, runs: Iterable<LiveRun>, closed: readonly LiveRun[]): void {
+    const { parking, backlog } = this.#host;
+    if (parking.size === 0) return;
+    for (const run of runs) if (parking.has(run.id)) this.#leaving.add(run);
+    for (const run of this.#leaving) if (backlog.isDirty(run) || run.committedSequence <= sequence) this.#leave(run);
+    for (const run of closed) {
+      parking.forget(run.id);
+      parking.freed(run.state.key);
+    }
+    parking.fill();
+  }
+
+  /** Its document is written and stands behind the checkpoint; unless more has happened to it since. */
+  #leave(run: LiveRun): void {
+    const { parking, runs, newest, held, awake, slots, counts, backlog } = this.#host;
+    this.#leaving.delete(run);
+    if (runs.get(run.id) !== run || !parking.has(run.id) || backlog.isDirty(run) || !run.isCommitted) return;
+    const dueAt = run.state.held ? Number.POSITIVE_INFINITY : run.times.next(run.state);
+    if (dueAt === undefined || !mayPark(run)) {
+      parking.forget(run.id);
+      return;
+    }
+    const parked = parkedRunOf(run, { dueAt, bytes: held.ofRun(run) });
+    runs.delete(run.id);
+    held.delete(run);
+    awake.delete(run);
+    slots.park(run);
+    counts.park(run);
+    parking.left(parked);
+    newest.set(parked.tenant, parked);
+  }
+
+  /** It has not left: its stages are offered as they would have been. */
+  unparked(runId: RunId): void {
+    const { runs, border, offerWaiting } = this.#host;
+    const run = runs.get(runId);
+    if (run === undefined || run.ended) return;
+    border.run(run, () => offerWaiting(run));
+  }
+
+  /** It is back, as it was when it left. */
+  enter(run: LiveRun, parked: ParkedRun): void {
+    const { runs, newest, held, slots, counts, border, quarantine } = this.#host;
+    runs.set(run.id, run);
+    newest.set(run.state.tenant, run);
+    held.add(run);
+    slots.unpark(run);
+    counts.unpark(run, parked.held);
+    border.run(run, () => {
+      if (run.restoreError === undefined) this.#goOnWith(run, parked);
+      else quarantine(run, run.restoreError);
+    });
+  }
+
+  #goOnWith(run: LiveRun, { dueAt, held }: ParkedRun): void {
+    const { slots, deadlines, bootNow, offerWaiting, decide } = this.#host;
+    if (!held) {
+      run.times.restoreQueued(run.state, dueAt);
+      deadlines.arm(run, bootNow());
+    }
+    if (this.#superseded.delete(run.id)) decide(run, 'cancel');
+    else if (!held) offerWaiting(run);
+    // Its turn came while it was outside.
+    else if (slots.has(run)) decide(run, 'admit');
+  }
+
+  /** Its turn has come. What could not be restored has not its own stages, and must not go on without them. */
+  admit(runId: RunId): void {
+    const { runs, parking, decide, quarantine } = this.#host;
+    const run = runs.get(runId);
+    if (run === undefined) {
+      parking.admitted(runId);
+      return;
+    }
+    if (run.restoreError !== undefined) {
+      quarantine(run, run.restoreError);
+      return;
+    }
+    parking.forget(runId);
+    if (mayPark(run) && parking.isWanted(run.state.key, false)) parking.park(run, false);
+    decide(run, 'admit');
+  }
+
+  /** A newer run of its group takes its place: it is cancelled, in memory at once, else when it is back. */
+  supersede(runId: RunId): void {
+    const { runs, parking, decide } = this.#host;
+    const run = runs.get(runId);
+    if (run === undefined) {
+      if (parking.find(runId) !== undefined) this.#superseded.add(runId);
+    } else if (!run.ended) decide(run, 'cancel');
+  }
+
+  /** About every second. */
+  tick(): void {
+    const { parking } = this.#host;
+    let left = SUPERSEDED_AT_ONCE;
+    for (const runId of this.#superseded) {
+      if ((left -= 1) < 0) return;
+      if (parking.find(runId) === undefined) this.#superseded.delete(runId);
+      else parking.bringBack(runId, () => {});
+    }
+  }
+
+  clear(): void {
+    this.#leaving.clear();
+    this.#superseded.clear();
+  }
+}
