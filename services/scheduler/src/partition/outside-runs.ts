@@ -65,7 +65,9 @@ export class OutsideRuns {
     if (runs.get(run.id) !== run || !parking.has(run.id) || backlog.isDirty(run) || !run.isCommitted) return;
     const dueAt = run.state.held ? Number.POSITIVE_INFINITY : run.times.next(run.state);
     if (dueAt === undefined || !mayPark(run)) {
+      // It has ended, or waits for people too: it stays, and is offered as others are.
       parking.forget(run.id);
+      this.unparked(run.id);
       return;
     }
     const parked = parkedRunOf(run, { dueAt, bytes: held.ofRun(run) });
