@@ -4,7 +4,7 @@ import type { GateDecision } from '@penstock/run';
 import { printableText } from '../output/printable-text.ts';
 import type { Terminal } from '../output/terminal.ts';
 
-export interface LocalDecision {
+interface LocalDecision {
   readonly decision: GateDecision;
   readonly comment?: string | undefined;
 }

@@ -25,7 +25,7 @@ export interface Person {
 const MESSAGE_MAX = 2_000;
 
 /** `self`: whoever has begun the run does not count at this gate. */
-export type GateRight = 'granted' | 'forbidden' | 'self';
+type GateRight = 'granted' | 'forbidden' | 'self';
 
 /** A stage waits for a runner: it is queued, and no gate. */
 export function awaitsRunner({ status, gateDueAt }: Pick<StagePicture, 'status' | 'gateDueAt'>): boolean {
