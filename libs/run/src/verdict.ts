@@ -4,7 +4,7 @@ import type { RunView, StageView } from './state.ts';
 import type { StageReason } from './stage-state.ts';
 
 /** In the order of precedence: of those that fit, the first. */
-export type RunVerdict = 'cancelled' | 'interrupted' | 'infrastructure' | 'failed' | 'flaky' | 'passed';
+type RunVerdict = 'cancelled' | 'interrupted' | 'infrastructure' | 'failed' | 'flaky' | 'passed';
 
 export interface Judgement {
   readonly verdict: RunVerdict;

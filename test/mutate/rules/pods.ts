@@ -33,7 +33,7 @@ export const pods: readonly Mutant[] = [
     rule: 'P36',
     breaks: 'ends a Pod by its last deadline before the stage has had its time',
     file: 'libs/executor-kubernetes/src/pod/pod-manifest.ts',
-    find: 'Math.ceil((setupMs + spec.timeoutMs + graceMs) / 1000) + 60',
+    find: 'Math.ceil((setupMs + spec.timeoutMs + graceMs + leavingMsOf(spec)) / 1000) + 60',
     replace: 'Math.ceil(spec.timeoutMs / 1000) + 60',
     noticedBy: [manifest],
   },
