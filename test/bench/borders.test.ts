@@ -6,6 +6,7 @@ import {
   ensureStreams,
   subjects,
   type Bus,
+  type CreateReply,
   type CreateRequest,
   type GetReply,
   type GetRequest,
@@ -89,6 +90,7 @@ async function provoke(name: BorderName): Promise<void> {
   if (name === 'scheduler.released') bus.publish(subjects.released(0), { partition: 0 });
   if (name === 'partition.log-ends') await loseOne();
   if (name === 'partition.run-read') await readOne(name);
+  if (name === 'partition.head-looked-up') await createHead();
   if (name !== 'bus.connection') return;
   const heard = new Promise((resolve) => bus.events.once('reconnected', () => resolve(undefined)));
   await broker.kill();
@@ -114,6 +116,28 @@ async function readOne(name: BorderName): Promise<void> {
       .catch(() => undefined);
     return failuresAt(name) > before || reply === undefined;
   });
+}
+
+/** The first run of a pull request: which head is its newest is asked of the store. */
+async function createHead(): Promise<void> {
+  const key = keyOf({ tenant: SERVICE_TENANT, repository: 'o/r', pipelineName: '' });
+  const request: CreateRequest = {
+    runId: newRunId({ now: Date.now(), key, random: randomBytes(8) }),
+    tenant: SERVICE_TENANT,
+    key,
+    yaml: 'pipeline:\n  name: head\nstages:\n  a: { run: "true" }\n',
+    origin: {
+      kind: 'webhook',
+      provider: 'git_host_a',
+      repository: 'o/r',
+      commit: '1'.repeat(40),
+      pullRequest: { number: 1, branch: 'main', fork: false, sequence: 1 },
+    },
+  };
+  const ask = (): Promise<CreateReply> =>
+    bus.request<CreateRequest, CreateReply>(subjects.owner(0, 'create'), request, { timeoutMs: 1_000 });
+  // The first is what fails.
+  await until('the request is answered', async () => (await ask().catch(() => undefined))?.ok === true);
 }
 
 /** A runner takes a stage and is gone: what it has written has no end but the mark of the run's owner. */

@@ -1,7 +1,8 @@
 /**
  * Watches what a running stage takes where the kernel does not bound it: the disk, always, and memory where there is no control
- * group. A disk is measured only once it has lost a good part of what the stage may take: walking a tree of a hundred thousand
- * files each second would cost more than many a stage.
+ * group. A disk is measured as soon as it has lost a good part of what the stage may take: walking a tree of a hundred thousand
+ * files each second would cost more than many a stage. What others free meanwhile hides what the stage takes, so it is measured now
+ * and then in any case, as seldom as that costs next to nothing.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
@@ -12,6 +13,9 @@ import type { StageLimits } from './stage-limits.ts';
 
 const WATCH_MS = 1_000;
 const MEASURE_MS_MAX = 60_000;
+/** Between two measurements that nothing asks for: at least so long, and so many times what the last one took. */
+const REST_MS_MIN = 10_000;
+const REST_TIMES = 100;
 /** Of a limit: so much must have gone from the disk before the stage's part in that is measured. */
 const MEASURED_FROM = 0.5;
 const PAGE_BYTES = 4096;
@@ -33,6 +37,7 @@ export class UsageWatch {
   readonly #freeAtStart: { readonly bytes: number; readonly inodes: number };
   #isLooking = false;
   #isOver = false;
+  #measureFrom = performance.now() + REST_MS_MIN;
 
   constructor(watched: Watched) {
     this.#watched = watched;
@@ -48,10 +53,10 @@ export class UsageWatch {
   }
 
   async #look(): Promise<void> {
+    this.#lookAtMemory();
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
-      this.#lookAtMemory();
       await this.#lookAtDisk();
     } catch {
       // A folder that the stage has removed meanwhile takes nothing.
@@ -69,13 +74,22 @@ export class UsageWatch {
   }
 
   async #lookAtDisk(): Promise<void> {
-    const { folders, limits, elsewhere } = this.#watched;
+    const { folders, limits } = this.#watched;
     const [folder] = folders;
     if (folder === undefined) return;
     const { bavail, bsize, ffree } = await statfs(folder);
     const gone = this.#freeAtStart.bytes - bavail * bsize;
     const inodesGone = this.#freeAtStart.inodes - ffree;
-    if (gone < limits.diskBytes * MEASURED_FROM && inodesGone < limits.inodes * MEASURED_FROM) return;
+    const hasLostMuch = gone >= limits.diskBytes * MEASURED_FROM || inodesGone >= limits.inodes * MEASURED_FROM;
+    const startedAt = performance.now();
+    if (!hasLostMuch && startedAt < this.#measureFrom) return;
+    await this.#measure();
+    const endedAt = performance.now();
+    this.#measureFrom = endedAt + Math.max(REST_MS_MIN, REST_TIMES * (endedAt - startedAt));
+  }
+
+  async #measure(): Promise<void> {
+    const { folders, limits, elsewhere } = this.#watched;
     const bytes = (await measured(folders, ['--block-size=1'])) + ((await elsewhere?.()) ?? 0);
     if (bytes > limits.diskBytes)
       return this.#exceeded('disk', `the stage takes ${bytes} bytes of the disk; ${limits.diskBytes} are allowed`);

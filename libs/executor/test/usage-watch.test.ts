@@ -1,0 +1,33 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { UsageWatch } from '../src/limits/usage-watch.ts';
+
+const MIB = 1024 ** 2;
+
+describe('the disk of a stage that is watched', () => {
+  let root: string;
+  beforeEach(() => {
+    root = mkdtempSync('/var/tmp/penstock-watch-');
+  });
+  afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+  it('is measured also where others free as much as the stage takes', async () => {
+    const folder = join(root, 'stage');
+    const other = join(root, 'other');
+    mkdirSync(folder);
+    writeFileSync(other, Buffer.alloc(60 * MIB, 1));
+    const { promise, resolve } = Promise.withResolvers<string>();
+    const limits = { memoryBytes: MIB, diskBytes: 20 * MIB, inodes: 1_000, processes: 10, openFiles: 100 };
+    const watch = new UsageWatch({
+      folders: [folder],
+      helperPid: undefined,
+      limits,
+      onExceeded: (what, remark) => resolve(`${what}: ${remark}`),
+    });
+    rmSync(other);
+    writeFileSync(join(folder, 'file'), Buffer.alloc(40 * MIB, 1));
+    expect(await promise).toMatch(/^disk: the stage takes \d+ bytes of the disk; 20971520 are allowed$/);
+    watch.close();
+  });
+});
