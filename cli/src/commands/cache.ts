@@ -3,7 +3,7 @@ import type { Command, CommandContext, ParsedArguments } from '../command-line/c
 import { printableText } from '../output/printable-text.ts';
 import { tableLines } from '../output/table.ts';
 import { EXIT, ServerRefused, ServerUnreached, UsageError } from '../process/errors.ts';
-import { ask, refusal } from '../server/graphql.ts';
+import { fieldAnswered } from '../server/graphql.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
 import { readCredentials } from '../server/read-credentials.ts';
@@ -74,7 +74,7 @@ async function list(
   { terminal }: CommandContext,
 ): Promise<void> {
   const query = `query ($repository: String) { caches(repository: $repository) { ${FIELDS.join(' ')} } }`;
-  const caches = await result(client, query, { repository: args.text('repository') }, 'caches');
+  const caches = await fieldAnswered(client, query, { repository: args.text('repository') }, 'caches');
   if (!Array.isArray(caches))
     throw new ServerUnreached(`${client.server.base} lists no caches: is it a Penstock server?`);
   if (args.flag('json')) terminal.print(`${JSON.stringify(caches)}\n`);
@@ -100,7 +100,12 @@ async function remove(
   args: ParsedArguments,
   { terminal }: CommandContext,
 ): Promise<void> {
-  const deleted = await result(client, 'mutation ($id: String!) { deleteCache(id: $id) }', { id }, 'deleteCache');
+  const deleted = await fieldAnswered(
+    client,
+    'mutation ($id: String!) { deleteCache(id: $id) }',
+    { id },
+    'deleteCache',
+  );
   if (args.flag('json')) terminal.print(`${JSON.stringify({ deleted })}\n`);
   if (deleted !== true)
     throw new ServerRefused(`there is no cache ${printableText(id)}; see what there is: penstock cache ls`);
@@ -110,18 +115,4 @@ async function remove(
 function cellOf(entry: unknown, field: string): string {
   const value = fieldOf(entry, field);
   return printableText(typeof value === 'string' ? value : '-');
-}
-
-async function result(
-  client: ServerClient,
-  query: string,
-  variables: Record<string, unknown>,
-  field: string,
-): Promise<unknown> {
-  const {
-    data,
-    errors: [error],
-  } = await ask(client, query, variables);
-  if (error !== undefined) throw refusal(client, error);
-  return fieldOf(data, field);
 }

@@ -4,7 +4,7 @@ import { readSecretValue } from '../command-line/secret-value.ts';
 import { EXIT, ServerRefused, ServerUnreached, UsageError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { tableLines } from '../output/table.ts';
-import { ask, refusal } from '../server/graphql.ts';
+import { fieldAnswered } from '../server/graphql.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
 import { readCredentials } from '../server/read-credentials.ts';
@@ -81,7 +81,7 @@ async function set(
 ): Promise<void> {
   const value = await readSecretValue(process.stdin, terminal, printableText(name));
   const refs = args.texts('ref');
-  const info = await result(
+  const info = await fieldAnswered(
     client,
     `mutation ($name: String!, $value: String!, $repository: String, $pipeline: String, $refs: [String!]) {
       setSecret(name: $name, value: $value, repository: $repository, pipeline: $pipeline, refs: $refs) { ${FIELDS} } }`,
@@ -100,7 +100,7 @@ async function list(
 ): Promise<void> {
   const query = `query ($repository: String) { secrets(repository: $repository) { ${FIELDS} } }`;
   const { repository } = scopeOf(args);
-  const secrets = await result(client, query, { repository }, 'secrets');
+  const secrets = await fieldAnswered(client, query, { repository }, 'secrets');
   if (!Array.isArray(secrets))
     throw new ServerUnreached(`${client.server.base} lists no secrets: is it a Penstock server?`);
   if (args.flag('json')) {
@@ -119,7 +119,7 @@ async function remove(
   args: ParsedArguments,
   { terminal }: CommandContext,
 ): Promise<void> {
-  const deleted = await result(
+  const deleted = await fieldAnswered(
     client,
     'mutation ($name: String!, $repository: String, $pipeline: String) { deleteSecret(name: $name, repository: $repository, pipeline: $pipeline) }',
     { name, ...scopeOf(args) },
@@ -141,18 +141,4 @@ function scopeOf(args: ParsedArguments): { readonly repository?: string; readonl
 function cellOf(entry: unknown, field: string): string {
   const value = fieldOf(entry, field);
   return printableText(Array.isArray(value) ? value.join(',') : typeof value === 'string' ? value : '-');
-}
-
-async function result(
-  client: ServerClient,
-  query: string,
-  variables: Record<string, unknown>,
-  field: string,
-): Promise<unknown> {
-  const {
-    data,
-    errors: [error],
-  } = await ask(client, query, variables);
-  if (error !== undefined) throw refusal(client, error);
-  return fieldOf(data, field);
 }

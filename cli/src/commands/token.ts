@@ -3,7 +3,7 @@ import { EXIT, ServerUnreached, UsageError } from '../process/errors.ts';
 import { actionOf } from '../command-line/actions.ts';
 import { cellsOf, fitText, printableText } from '../output/printable-text.ts';
 import { readLoginCredentials } from '../server/read-credentials.ts';
-import { ask, refusal } from '../server/graphql.ts';
+import { fieldAnswered } from '../server/graphql.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
 import { serverAddress } from '../server/server-address.ts';
@@ -79,7 +79,7 @@ async function create(
   { terminal }: CommandContext,
 ): Promise<void> {
   const scopes = args.texts('scope').flatMap((text) => text.split(','));
-  const created = await result(
+  const created = await fieldAnswered(
     client,
     'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }',
     { name, scopes },
@@ -100,7 +100,7 @@ async function list(
   args: ParsedArguments,
   { terminal }: CommandContext,
 ): Promise<void> {
-  const tokens = await result(client, '{ apiTokens { id name scopes createdAt lastUsedAt } }', {}, 'apiTokens');
+  const tokens = await fieldAnswered(client, '{ apiTokens { id name scopes createdAt lastUsedAt } }', {}, 'apiTokens');
   if (!Array.isArray(tokens))
     throw new ServerUnreached(`${client.server.base} lists no tokens: is it a Penstock server?`);
   if (args.flag('json')) {
@@ -131,20 +131,6 @@ async function revoke(
   _args: ParsedArguments,
   { terminal }: CommandContext,
 ): Promise<void> {
-  await result(client, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { id }, 'revokeApiToken');
+  await fieldAnswered(client, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { id }, 'revokeApiToken');
   terminal.note(`The token ${printableText(id)} is revoked.`);
-}
-
-async function result(
-  client: ServerClient,
-  query: string,
-  variables: Record<string, unknown>,
-  field: string,
-): Promise<unknown> {
-  const {
-    data,
-    errors: [error],
-  } = await ask(client, query, variables);
-  if (error !== undefined) throw refusal(client, error);
-  return fieldOf(data, field);
 }

@@ -188,6 +188,21 @@ export function refusal(client: ServerClient, error: RefusedOperation): ServerEr
   return new ServerRefused(`the server refused: ${printableText(error.message)} (${printableText(error.code)})`);
 }
 
+/** What an operation's field was answered. @throws ServerRefused, ServerUnreached */
+export async function fieldAnswered(
+  client: ServerClient,
+  query: string,
+  variables: Record<string, unknown>,
+  field: string,
+): Promise<unknown> {
+  const {
+    data,
+    errors: [error],
+  } = await ask(client, query, variables);
+  if (error !== undefined) throw refusal(client, error);
+  return fieldOf(data, field);
+}
+
 export function notOurs({ server }: ServerClient): never {
   throw new ServerUnreached(`${server.base} answers not as a Penstock server does: check the address`);
 }
