@@ -30,5 +30,10 @@ export function nothingMatchesLine(paths: readonly string[]): string {
 }
 
 export function keptLine(files: number, bytes: number): string {
-  return `kept ${files} ${files === 1 ? 'file' : 'files'} (${bytes} bytes)`;
+  return `kept ${filesText(files, bytes)}`;
+}
+
+/** `3 files (812 bytes)` */
+export function filesText(files: number, bytes: number): string {
+  return `${files} ${files === 1 ? 'file' : 'files'} (${bytes} bytes)`;
 }

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import {
   ArtifactsFailed,
   collectFiles,
+  filesText,
   leftOutLines,
   packCache,
   unpackCache,
@@ -156,7 +157,7 @@ export class StageCaches {
       const archive = await open(`/proc/self/fd/${file.fd}`, 'r');
       try {
         const { files, bytes } = await unpackCache({ workspace, home, paths, user, signal }, archive.fd, true);
-        remark(`restored the cache ${quoted(key)}: ${files} files (${bytes} bytes)`);
+        remark(`restored the cache ${quoted(key)}: ${filesText(files, bytes)}`);
       } finally {
         await archive.close();
       }
@@ -188,7 +189,7 @@ export class StageCaches {
       }
       const sha256 = hash.digest('hex');
       await calls.store(sha256, sizeBytes, () => createReadStream(path));
-      remark(`saved the cache ${quoted(key)}: ${packed.files} files (${packed.bytes} bytes)`);
+      remark(`saved the cache ${quoted(key)}: ${filesText(packed.files, packed.bytes)}`);
       return { key, sha256, bytes: sizeBytes };
     });
   }
