@@ -26,6 +26,8 @@ interface Step {
   readonly granted: Set<RunTruth>;
   /** Runs that have rested and wait for a slot since this commit: others may have got theirs in it before. */
   readonly waitsAgain: Set<RunTruth>;
+  /** Runs that count since this commit, by what their owner says of their place in the month. */
+  readonly counted: { readonly run: RunTruth; readonly month: string; readonly runOfMonth: number }[];
 }
 
 export class QuotaRules {
@@ -56,8 +58,17 @@ export class QuotaRules {
     const [created] = run.events;
     const runOfMonth = monthCountOf(event);
     const limit = event.type === 'run_created' ? limits?.pipelineRunLimit : limitOf(created);
-    if (runOfMonth !== undefined)
-      this.#counts(key, run, runOfMonth, event.at, limit ?? Number.POSITIVE_INFINITY, disturbed);
+    if (runOfMonth !== undefined) {
+      const month = monthOf(event.at);
+      this.#monthOf(key, event.at).runs += 1;
+      key.counted.push({ run, month, version: run.events.length });
+      step.counted.push({ run, month, runOfMonth });
+      this.#world.check(
+        disturbed || runOfMonth <= (limit ?? Number.POSITIVE_INFINITY),
+        'P23',
+        `run ${run.id} is the ${runOfMonth}. of its month, ${limit ?? 0} are allowed`,
+      );
+    }
     if (event.type === 'run_approved') {
       // Its place is behind all that are there.
       key.runs.delete(run);
@@ -75,21 +86,17 @@ export class QuotaRules {
     if (ms !== undefined) this.#monthOf(key, event.at).stageMs += ms;
   }
 
-  #counts(key: KeyTruth, run: RunTruth, runOfMonth: number, at: number, limit: number, disturbed: boolean): void {
-    const month = this.#monthOf(key, at);
-    month.runs += 1;
-    key.counted.push({ run, month: monthOf(at), version: run.events.length });
-    if (disturbed) return;
-    this.#world.check(
-      runOfMonth === month.runs,
-      'P23',
-      `run ${run.id} is the ${runOfMonth}. of its month by its owner, the ${month.runs}. by the log`,
-    );
-    this.#world.check(
-      month.runs <= limit,
-      'P23',
-      `run ${run.id} is the ${month.runs}. of its month, ${limit} are allowed`,
-    );
+  /** A commit has the events of each run together: one that was created in it, and approved after others were, stands before them. */
+  #checkCounts(key: KeyTruth, { counted }: Step): void {
+    for (const [month, ofMonth] of Map.groupBy(counted, (one) => one.month)) {
+      const first = (key.months.get(month)?.runs ?? 0) - ofMonth.length + 1;
+      for (const [index, { run, runOfMonth }] of ofMonth.toSorted((a, b) => a.runOfMonth - b.runOfMonth).entries())
+        this.#world.check(
+          runOfMonth === first + index,
+          'P23',
+          `run ${run.id} is the ${runOfMonth}. of its month by its owner, the ${first + index}. by the log`,
+        );
+    }
   }
 
   /** The commit is at its end, which is one step in whatever order its runs stand in it. */
@@ -99,7 +106,9 @@ export class QuotaRules {
     if (disturbed) return;
     // One that waits outside of memory has its slot when its turn comes, and goes on when it has been read.
     const mayWaitOutside = this.#world.profile.liveBytesMax > 0;
-    for (const [key, { slotsMax, granted, waitsAgain }] of steps) {
+    for (const [key, step] of steps) {
+      const { slotsMax, granted, waitsAgain } = step;
+      this.#checkCounts(key, step);
       const live = [...key.runs].filter(({ state }) => !isSettled(state));
       const active = live.filter(({ state }) => !state.held && state.rested !== true);
       const ready = live.filter((run) => run.state.held && run.state.awaitsApproval !== true && isFirstOfGroup(run));
@@ -202,7 +211,10 @@ export class QuotaRules {
   #stepOf(key: KeyTruth): Step {
     let step = this.#steps.get(key);
     if (step === undefined)
-      this.#steps.set(key, (step = { slotsMax: key.maxConcurrent, granted: new Set(), waitsAgain: new Set() }));
+      this.#steps.set(
+        key,
+        (step = { slotsMax: key.maxConcurrent, granted: new Set(), waitsAgain: new Set(), counted: [] }),
+      );
     return step;
   }
 
