@@ -6,7 +6,8 @@
  *  CACHE-2 What is not trusted writes nothing that a trusted run finds: only a pull request from a fork writes at all, for runs of that
  *     pull request that are not trusted either.
  *  CACHE-3 Any other delivery that is not trusted, which anybody can send in a repository's name, reads nothing.
- *  CACHE-4 A pull request's own come before those of the branch that it would go into, which it never writes.
+ *  CACHE-4 A run's own come first, then those of the branch that its pull request would go into, then those of the default branch. It
+ *     writes its own alone.
  */
 import { isTrusted } from './origin.ts';
 import type { RunState } from './state.ts';
@@ -40,7 +41,7 @@ export function cacheScopesOf({
   pipelineName,
   origin,
 }: Pick<RunState, 'tenant' | 'pipelineName' | 'origin'>): CacheScopes {
-  const { provider = '', repository, ref = '', pullRequest } = origin;
+  const { provider = '', repository, ref = '', pullRequest, defaultBranch } = origin;
   const isForeign = !isTrusted(origin);
   if (isForeign && pullRequest?.fork !== true) return { write: null, read: [] };
   const scopeOf = (at: string): CacheScope => ({
@@ -50,7 +51,8 @@ export function cacheScopesOf({
       : { repository: `${provider}/${repository}`, pipeline: '' }),
     ref: at,
   });
-  if (pullRequest === undefined) return { write: scopeOf(ref), read: [scopeOf(ref)] };
-  const own = scopeOf(`pull/${pullRequest.number}${isForeign ? '/untrusted' : ''}`);
-  return { write: own, read: [own, scopeOf(`refs/heads/${pullRequest.branch}`)] };
+  const own = pullRequest === undefined ? ref : `pull/${pullRequest.number}${isForeign ? '/untrusted' : ''}`;
+  const branches = repository === undefined ? [] : [pullRequest?.branch, defaultBranch];
+  const others = branches.flatMap((branch) => (branch === undefined ? [] : [`refs/heads/${branch}`]));
+  return { write: scopeOf(own), read: [...new Set([own, ...others])].map(scopeOf) };
 }

@@ -53,6 +53,8 @@ export interface TriggerOrigin {
   readonly actor?: string | undefined;
   /** Of a run that a pull request began: `ref` and `commit` are those of its head. */
   readonly pullRequest?: PullRequestOrigin | undefined;
+  /** Of the repository, by its short name, as the host last said it; absent: not known. */
+  readonly defaultBranch?: string | undefined;
   /** False: an unsigned delivery, or a pull request from a fork; no secrets, no writing to caches. */
   readonly trusted?: boolean | undefined;
   /** Where a runner fetches `commit` from; absent: the stages begin in an empty workspace. */

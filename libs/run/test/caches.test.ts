@@ -32,6 +32,23 @@ describe('where a run looks for caches, and writes them', () => {
     expect(cacheScopesOf({ ...run, origin: unsigned })).toEqual({ write: null, read: [] });
   });
 
+  it('ends with the default branch, which only its own runs write', () => {
+    const at = (ref: string): object => ({ tenant: 't', repository: 'host/acme/shop', pipeline: '', ref });
+    const origin = { kind: 'webhook', provider: 'host', repository: 'acme/shop', defaultBranch: 'main' } as const;
+    const readAt = (more: object): unknown => cacheScopesOf({ ...run, origin: { ...origin, ...more } });
+    expect(readAt({ ref: 'refs/heads/topic' })).toEqual({
+      write: at('refs/heads/topic'),
+      read: [at('refs/heads/topic'), at('refs/heads/main')],
+    });
+    expect(readAt({ ref: 'refs/heads/main' })).toEqual({ write: at('refs/heads/main'), read: [at('refs/heads/main')] });
+    const pullRequest = { number: 7, branch: 'release', fork: false };
+    expect(readAt({ ref: 'refs/pull/7/head', pullRequest })).toEqual({
+      write: at('pull/7'),
+      read: [at('pull/7'), at('refs/heads/release'), at('refs/heads/main')],
+    });
+    expect(readAt({ ref: 'refs/heads/topic', trusted: false })).toEqual({ write: null, read: [] });
+  });
+
   it('is nowhere for an unsigned delivery', () => {
     const origin = { kind: 'webhook', repository: 'acme/shop', ref: 'refs/heads/main', trusted: false } as const;
     expect(cacheScopesOf({ ...run, origin })).toEqual({ write: null, read: [] });

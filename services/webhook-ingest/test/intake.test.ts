@@ -67,6 +67,7 @@ describe('a push', () => {
       cloneUrl: repository.url,
       trusted: false,
       source: '.pipeline.yaml',
+      defaultBranch: 'trunk',
     });
   });
 

@@ -259,7 +259,7 @@ describe('a pull request from a fork', () => {
     await world.approve(String(body.run_id));
     await expect.poll(async () => (await view(body.run_id))?.status, { timeout: 30_000 }).toBe('SUCCESS');
     expect(await view(body.run_id)).toMatchObject({ trusted: false, trigger: 'pull_request' });
-    expect(world.jobs.at(-1)?.origin.trusted).toBe(false);
+    expect(world.jobs.at(-1)?.origin).toMatchObject({ trusted: false, defaultBranch: 'trunk' });
   });
 
   it('of docs/examples/pull-request.yaml is tested once it is approved, and deploys nothing', LONG, async () => {

@@ -83,7 +83,7 @@ export function githubPush({
     created: false,
     deleted: false,
     forced: false,
-    repository: { full_name: repository, clone_url: url, private: false },
+    repository: { full_name: repository, clone_url: url, default_branch: 'trunk', private: false },
     head_commit: head,
     commits,
   };
@@ -105,7 +105,12 @@ export function gitlabPush({
     after: commit,
     ref,
     checkout_sha: commit,
-    project: { path_with_namespace: repository, git_http_url: url, web_url: `https://gitlab.example/${repository}` },
+    project: {
+      path_with_namespace: repository,
+      default_branch: 'trunk',
+      git_http_url: url,
+      web_url: `https://gitlab.example/${repository}`,
+    },
     commits: [{ id: commit, message, added: [], modified: changed, removed: [] }],
     total_commits_count: 1,
   };
@@ -137,7 +142,7 @@ export function githubPull({
   url,
   commit,
 }: PullOptions): Record<string, unknown> {
-  const base = { id: 1, full_name: repository, clone_url: url, private: false };
+  const base = { id: 1, full_name: repository, clone_url: url, default_branch: 'trunk', private: false };
   return {
     action,
     number,
@@ -175,6 +180,7 @@ export function gitlabMerge({
     project: {
       id: 1,
       path_with_namespace: repository,
+      default_branch: 'trunk',
       git_http_url: url,
       web_url: `https://gitlab.example/${repository}`,
     },

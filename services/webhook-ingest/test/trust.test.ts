@@ -133,8 +133,16 @@ describe('the file of a repository', () => {
     expect(await file({ ref: 'v1' })).toEqual({
       ...{ provider: 'git_host_a', repository: 'acme/asked', ref: 'refs/tags/v1', commit, cloneUrl: repository.url },
       ...{ source: '.pipeline.yaml', yaml: pipelineText('demo'), extensions: [], tenant: 'service', trusted: true },
-      key: 'service/git_host_a/signed/acme/asked',
+      ...{ key: 'service/git_host_a/signed/acme/asked', defaultBranch: 'trunk' },
     });
+    // Which branch is the default one is believed of who signs.
+    const naming = (defaultBranch: string): object => {
+      const payload = push('acme/asked');
+      return { ...payload, repository: { ...(payload['repository'] as object), default_branch: defaultBranch } };
+    };
+    await github(await world.ingest({ secrets: { git_host_a: 'server' } }), naming('release'), 'server');
+    await github(await world.ingest({ unsigned: true }), naming('other'));
+    expect(await file({})).toMatchObject({ defaultBranch: 'release' });
     for (const ref of ['gone', 'refs/heads/v1', 'refs/notes/x', '-x', 'a b', 'a..b', '', 'x'.repeat(300)])
       await expect(file({ ref }), ref).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
     await expect(file({ provider: 'other' })).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });

@@ -72,6 +72,8 @@ export interface RepositoryFile {
   readonly tenant: string;
   readonly key: string;
   readonly trusted: boolean;
+  /** By its short name, as a delivery that is trusted last said it; absent: none has. */
+  readonly defaultBranch?: string | undefined;
 }
 export type IngestVerb = keyof IngestCalls;
 

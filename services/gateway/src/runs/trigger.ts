@@ -128,7 +128,7 @@ export class Trigger {
       return await this.#run({ runId: known.id, tenant }, async () => resultOf(known), waitMs, clientGone);
     }
     const file = await this.#settings.fileOf(caller, input);
-    const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted } = file;
+    const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted, defaultBranch } = file;
     const inputs = givenInputs(await this.#checkedFile(yaml, extensions, tenant), input.inputs ?? []);
     const runId = this.#runIdOf(input.runId, key);
     const limits = this.#settings.limitsOf(caller);
@@ -138,7 +138,7 @@ export class Trigger {
       tenant: file.tenant,
       key,
       yaml,
-      origin: { kind: 'api', actor, provider, repository, ref, commit, source, cloneUrl, trusted },
+      origin: { kind: 'api', actor, provider, repository, ref, commit, source, cloneUrl, trusted, defaultBranch },
       ...(inputs.length === 0 ? {} : { inputs }),
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),

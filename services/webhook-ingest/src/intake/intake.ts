@@ -208,7 +208,7 @@ export class Intake {
     clientGone: AbortSignal,
   ): Promise<WebhookResult> {
     const { hostId, push, ...fields } = given;
-    const { pullRequest } = push;
+    const { pullRequest, defaultBranch } = push;
     const { id, deliveryId } = identify({ ...fields, pullRequest, deliveryId: hostId });
     const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
     const seen = hostId === null ? null : await this.#seenBefore(id);
@@ -225,6 +225,7 @@ export class Intake {
       message: push.message,
       paths: push.paths,
       actor: push.actor,
+      ...(defaultBranch === undefined ? {} : { defaultBranch }),
       ...(pullRequest === undefined ? {} : { pullRequest }),
     };
     if (waitMs === 0) {

@@ -34,6 +34,8 @@ export interface Delivery {
   readonly paths: readonly string[] | null;
   /** The login of who pushed; null, or absent from deliveries of releases before the field: not known. */
   readonly actor?: string | null | undefined;
+  /** Of the repository, by its short name; absent: not known. */
+  readonly defaultBranch?: string | undefined;
   /** Absent: it is a push. */
   readonly pullRequest?: PullRequestEvent | undefined;
   /** Of the body, in hex. */

@@ -87,7 +87,20 @@ function commonRequest(
   { source, keepsSuperseded }: Decision,
   isHead: boolean,
 ): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin' | 'keepsSuperseded'> {
-  const { runId, tenant, key, provider, repository, ref, commit, deliveryId, cloneUrl, actor, pullRequest } = delivery;
+  const {
+    runId,
+    tenant,
+    key,
+    provider,
+    repository,
+    ref,
+    commit,
+    deliveryId,
+    cloneUrl,
+    actor,
+    pullRequest,
+    defaultBranch,
+  } = delivery;
   return {
     runId,
     tenant,
@@ -107,6 +120,7 @@ function commonRequest(
         : { pullRequest: originOf(pullRequest, isHead ? delivery.sequence : undefined) }),
       cloneUrl,
       ...(actor == null ? {} : { actor }),
+      ...(defaultBranch === undefined ? {} : { defaultBranch }),
     },
   };
 }

@@ -42,7 +42,7 @@ interface Address extends Pick<Delivery, 'verified'> {
 const REF_LENGTH_MAX = 255;
 /** What git allows in the name of a ref. */
 const REF = /^(?!.*(?:\.\.|@\{|\/\/))[^\s\p{Cc}~^:?*[\\/-][^\s\p{Cc}~^:?*[\\]*(?<![./])$/u;
-/** Looked through for where a repository was pushed from, in development mode. */
+/** Looked through for what was last said of a repository: its default branch and, in development mode, where it was pushed from. */
 const DELIVERIES_LOOKED_AT = 100;
 
 export async function repositoryFile(request: FileRequest, sources: RepositoryFileSources): Promise<RepositoryFile> {
@@ -50,7 +50,8 @@ export async function repositoryFile(request: FileRequest, sources: RepositoryFi
   const provider = checkedNames(request.provider, repository);
   const refs = refsMeant(request.ref);
   const asked = await ownerOf(provider, request, sources);
-  const { url, verified, ref, commit } = await whereabouts(provider, repository, refs, asked, sources);
+  const pushes = await pushesOf(provider, repository, asked, sources);
+  const { url, verified, ref, commit } = await whereabouts(provider, repository, { refs, pushes }, asked, sources);
   const owner = verified === 'none' ? { ...asked, verified, key: serviceKey(provider, verified, repository) } : asked;
   const read = await orBadInput(async () => {
     const fetched = await sources.mirrors.fetch({ url, commit, key: owner.key });
@@ -59,7 +60,13 @@ export async function repositoryFile(request: FileRequest, sources: RepositoryFi
   if (read === null) throw new BadUserInput(`There is none of ${PIPELINE_FILES.join(', ')} at ${ref}.`);
   if ('problem' in read) throw new BadUserInput(`The pipeline file at ${ref} is bad: ${read.problem}`);
   const { tenant, key } = owner;
-  return { provider, repository, ref, commit, cloneUrl: url, ...read, tenant, key, trusted: verified !== 'none' };
+  const defaultBranch = pushes.find(
+    (push) => push.verified !== 'none' && push.defaultBranch !== undefined,
+  )?.defaultBranch;
+  return {
+    ...{ provider, repository, ref, commit, cloneUrl: url, ...read, tenant, key, trusted: verified !== 'none' },
+    ...(defaultBranch === undefined ? {} : { defaultBranch }),
+  };
 }
 
 /** The full names that a name may stand for, in order. */
@@ -100,14 +107,27 @@ function serviceKey(provider: ProviderName, verified: 'server' | 'none', reposit
   return keyOf({ tenant: SERVICE_TENANT, repository: scope, pipelineName: '' });
 }
 
+/** What its hosts have lately said of the repository, the newest first. */
+async function pushesOf(
+  provider: ProviderName,
+  repository: string,
+  { tenant }: Owner,
+  { deliveries }: RepositoryFileSources,
+): Promise<readonly Delivery[]> {
+  return (await deliveries.newest([tenant], DELIVERIES_LOOKED_AT))
+    .map(({ delivery }) => delivery)
+    .filter((delivery) => delivery.provider === provider && delivery.cloneUrl !== '')
+    .filter((delivery) => delivery.repository.toLowerCase() === repository.toLowerCase());
+}
+
 async function whereabouts(
   provider: ProviderName,
   repository: string,
-  refs: readonly string[],
+  { refs, pushes }: { readonly refs: readonly string[]; readonly pushes: readonly Delivery[] },
   owner: Owner,
   sources: RepositoryFileSources,
 ): Promise<Address & { readonly ref: string; readonly commit: string }> {
-  const addresses = await addressesOf(provider, repository, owner, sources);
+  const addresses = addressesOf(provider, repository, { ...owner, pushes }, sources);
   let away: unknown;
   for (const address of addresses) {
     try {
@@ -127,17 +147,13 @@ async function whereabouts(
 }
 
 /** In development mode a repository is where its last push said: a server of one's own, or a folder. Keeps FILE-2. */
-async function addressesOf(
+function addressesOf(
   provider: ProviderName,
   repository: string,
-  { tenant, verified, provedHost }: Owner,
-  { deliveries, policy, homes }: RepositoryFileSources,
-): Promise<Address[]> {
+  { verified, provedHost, pushes }: Owner & { readonly pushes: readonly Delivery[] },
+  { policy, homes }: RepositoryFileSources,
+): Address[] {
   if (policy.mode === 'development') {
-    const pushes = (await deliveries.newest([tenant], DELIVERIES_LOOKED_AT))
-      .map(({ delivery }) => delivery)
-      .filter((delivery) => delivery.provider === provider && delivery.cloneUrl !== '')
-      .filter((delivery) => delivery.repository.toLowerCase() === repository.toLowerCase());
     const pushed = pushes.find((delivery) => delivery.verified !== 'none') ?? pushes[0];
     if (pushed !== undefined)
       return [{ url: pushed.cloneUrl, verified: pushed.verified === 'none' ? 'none' : verified }];

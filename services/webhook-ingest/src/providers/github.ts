@@ -5,6 +5,7 @@ import { digestOf } from './digest.ts';
 import {
   actorOf,
   changedPaths,
+  defaultBranchOf,
   fieldsOf,
   headerOf,
   isNoCommit,
@@ -66,6 +67,7 @@ export const github: Provider = {
         message: typeof head['message'] === 'string' ? head['message'] : null,
         paths: changedPaths(payload['commits'], COMMITS_MAX),
         actor: actorOf(fieldsOf(payload['sender'])['login'], fieldsOf(payload['pusher'])['name']),
+        ...defaultBranchOf(repository['default_branch']),
       },
     };
   },
@@ -99,6 +101,7 @@ function readPullRequest(payload: Fields, repository: Fields): Reading {
       message: null,
       paths: null,
       actor: actorOf(fieldsOf(payload['sender'])['login'], fieldsOf(pull['user'])['login']),
+      ...defaultBranchOf(repository['default_branch']),
       pullRequest: {
         number,
         branch: requireBranch(base['ref'], 'pull_request.base.ref'),

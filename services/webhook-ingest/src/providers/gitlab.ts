@@ -4,6 +4,7 @@ import { BadUserInput } from '@penstock/errors';
 import {
   actorOf,
   changedPaths,
+  defaultBranchOf,
   fieldsOf,
   headerOf,
   isNoCommit,
@@ -67,6 +68,7 @@ export const gitlab: Provider = {
         paths:
           typeof total === 'number' && total > listed ? null : changedPaths(payload['commits'], COMMITS_LISTED_MAX + 1),
         actor: actorOf(payload['user_username'], payload['user_name']),
+        ...defaultBranchOf(project['default_branch']),
       },
     };
   },
@@ -108,6 +110,7 @@ function readMergeRequest(payload: Fields, project: Fields, repository: Fields):
       message: typeof head['message'] === 'string' ? head['message'] : null,
       paths: null,
       actor: actorOf(fieldsOf(payload['user'])['username'], fieldsOf(payload['user'])['name']),
+      ...defaultBranchOf(project['default_branch']),
       pullRequest: {
         number,
         branch: requireBranch(merge['target_branch'], 'object_attributes.target_branch'),

@@ -21,6 +21,8 @@ export interface PushEvent {
   readonly paths: readonly string[] | null;
   /** The login of who pushed, as the host says; null: it does not say. */
   readonly actor: string | null;
+  /** Of the repository, by its short name; absent: the payload does not say. */
+  readonly defaultBranch?: string | undefined;
   /** Absent: it is a push. */
   readonly pullRequest?: PullRequestEvent | undefined;
 }
@@ -140,9 +142,18 @@ export function requireNumber(value: unknown, field: string): number {
 /** A branch by its short name. */
 export function requireBranch(value: unknown, field: string): string {
   const branch = textOf(value);
-  if (branch === '' || branch.length > REF_CHARACTERS_MAX || !branch.isWellFormed() || branch.includes('\0'))
-    throw new BadUserInput(`The payload's '${field}' is not the name of a branch.`, { field });
+  if (!isBranch(branch)) throw new BadUserInput(`The payload's '${field}' is not the name of a branch.`, { field });
   return branch;
+}
+
+/** The default branch as a member of its event, where the host says one that can be a branch's name. */
+export function defaultBranchOf(value: unknown): Pick<PushEvent, 'defaultBranch'> {
+  const branch = textOf(value);
+  return isBranch(branch) ? { defaultBranch: branch } : {};
+}
+
+function isBranch(branch: string): boolean {
+  return branch !== '' && branch.length <= REF_CHARACTERS_MAX && branch.isWellFormed() && !branch.includes('\0');
 }
 
 /** How both hosts write "nothing": a ref that was not there before, or is not any more. */
