@@ -72,4 +72,22 @@ export const equivalents: readonly Equivalent[] = [
     line: 'const LAST_EVENTS_MS = 500;',
     why: 'A stop takes longer, and nothing else: only a clock could tell.',
   },
+  {
+    file: 'libs/bus/src/jetstream/streams.ts',
+    operator: 'excludes a bound',
+    line: 'if (!mayPass(error) || performance.now() >= deadline) throw error;',
+    why: 'A set-up that fails to the very microsecond of its deadline is tried once more: only a clock could tell.',
+  },
+  {
+    file: 'services/scheduler/src/admission/concurrency-slots.ts',
+    operator: 'includes a bound',
+    line: 'if (last === undefined || byTurn(last, run) < 0) runs.push(run);',
+    why: 'It is 0 for a run and itself alone, and no run is put in that stands there.',
+  },
+  {
+    file: 'services/webhook-ingest/src/processing/processing.ts',
+    operator: 'takes "is" for "is not"',
+    line: 'if (first === null) throw new Error(`the decision about delivery ${delivery.id} was there and is gone`);',
+    why: 'Either way the delivery is processed again, and then reads the decision before it makes one.',
+  },
 ];

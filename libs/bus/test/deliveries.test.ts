@@ -74,6 +74,20 @@ describe('the stream of deliveries', () => {
     await other.close(0);
   });
 
+  it('P24: a repetition of what is processed removes nothing to make room: it reads the first', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, seen);
+    await log.persist('one', Buffer.from('first'), at('lane'));
+    (await seen.next()).acknowledge();
+    await bus.flush();
+    const again = await log.persist('one', Buffer.from('again'), at('lane'));
+    expect(again.stored ? 'stored' : Buffer.from(again.first).toString()).toBe('first');
+    expect(await log.find('one', 'lane')).not.toBeNull();
+    await consumer.stop();
+  });
+
   it('hands each delivery out with its lane, its host and its size', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();

@@ -42,6 +42,31 @@ describe('the streams', () => {
     });
   });
 
+  it('are all there, with the limits that docs/operating.md names where nothing else is said', async () => {
+    const large = await startTestBroker({ storeBytesMax: 16 * 1024 * MIB });
+    const on = await connectBus({ servers: large.url, name: 'defaults' });
+    await ensureStreams(on, { partitions: 4 });
+    const raw = await connect({ servers: large.url });
+    const manager = await jetstreamManager(raw);
+    const limits: Record<string, unknown> = {};
+    for await (const { config } of manager.streams.list())
+      limits[config.name] = [config.max_bytes / MIB, config.max_msgs, config.max_age / 3_600_000_000_000];
+    expect(limits).toEqual({
+      JOURNAL: [2_048, -1, 0],
+      LOGS: [4_096, -1, 7 * 24],
+      DELIVERIES: [1_024, 1_000_000, 0],
+      ...Object.fromEntries(Object.values(buckets).map((bucket) => [`KV_${bucket}`, [-1 / MIB, -1, 0]])),
+    });
+    const bucket = (await manager.streams.info(`KV_${buckets.runners}`)).config;
+    // A marker that stays longer than what a watch rides out (P5), and no longer: each ended lease leaves one.
+    expect([bucket.subject_delete_marker_ttl, bucket.max_msgs_per_subject]).toEqual([60_000_000_000, 1]);
+    // No message id is used: nothing is remembered for one.
+    expect((await manager.streams.info('JOURNAL')).config.duplicate_window).toBe(1_000_000_000);
+    await raw.close();
+    await on.close(0);
+    await large.stop();
+  });
+
   it('are made once when several services start together', async () => {
     const buses = await Promise.all([1, 2, 3].map((n) => connectBus({ servers: broker.url, name: `service-${n}` })));
     await Promise.all(buses.map((each) => ensureStreams(each, options)));

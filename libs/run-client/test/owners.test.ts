@@ -79,3 +79,19 @@ it('the message of an owner that is known already changes nothing: the request g
   expect(asked).toBe(1);
   owner.stop();
 });
+
+it('an owner that was replaced is not asked again and again without a pause, for as long as its successor says nothing (P4)', async () => {
+  const msMax = 1_000;
+  owners = new Owners(bus, 1, msMax);
+  owners.accepts(0, 2);
+  let asked = 0;
+  const replaced = other.respond<CreateRequest, CreateReply>(subjects.owner(0, 'create'), () => {
+    asked += 1;
+    return created(1);
+  });
+  await other.flush();
+  await expect(owners.create(REQUEST)).rejects.toMatchObject({ tag: 'Unavailable' });
+  // Ten times a second, and a timer may fire a part of a millisecond early; a busy machine asks less often.
+  expect(asked).toBeLessThanOrEqual(msMax / 100 + 2);
+  replaced.stop();
+});

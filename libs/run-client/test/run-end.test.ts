@@ -63,4 +63,13 @@ describe('waiting for the end of a run whose last event is lost (P20)', () => {
     expect([asked, await outcome]).toEqual([1, 'ended']);
     wait.stop();
   });
+
+  it('goes on waiting where its owner says that the run still goes on', async () => {
+    const wait = waiting();
+    const outcome = wait.until(3 * WATCH_ASK_MS, new AbortController().signal);
+    await vi.advanceTimersByTimeAsync(3 * WATCH_ASK_MS);
+    expect(asked).toBeGreaterThanOrEqual(2);
+    expect(await outcome).toBe('not ended');
+    wait.stop();
+  });
 });

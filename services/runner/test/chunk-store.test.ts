@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -106,5 +106,50 @@ describe('a chunk that the full queue refuses (P18)', () => {
     acknowledged.resolve({ sequence: 1 });
     await turn();
     expect(isStored).toBe(true);
+  });
+});
+
+describe('chunks that went to disk', () => {
+  const full = 512;
+  const turn = (): Promise<unknown> => new Promise((resolve) => setImmediate(resolve));
+  function writerThatIs(pending: number): { writer: LogWriter; setPending(to: number): void; published: () => number } {
+    let published = 0;
+    const writer = {
+      pending,
+      publish: () => {
+        published += 1;
+        return Promise.resolve({ sequence: published });
+      },
+      room: () => Promise.resolve(),
+      close: () => {},
+    };
+    return { writer, setPending: (to) => (writer.pending = to), published: () => published };
+  }
+  const files = (): readonly string[] => readdirSync(join(folder, 'spool'));
+
+  it('leave no file once the broker has caught up with them, and those that follow go straight to it (CHUNKSTORE-2)', async () => {
+    const { writer, setPending, published } = writerThatIs(full);
+    const store = storeOn(writer);
+    const log = store.open('run-1', 'r1');
+    void append(log, 0);
+    expect([published(), files().length]).toEqual([0, 1]);
+    setPending(0);
+    await log.stored();
+    await turn();
+    expect([published(), files(), store.spooledBytes]).toEqual([1, [], 0]);
+    void append(log, 1);
+    expect([published(), files()]).toEqual([2, []]);
+    await log.stored();
+  });
+
+  it('go with an attempt that is dropped, and one that has none there is dropped as well', () => {
+    const { writer } = writerThatIs(full);
+    const store = storeOn(writer);
+    const spooled = store.open('run-1', 'r1');
+    void append(spooled, 0);
+    expect(files()).toHaveLength(1);
+    spooled.drop();
+    expect([files(), store.spooledBytes]).toEqual([[], 0]);
+    expect(() => store.open('run-2', 'r1').drop()).not.toThrow();
   });
 });

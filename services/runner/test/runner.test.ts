@@ -2,7 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectBus, connectionOf, ensureStreams, type Bus } from '@penstock/bus';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { connectBus, connectionOf, ensureStreams, type Bus, type RunnerLease } from '@penstock/bus';
 import { ProcessExecutor } from '@penstock/executor';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
@@ -326,6 +327,39 @@ describe('a session (P15)', () => {
     expect(runner.session).not.toBe(job.session);
     expect(scheduler.results.waiting).toBe(0);
     expect((await scheduler.stopAttempt(job)).answer).toBe('gone');
+  });
+
+  it('that is ending by itself has ended before its runner is closed', async () => {
+    const ending = Promise.withResolvers<void>();
+    const hasEnded = Promise.withResolvers<void>();
+    const source: ExecutorSource = {
+      kind: 'process',
+      create: (_parts, guard) => {
+        const executor = new ProcessExecutor({ guard, isolations: ['group'], warn: () => {} });
+        const close = executor.close.bind(executor);
+        executor.close = async () => {
+          ending.resolve();
+          await hasEnded.promise;
+          await close();
+        };
+        return executor;
+      },
+    };
+    const runner = await start({ executors: [source] });
+    await scheduler.bus.request(`$JS.API.STREAM.PURGE.KV_runners`, {}, { timeoutMs: 2_000 });
+    await ending.promise;
+    let isClosed = false;
+    const closed = runner.close().then(() => (isClosed = true));
+    for (let turn = 0; turn < 10; turn++) await nextTurn();
+    expect(isClosed).toBe(false);
+    hasEnded.resolve();
+    expect(await closed).toBe(true);
+  });
+
+  it('says in its lease how much its stages may ask for', async () => {
+    await start({ capacity: { cpu: 7, memoryBytes: 5_000_000_000 } });
+    const { value } = (await scheduler.leaseWhere((event) => event.kind === 'put')) as { value?: RunnerLease };
+    expect(value?.capacity).toEqual({ cpu: 7, memoryBytes: 5_000_000_000 });
   });
 });
 

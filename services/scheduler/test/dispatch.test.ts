@@ -145,6 +145,18 @@ describe('credits (DISPATCH-3, P11)', () => {
     expect(queue.credit('r', 2)).toEqual([]);
   });
 
+  it('of a session that is over before the next match are not spent either', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    queue.dispatch.addCredits(queue.now, { runner: 'r', session: 'r', credits: [1] });
+    queue.offer('a');
+    queue.dispatch.sessionGone('r');
+    queue.dispatch.match(queue.now);
+    expect(queue.granted).toEqual([]);
+    queue.lease('other');
+    expect(queue.credit('other', 1)).toEqual(['a']);
+  });
+
   it('are over after their time', () => {
     const queue = new Queue();
     queue.lease('r');

@@ -205,7 +205,6 @@ export class Attempt {
         'a stage of before the restart cannot be taken up again: it is ended, and counts as lost',
       );
       await executor?.discard?.(notes);
-      this.#onProcessGone();
       outgoingLog.drop();
       record?.remove();
       return null;
