@@ -273,8 +273,8 @@ export const logAndOwner: readonly Mutant[] = [
   {
     rule: 'P7',
     breaks: 'says `obsolete` where it may not be the owner any more',
-    file: 'services/scheduler/src/partition/partition.ts',
-    find: "if (this.#mayAnswer()) reply({ ok: true, answer: 'obsolete', epoch, offerTaken });",
+    file: 'services/scheduler/src/partition/run-requests.ts',
+    find: "if (this.#host.mayAnswer()) reply({ ok: true, answer: 'obsolete', epoch, offerTaken });",
     replace: "reply({ ok: true, answer: 'obsolete', epoch, offerTaken });",
     noticedBy: [partition],
   },

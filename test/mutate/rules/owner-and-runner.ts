@@ -43,7 +43,7 @@ export const ownerAndRunner: readonly Mutant[] = [
   {
     rule: 'P11',
     breaks: 'lets a credit that was spent be offered again',
-    file: 'services/scheduler/src/dispatch/dispatch.ts',
+    file: 'services/scheduler/src/dispatch/sessions.ts',
     find: '  session.spent.set(credit, expiresAt + CREDIT_SPENT_WITHIN_MS);\n',
     replace: '',
     noticedBy: [dispatch],
@@ -51,7 +51,7 @@ export const ownerAndRunner: readonly Mutant[] = [
   {
     rule: 'P11',
     breaks: 'spends credits of a session whose lease is not known',
-    file: 'services/scheduler/src/dispatch/dispatch.ts',
+    file: 'services/scheduler/src/dispatch/sessions.ts',
     find: '        leased: false,\n',
     replace: '        leased: true,\n',
     noticedBy: [dispatch],

@@ -1,6 +1,6 @@
 /**
- * Who gets the next free slot. Owns the stages that wait for a runner, the runner sessions with their open credits, and
- * the order between them; shared by all partitions of a scheduler. Decides on memory alone: a pick becomes a grant only
+ * Who gets the next free slot. Owns the stages that wait for a runner and the
+ * order between them, and has the runner sessions with their open credits (`sessions.ts`); shared by all partitions of a scheduler. Decides on memory alone: a pick becomes a grant only
  * by the run's machine.
  *
  *  DISPATCH-1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
@@ -20,33 +20,27 @@ import type { Lane } from './lane.ts';
 import { comesBefore, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
 import type { ReadyStages } from './ready-stage.ts';
+import { KeyTurns } from './key-turns.ts';
+import {
+  addCredits,
+  assertCredits,
+  canTake,
+  forgetPast,
+  hasLabels,
+  isSameCapacity,
+  nextCredit,
+  Sessions,
+  spend,
+  type Session,
+} from './sessions.ts';
 import { invariant } from '../run/invariant.ts';
-import { CREDIT_SPENT_WITHIN_MS } from '@penstock/bus';
 
-/** Open credits of one session; more would be a runner gone mad. */
-const CREDITS_PER_SESSION_MAX = 4096;
 /** Classes looked at in one match: 10 ms at the most. */
 const LOOKS_MAX = 50_000;
 /** Of so many stages, queues and sessions all invariants are looked at in a few milliseconds. */
 const SAMPLED = 5_000;
 /** Of so many new classes each idle session is asked about each; of more, each session looks for itself. */
 const OFFERED_LOOKS_MAX = 16;
-const PASSES_ROOM_MIN = 4 * 1024;
-
-interface Session {
-  readonly runner: string;
-  readonly session: string;
-  labels: ReadonlySet<string>;
-  /** As its lease says. */
-  slots: number;
-  capacity: RunnerLease['capacity'];
-  /** Whether its lease has been seen; before that its credits cannot be spent. */
-  leased: boolean;
-  /** Credit number to expiry, oldest first. */
-  readonly credits: Map<number, number>;
-  /** Taken by a grant or withdrawn; kept for longer than any request that offers it may come again. */
-  readonly spent: Map<number, number>;
-}
 
 type Picked = NonNullable<ReturnType<Lane['take']>>;
 
@@ -68,11 +62,8 @@ export interface DispatchOptions {
 const ELSEWHERE_MS = 3_000;
 
 export class Dispatch {
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Sessions();
   readonly #earlierResults = new EarlierResults();
-  readonly #ofRunner = new Map<string, Set<Session>>();
-  /** Every session under each of its labels: of ten thousand sets of labels each has few that could take it, and many that cannot. */
-  readonly #withLabel = new Map<string, Set<Session>>();
   readonly #classes = new Map<string, ReadyClass>();
   readonly #near = new ReadyClasses<ReadyClass>();
   /** Sessions that may find something: they have new credits or labels, or the last match left them to the next. */
@@ -84,10 +75,7 @@ export class Dispatch {
   #looksLeft = 0;
   /** Where the samples of the queues' invariants stand. */
   #sampled: Iterator<{ readonly ready: ReadyClass; readonly lane: Lane }, undefined> | undefined;
-  readonly #passes = new Map<string, number>();
-  /** How many passes there may be before those that say nothing are forgotten. */
-  #passesRoom = PASSES_ROOM_MIN;
-  readonly #weightOf: (key: string) => number;
+  readonly #turns: KeyTurns;
   /** The slots of each key; whoever owns its runs counts them. */
   readonly keySlots: KeySlots;
   /** Classes with lanes of full keys. */
@@ -99,11 +87,10 @@ export class Dispatch {
     string,
     { readonly until: number; readonly labelSets: readonly (readonly string[])[] }
   >();
-  #virtualTime = 0;
   #waiting = 0;
 
   constructor({ weightOf = () => 1, keySlots }: DispatchOptions = {}) {
-    this.#weightOf = weightOf;
+    this.#turns = new KeyTurns(weightOf);
     this.keySlots = new KeySlots(keySlots, (key) => this.#freed(key));
   }
 
@@ -122,12 +109,7 @@ export class Dispatch {
       this.#near.add(ready);
     }
     this.#offered.add(ready);
-    let lane = ready.laneOf(stages);
-    if (lane === undefined) {
-      const pass = Math.max(this.#passes.get(stages.key) ?? 0, this.#virtualTime);
-      this.#passes.set(stages.key, pass);
-      lane = ready.newLane(stages, pass);
-    }
+    const lane = ready.laneOf(stages) ?? ready.newLane(stages, this.#turns.joins(stages.key));
     this.#waiting += stages.count - lane.push(stages);
   }
 
@@ -141,35 +123,27 @@ export class Dispatch {
       readonly credits: readonly number[];
     },
   ): void {
-    const session = this.#session(offer.runner, offer.session);
+    const session = this.#sessions.get(offer.runner, offer.session);
     if (offer.labels !== undefined) this.#setLabels(session, offer.labels);
     this.#mayFind(session);
-    for (const credit of offer.credits) {
-      if (
-        session.credits.size < CREDITS_PER_SESSION_MAX &&
-        !session.credits.has(credit) &&
-        !session.spent.has(credit)
-      ) {
-        session.credits.set(credit, now + CREDIT_SPENT_WITHIN_MS);
-      }
-    }
+    addCredits(session, offer.credits, now);
   }
 
   /** Takes credits back; those still open are answered. */
   withdraw(sessionId: string, credits: readonly number[]): number[] {
-    const session = this.#sessions.get(sessionId);
+    const session = this.#sessions.find(sessionId);
     return session === undefined ? [] : credits.filter((credit) => spend(session, credit));
   }
 
   sessionSeen(lease: RunnerLease): void {
-    const session = this.#session(lease.runner, lease.session);
+    const session = this.#sessions.get(lease.runner, lease.session);
     if (!session.leased) {
-      this.#closeEarlier(session);
+      this.#sessions.closeEarlier(session);
       session.leased = true;
       this.#poolsChanged();
       this.#mayFind(session);
     }
-    if (session.slots !== lease.slots || !isSame(session.capacity, lease.capacity)) {
+    if (session.slots !== lease.slots || !isSameCapacity(session.capacity, lease.capacity)) {
       session.slots = lease.slots;
       session.capacity = lease.capacity;
       this.#poolsChanged();
@@ -180,12 +154,13 @@ export class Dispatch {
   }
 
   sessionGone(sessionId: string): void {
-    this.#deleteSession(sessionId);
+    const session = this.#sessions.find(sessionId);
+    if (session !== undefined) this.#deleteSession(session);
     this.#earlierResults.gone(sessionId);
   }
 
   hasSession(sessionId: string): boolean {
-    return this.#sessions.get(sessionId)?.leased === true;
+    return this.#sessions.find(sessionId)?.leased === true;
   }
 
   /** Whether a living lease stands for the attempt: that of its own session, or one that lists its result (P13). */
@@ -194,14 +169,12 @@ export class Dispatch {
   }
 
   hasRunner(runner: string): boolean {
-    for (const { leased } of this.#ofRunner.get(runner) ?? []) if (leased) return true;
-    return false;
+    return this.#sessions.hasRunner(runner);
   }
 
   /** Whether the runner is here, and none of its sessions has all of these labels any more (P19). */
   lacks(runner: string, labels: readonly string[]): boolean {
-    const leased = [...(this.#ofRunner.get(runner) ?? [])].filter((session) => session.leased);
-    return leased.length > 0 && !leased.some((session) => hasLabels(session, labels));
+    return this.#sessions.lacks(runner, labels);
   }
 
   /**
@@ -255,37 +228,16 @@ export class Dispatch {
   }
 
   #setLabels(session: Session, labels: readonly string[]): void {
-    if (session.labels.size === labels.length && hasLabels(session, labels)) return;
-    this.#unlabel(session);
-    session.labels = new Set(labels);
-    for (const label of session.labels) {
-      const sessions = this.#withLabel.get(label);
-      if (sessions === undefined) this.#withLabel.set(label, new Set([session]));
-      else sessions.add(session);
-    }
+    if (!this.#sessions.setLabels(session, labels)) return;
     if (session.leased) this.#poolsChanged();
     this.#mayFind(session);
   }
 
-  #unlabel(session: Session): void {
-    for (const label of session.labels) {
-      const sessions = this.#withLabel.get(label);
-      sessions?.delete(session);
-      if (sessions?.size === 0) this.#withLabel.delete(label);
-    }
-  }
-
-  #deleteSession(id: string): void {
-    const session = this.#sessions.get(id);
-    if (session === undefined) return;
-    this.#sessions.delete(id);
-    this.#unlabel(session);
+  #deleteSession(session: Session): void {
+    this.#sessions.delete(session);
     if (session.leased) this.#poolsChanged();
     this.#wanting.delete(session);
     this.#idle.delete(session);
-    const ofRunner = this.#ofRunner.get(session.runner);
-    ofRunner?.delete(session);
-    if (ofRunner?.size === 0) this.#ofRunner.delete(session.runner);
   }
 
   #deleteClass(ready: ReadyClass): void {
@@ -305,14 +257,9 @@ export class Dispatch {
       if (this.#firstLane(ready) === undefined && this.#firstFull(ready) === undefined) this.#deleteClass(ready);
     }
     for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
-    for (const [id, session] of this.#sessions) {
-      for (const numbers of [session.credits, session.spent]) {
-        for (const [credit, expiresAt] of numbers) {
-          if (expiresAt > now) break;
-          numbers.delete(credit);
-        }
-      }
-      if (!session.leased && session.credits.size === 0 && session.spent.size === 0) this.#deleteSession(id);
+    for (const session of this.#sessions.values()) {
+      forgetPast(session, now);
+      if (!session.leased && session.credits.size === 0 && session.spent.size === 0) this.#deleteSession(session);
     }
   }
 
@@ -402,7 +349,7 @@ export class Dispatch {
   /** Answers how many places of the lane were looked at. */
   #assertLane(ready: ReadyClass, lane: Lane): number {
     const { key, priority, pass, count } = lane;
-    const keyPass = this.#passes.get(key) ?? this.#virtualTime;
+    const keyPass = this.#turns.passOf(key);
     const facts = (): Record<string, unknown> => ({ class: ready.id, key, priority, pass, keyPass, count });
     invariant('DISPATCH-1', pass <= keyPass, 'a lane stands behind the turn of its key', facts);
     let [left, looks] = [0, 0];
@@ -418,36 +365,6 @@ export class Dispatch {
     return looks;
   }
 
-  /**
-   * A runner has one session at a time: what an earlier one offered died with it, though its lease lives on for a while. A
-   * grant to it would be answered by nobody and end as lost (P12), without ever having been started.
-   */
-  #closeEarlier(session: Session): void {
-    for (const other of this.#ofRunner.get(session.runner) ?? [])
-      if (other !== session) for (const credit of [...other.credits.keys()]) spend(other, credit);
-  }
-
-  #session(runner: string, id: string): Session {
-    let session = this.#sessions.get(id);
-    if (session === undefined) {
-      session = {
-        runner,
-        session: id,
-        labels: new Set(),
-        slots: 0,
-        capacity: undefined,
-        leased: false,
-        credits: new Map(),
-        spent: new Map(),
-      };
-      this.#sessions.set(id, session);
-      const ofRunner = this.#ofRunner.get(runner);
-      if (ofRunner === undefined) this.#ofRunner.set(runner, new Set([session]));
-      else ofRunner.add(session);
-    }
-    return session;
-  }
-
   /** The first stage in order that this session can take, removed from its queue. */
   #pick(session: Session): Picked | undefined {
     for (;;) {
@@ -459,7 +376,7 @@ export class Dispatch {
       if (!stages.waits(index)) continue;
       const runner = stages.boundTo();
       if (runner === undefined || runner === session.runner) {
-        this.#charge(stages.key);
+        this.#turns.charge(stages.key);
         return picked;
       }
       // Bound to another runner since they were queued: they wait for that one.
@@ -490,7 +407,7 @@ export class Dispatch {
 
   /** The lane of this class whose turn it is, of keys that may have another slot. */
   #firstLane(ready: ReadyClass): Lane | undefined {
-    const lane = ready.first(this.#passOf, (next) => {
+    const lane = ready.first(this.#turns.passOf, (next) => {
       this.#dropIdle(next);
       return next.count > 0 && this.#isFull(ready, next);
     });
@@ -500,10 +417,8 @@ export class Dispatch {
 
   #firstFull(ready: ReadyClass): Lane | undefined {
     this.#looksLeft -= ready.fullLanes;
-    return ready.firstFull(this.#passOf, (lane) => this.#dropIdle(lane));
+    return ready.firstFull(this.#turns.passOf, (lane) => this.#dropIdle(lane));
   }
-
-  readonly #passOf = (key: string): number => this.#passes.get(key) ?? this.#virtualTime;
 
   #isFull(ready: ReadyClass, { key, keySlots }: Lane): boolean {
     return this.keySlots.isFull(key, keySlots, this.#poolOf(ready));
@@ -513,24 +428,13 @@ export class Dispatch {
     if (ready.pool?.version === this.#poolVersion) return ready.pool.of;
     const runners = new Set<string>();
     let slots = 0;
-    for (const session of this.#fewestWith(ready)) {
+    for (const session of this.#sessions.fewestWith(ready.labels)) {
       if (!session.leased || !canTake(session, ready)) continue;
       runners.add(session.runner);
       slots += session.slots;
     }
     ready.pool = { version: this.#poolVersion, of: { slots, runners } };
     return ready.pool.of;
-  }
-
-  /** All that could take what is in the class, and as few others as one label tells apart. */
-  #fewestWith({ labels }: ReadyClass): Iterable<Session> {
-    let fewest: ReadonlySet<Session> | undefined;
-    for (const label of labels) {
-      const sessions = this.#withLabel.get(label);
-      if (sessions === undefined) return [];
-      if (fewest === undefined || sessions.size < fewest.size) fewest = sessions;
-    }
-    return fewest ?? this.#sessions.values();
   }
 
   #isWantedElsewhere(session: Session): boolean {
@@ -560,42 +464,6 @@ export class Dispatch {
   #dropIdle(lane: Lane): void {
     this.#waiting -= lane.dropIdle();
   }
-
-  #charge(key: string): void {
-    const pass = Math.max(this.#passes.get(key) ?? 0, this.#virtualTime);
-    this.#virtualTime = pass;
-    this.#passes.set(key, pass + 1 / this.#weightOf(key));
-    if (this.#passes.size <= this.#passesRoom) return;
-    this.#forgetIdleKeys();
-    // However many keys are ahead of the others, each is looked at about once for each that comes.
-    this.#passesRoom = Math.max(PASSES_ROOM_MIN, 2 * this.#passes.size);
-  }
-
-  /** A key whose pass is not ahead of the others starts from the virtual time again: nothing is remembered of it. */
-  #forgetIdleKeys(): void {
-    for (const [key, pass] of this.#passes) if (pass <= this.#virtualTime) this.#passes.delete(key);
-  }
-}
-
-function canTake(session: Session, { runner, labels, least }: ReadyClass): boolean {
-  return (runner === undefined || runner === session.runner) && hasLabels(session, labels) && hasRoom(session, least);
-}
-
-/** A runner that does not say what it has is taken to have enough. */
-function hasRoom({ capacity }: Pick<Session, 'capacity'>, least: Least | undefined): boolean {
-  return (
-    least === undefined ||
-    capacity === undefined ||
-    ((least.cpu ?? 0) <= capacity.cpu && (least.memoryBytes ?? 0) <= capacity.memoryBytes)
-  );
-}
-
-function isSame(a: RunnerLease['capacity'], b: RunnerLease['capacity']): boolean {
-  return a?.cpu === b?.cpu && a?.memoryBytes === b?.memoryBytes;
-}
-
-function hasLabels(session: Session, labels: readonly string[]): boolean {
-  return labels.every((label) => session.labels.has(label));
 }
 
 function leastOf({ least }: ReadyClass): { readonly least?: Least } {
@@ -604,28 +472,4 @@ function leastOf({ least }: ReadyClass): { readonly least?: Least } {
 
 function classId({ labelSet }: ReadyStages, runner: string | undefined): string {
   return `${labelSet}\n${runner ?? ''}`;
-}
-
-/** False: it was not open. */
-function spend(session: Session, credit: number): boolean {
-  const expiresAt = session.credits.get(credit);
-  if (expiresAt === undefined) return false;
-  session.credits.delete(credit);
-  session.spent.set(credit, expiresAt + CREDIT_SPENT_WITHIN_MS);
-  return true;
-}
-
-function assertCredits({ session, credits, spent }: Session): void {
-  const facts = (): Record<string, unknown> => ({ session, open: credits.size, spent: spent.size });
-  invariant('DISPATCH-3', credits.size <= CREDITS_PER_SESSION_MAX, 'a session has too many open credits', facts);
-  for (const credit of credits.keys())
-    invariant('DISPATCH-3', !spent.has(credit), 'a credit that was spent is open', () => ({ ...facts(), credit }));
-}
-
-function nextCredit(session: Session, now: number): number | undefined {
-  for (const [credit, expiresAt] of session.credits) {
-    if (expiresAt > now) return credit;
-    session.credits.delete(credit);
-  }
-  return undefined;
 }

@@ -31,21 +31,11 @@ import type {
   WatchReply,
   WatchRequest,
 } from '@penstock/bus';
-import {
-  awaitsRunner,
-  viewOf,
-  type Decided,
-  type RunCommand,
-  type RunEvent,
-  type RunId,
-  type Sequence,
-  type Version,
-} from '@penstock/run';
-import { HeldAttempts, type LoseAttempt } from './held-attempts.ts';
+import type { RunId, Sequence } from '@penstock/run';
+import { HeldAttempts } from './held-attempts.ts';
 import { AbsentRunners } from './absent-runners.ts';
-import { faultOf } from './gate-decisions.ts';
 import { CommitCycle } from './commit-cycle.ts';
-import { carryOut } from './effects.ts';
+import { Decisions } from './decisions.ts';
 import { AwakeRuns } from '../run/awake-runs.ts';
 import { Deadlines } from '../run/deadlines.ts';
 import type { DefinitionSource } from '../run/definitions.ts';
@@ -56,13 +46,13 @@ import { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { NewestRuns } from '../run/newest-runs.ts';
 import type { PartitionSettings } from './partition-settings.ts';
-import { refusal } from './refusals.ts';
 import type { RestoredPartition } from './restored-partition.ts';
-import { awaitsResult, expireMsOf, resultCommand } from './results.ts';
 import { Resumption } from './resumption.ts';
 import { RunBorder } from './run-border.ts';
 import { Approvals } from './approvals.ts';
 import { PullRequests } from '../admission/pull-requests.ts';
+import { PartitionInvariants } from './partition-invariants.ts';
+import { RunRequests } from './run-requests.ts';
 import { RunCreation } from './run-creation.ts';
 import { RunnerRuns } from './runner-runs.ts';
 import { ConcurrencySlots, turnOf } from '../admission/concurrency-slots.ts';
@@ -72,15 +62,11 @@ import { OutsideRuns } from './outside-runs.ts';
 import { Parking, type ReadRun } from './parking.ts';
 import { openPartition, type PartitionOpeningHost } from './partition-opening.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
-import { readyStagesOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
 import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
 import { SlotsInUse } from './slots-in-use.ts';
 import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
-
-/** Of so many runs all invariants are looked at in a few milliseconds. */
-const SAMPLED_RUNS = 2_000;
 
 export class Partition {
   readonly settings: PartitionSettings;
@@ -96,6 +82,9 @@ export class Partition {
   readonly #creation: RunCreation;
   readonly #pulls: PullRequests;
   readonly #approvals: Approvals;
+  readonly #decisions: Decisions;
+  readonly #requests: RunRequests;
+  readonly #invariants: PartitionInvariants;
   readonly #border: RunBorder;
   readonly #parking: Parking;
   readonly #outside: OutsideRuns;
@@ -115,8 +104,6 @@ export class Partition {
   readonly #offers: Offers;
   readonly #resumption: Resumption;
   readonly #openingHost: PartitionOpeningHost;
-  /** Where the samples of the runs' invariants stand. */
-  #sampled: Iterator<LiveRun> | undefined;
   #open = false;
   #advancing = false;
   #released: (() => void) | undefined;
@@ -161,7 +148,7 @@ export class Partition {
     this.#border = new RunBorder({
       ports,
       holdsAllOf: (run) => this.#cycle.holdsAllOf(run),
-      quarantine: (run, cause) => this.#quarantine(run, cause),
+      quarantine: (run, cause) => this.#decisions.quarantine(run, cause),
     });
     this.#deadlines = new Deadlines();
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
@@ -170,7 +157,7 @@ export class Partition {
     this.#heldAttempts = new HeldAttempts(
       shared.dispatch,
       () => ports.mayDeclareLoss(),
-      (...lost) => this.#loseAttempt(...lost),
+      (...lost) => this.#decisions.loseAttempt(...lost),
     );
     this.#pulls = new PullRequests(settings);
     this.#slots = new ConcurrencySlots({
@@ -179,6 +166,27 @@ export class Partition {
         return state && turnOf(state);
       },
       admit: (runId) => this.#outside.admit(runId),
+    });
+    this.#decisions = new Decisions({
+      ports,
+      runs: this.#runs,
+      cycle: this.#cycle,
+      border: this.#border,
+      parking: this.#parking,
+      held: this.#held,
+      awake: this.#awake,
+      deadlines: this.#deadlines,
+      slots: this.#slots,
+      slotsInUse: this.#slotsInUse,
+      pulls: this.#pulls,
+      runnerRuns: this.#runnerRuns,
+      parts: () => ({ jobs: this.#jobs, offers: this.#offers, resumption: this.#resumption }),
+      isOpen: () => this.#open,
+      isReleasing: () => this.#released !== undefined,
+      advance: () => this.#advance(),
+      sendUnlessAdvancing: () => {
+        if (!this.#advancing) this.#send();
+      },
     });
     this.#outside = new OutsideRuns({
       parking: this.#parking,
@@ -192,9 +200,9 @@ export class Partition {
       backlog: this.#backlog,
       border: this.#border,
       bootNow: () => ports.bootNow(),
-      offerWaiting: (run) => this.#offerWaiting(run),
-      decide: (run, type) => void this.#decide(run, { type, at: this.#at(run) }),
-      quarantine: (run, cause) => this.#quarantine(run, cause),
+      offerWaiting: (run) => this.#decisions.offerWaiting(run),
+      decide: (run, type) => void this.#decisions.decide(run, { type, at: this.#decisions.at(run) }),
+      quarantine: (run, cause) => this.#decisions.quarantine(run, cause),
     });
     this.#creation = new RunCreation({
       settings,
@@ -214,10 +222,10 @@ export class Partition {
       accepts: () => this.#accepts(),
       mayAnswer: () => this.#mayAnswer(),
       remember: (run) => this.#remember(run),
-      begin: (run, start) => this.#begin(run, start),
+      begin: (run, start) => this.#decisions.begin(run, start),
       supersede: (runId) => this.#outside.supersede(runId),
-      cancel: (run) => void this.#decide(run, { type: 'cancel', at: this.#at(run) }),
-      giveUp: (run) => void this.#decide(run, { type: 'give-up', at: this.#at(run) }),
+      cancel: (run) => void this.#decisions.decide(run, { type: 'cancel', at: this.#decisions.at(run) }),
+      giveUp: (run) => void this.#decisions.decide(run, { type: 'give-up', at: this.#decisions.at(run) }),
       advance: () => this.#advance(),
     });
     this.#approvals = new Approvals({
@@ -227,22 +235,44 @@ export class Partition {
       counts: this.#counts,
       cycle: this.#cycle,
       reads: this.#reads,
-      at: (run) => this.#at(run),
+      at: (run) => this.#decisions.at(run),
       accepts: () => this.#accepts(),
       mayAnswer: () => this.#mayAnswer(),
-      decide: (run, command) => this.#decide(run, command),
+      decide: (run, command) => this.#decisions.decide(run, command),
       supersede: (runId) => this.#outside.supersede(runId),
       advance: () => this.#advance(),
+    });
+    this.#requests = new RunRequests({
+      settings,
+      runs: this.#runs,
+      parking: this.#parking,
+      dispatch: shared.dispatch,
+      cycle: this.#cycle,
+      reads: this.#reads,
+      decisions: this.#decisions,
+      bootNow: () => ports.bootNow(),
+      accepts: () => this.#accepts(),
+      mayAnswer: () => this.#mayAnswer(),
+      advance: () => this.#advance(),
+    });
+    this.#invariants = new PartitionInvariants({
+      runs: this.#runs,
+      slots: this.#slots,
+      counts: this.#counts,
+      slotsInUse: this.#slotsInUse,
+      pulls: this.#pulls,
+      cycle: this.#cycle,
+      parking: this.#parking,
     });
     this.#jobs = new JobDeliveries(settings, ports, {
       inFlight: (run) => this.#cycle.isUnderWay(run),
       returned: (run, stage, attempt) =>
-        this.#decideLater(run, { type: 'return-grant', at: this.#at(run), stage, attempt }),
-      gone: (run, stage, attempt, runner) => this.#loseAttempt(run, stage, attempt, runner, () => true),
+        this.#decisions.decideLater(run, { type: 'return-grant', at: this.#decisions.at(run), stage, attempt }),
+      gone: (run, stage, attempt, runner) => this.#decisions.loseAttempt(run, stage, attempt, runner, () => true),
       undeliverable: (run, stage, attempt) =>
-        this.#decideLater(run, {
+        this.#decisions.decideLater(run, {
           type: 'result',
-          at: this.#at(run),
+          at: this.#decisions.at(run),
           stage,
           attempt,
           status: 'failed',
@@ -278,9 +308,9 @@ export class Partition {
       resumption: this.#resumption,
       border: this.#border,
       remember: (run) => this.#remember(run),
-      offerWaiting: (run) => this.#offerWaiting(run),
+      offerWaiting: (run) => this.#decisions.offerWaiting(run),
       supersede: (runId) => this.#outside.supersede(runId),
-      quarantine: (run, cause) => this.#quarantine(run, cause),
+      quarantine: (run, cause) => this.#decisions.quarantine(run, cause),
     };
   }
 
@@ -348,35 +378,12 @@ export class Partition {
 
   /** Between two steps. Throws InvariantBroken. */
   assertInvariants(): void {
-    if (!this.#open) return;
-    this.#slots.assertInvariants(this.#runs.values());
-    this.#counts.assertInvariants(this.#runs.values());
-    this.#slotsInUse.assertInvariants(this.#runs.values());
-    this.#pulls.assertInvariants(this.#runs.values());
-    this.#cycle.assertInvariants(this.#runs.values());
-    this.#parking.assertInvariants((runId) => this.#runs.has(runId));
+    if (this.#open) this.#invariants.assertAll();
   }
 
   /** The same of some of the runs, where all of them are more than one turn is for. */
   sampleInvariants(): void {
-    if (this.#runs.size <= SAMPLED_RUNS) {
-      this.assertInvariants();
-      return;
-    }
-    if (!this.#open) return;
-    const runs: LiveRun[] = [];
-    while (runs.length < SAMPLED_RUNS) {
-      this.#sampled ??= this.#runs.values();
-      const { value, done } = this.#sampled.next();
-      if (done === true) {
-        this.#sampled = undefined;
-        break;
-      }
-      runs.push(value);
-    }
-    this.#slots.assertRuns(runs);
-    this.#counts.assertRuns(runs);
-    this.#cycle.assertInvariants(runs);
+    if (this.#open) this.#invariants.assertSample();
   }
 
   // --- Requests ----------------------------------------------------------------------------------------------------
@@ -387,29 +394,7 @@ export class Partition {
   }
 
   cancel(request: CancelRequest, reply: (reply: CancelReply) => void): void {
-    if (!this.#accepts()) return;
-    if (request.tenants.includes(this.#parking.find(request.runId)?.tenant ?? '')) {
-      this.#cancelParked(request, reply);
-      return;
-    }
-    const run = this.#runs.get(request.runId);
-    if (run === undefined || !request.tenants.includes(run.state.tenant)) {
-      // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
-      if (this.#mayAnswer()) reply(refusal(this.settings.epoch, 'NOT_FOUND', 'there is no such run'));
-      return;
-    }
-    if (run.ended) {
-      this.#reads.whenCommitted(run, () =>
-        reply(refusal(this.settings.epoch, 'CONFLICT', `the run has ended: ${run.state.status}`)),
-      );
-      return;
-    }
-    this.#decide(run, { type: 'cancel', at: this.#at(run) });
-    this.#cycle.whenCommitted(run, () => {
-      const state = run.committedState();
-      reply({ ok: true, epoch: this.settings.epoch, cancelledStages: state.cancelledStages ?? 0, run: viewOf(state) });
-    });
-    this.#advance();
+    this.#requests.cancel(request, reply);
   }
 
   approve(request: ApproveRequest, reply: (reply: ApproveReply) => void): void {
@@ -418,28 +403,7 @@ export class Partition {
 
   /** Somebody approves or rejects a stage (P26). */
   decide(request: DecideRequest, reply: (reply: DecideReply) => void): void {
-    if (!this.#accepts()) return;
-    const { epoch } = this.settings;
-    const run = this.#runs.get(request.runId);
-    if (run === undefined) {
-      if (this.#mayAnswer()) reply(refusal(epoch, 'NOT_FOUND', 'there is no such run'));
-      return;
-    }
-    const fault = faultOf(run, request);
-    if (fault === undefined) {
-      const { stage, decision, comment, person } = request;
-      const given = { stage, decision, comment, person: person.id, by: person.by };
-      this.#decide(run, { type: 'decide-gate', at: this.#at(run), ...given });
-      this.#cycle.whenCommitted(run, () => reply({ ok: true, epoch, run: viewOf(run.committedState()) }));
-    } else this.#reads.whenCommitted(run, () => reply(refusal(epoch, fault.code, fault.message)));
-    this.#advance();
-  }
-
-  /** It comes back to be cancelled; what did not come is asked for again by whoever cancels. */
-  #cancelParked(request: CancelRequest, reply: (reply: CancelReply) => void): void {
-    this.#parking.bringBack(request.runId, (isThere) => {
-      if (isThere) this.cancel(request, reply);
-    });
+    this.#requests.decideGate(request, reply);
   }
 
   get(request: GetRequest, reply: (reply: GetReply) => void): void {
@@ -459,26 +423,7 @@ export class Partition {
   }
 
   result(request: ResultRequest, runner: string, reply: (reply: ResultReply) => void): void {
-    if (!this.#accepts()) return;
-    const { epoch, member } = this.settings;
-    const { offer } = request;
-    const offerTaken = offer?.scheduler === member;
-    if (offerTaken)
-      this.#dispatch.addCredits(this.#ports.bootNow(), { runner, session: request.session, credits: [offer.credit] });
-    const run = this.#runs.get(request.runId);
-    if (run !== undefined && awaitsResult(run, request, runner)) {
-      const expireMs = expireMsOf(run, request.stage, this.settings.artifactExpireMs);
-      this.#decide(run, resultCommand(request, this.#at(run), expireMs));
-      this.#cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
-    } else {
-      // Said only by an owner that is sure to be the owner, and only of what is committed (P7).
-      const answer = (): void => {
-        if (this.#mayAnswer()) reply({ ok: true, answer: 'obsolete', epoch, offerTaken });
-      };
-      if (run === undefined) answer();
-      else this.#cycle.whenCommitted(run, answer);
-    }
-    this.#advance();
+    this.#requests.result(request, runner, reply);
   }
 
   // --- What happens to runners -------------------------------------------------------------------------------------
@@ -520,17 +465,18 @@ export class Partition {
     if (!this.#open) return;
     const boot = this.#ports.bootNow();
     this.#deadlines.wakeDue(this.#runs, boot, (run, due) => {
-      this.#decide(run, { type: 'wake', at: this.#at(run), due });
+      this.#decisions.decide(run, { type: 'wake', at: this.#decisions.at(run), due });
     });
     this.#deadlines.look(this.#runs, boot);
-    for (const run of this.#pulls.takeDue(boot)) this.#decide(run, { type: 'give-up', at: this.#at(run) });
+    for (const run of this.#pulls.takeDue(boot))
+      this.#decisions.decide(run, { type: 'give-up', at: this.#decisions.at(run) });
     this.#awake.tick();
     this.#jobs.repeat();
     this.#heldAttempts.loseReleased();
     this.#resumption.goOn();
     for (const runner of this.#absentRunners.takeLost(boot)) this.#runnerRuns.away(runner);
     this.#runnerRuns.lookOn((run, runner, labelSets) => {
-      this.#decide(run, { type: 'lose-workspace', at: this.#at(run), runner, labelSets });
+      this.#decisions.decide(run, { type: 'lose-workspace', at: this.#decisions.at(run), runner, labelSets });
     });
     this.#ids.forgetOld(boot);
     this.#counts.forgetOld(this.#ports.now());
@@ -616,11 +562,6 @@ export class Partition {
 
   // --- What follows ------------------------------------------------------------------------------------------------
 
-  #offerWaiting(run: LiveRun): void {
-    const waiting = run.state.stages.filter(awaitsRunner).map((stage) => stage.name);
-    this.#offer(run, waiting);
-  }
-
   /** Gives free slots to waiting stages, then sends the next commit if none is under way. */
   #advance(): void {
     if (!this.#open) return;
@@ -639,23 +580,6 @@ export class Partition {
     if (!this.#cycle.send(this.#ports.now())) this.#released?.();
   }
 
-  // --- Decisions ---------------------------------------------------------------------------------------------------
-
-  /** Tells the run's machine; what it decides joins the next commit. */
-  #decide(run: LiveRun, command: RunCommand): boolean {
-    return this.#border.run(run, () => this.#tell(run, command)) ?? false;
-  }
-
-  #tell(run: LiveRun, command: RunCommand): boolean {
-    if (this.#open) this.#resumption.resume(run);
-    const from = run.events.length + 1;
-    this.#awake.happened(run);
-    const decided = run.tell(command);
-    if (decided === undefined) return false;
-    this.#join(run, from, decided.events, decided, command);
-    return true;
-  }
-
   #remember(run: LiveRun): void {
     this.#runs.set(run.id, run);
     this.#newest.set(run.state.tenant, run);
@@ -663,64 +587,7 @@ export class Partition {
     this.#held.add(run);
   }
 
-  #begin(run: LiveRun, start: RunCommand): void {
-    this.#border.run(run, () => {
-      const created = run.events.slice(0, 1);
-      this.#awake.happened(run);
-      const decided = run.tell(start);
-      this.#join(run, 1, [...created, ...(decided?.events ?? [])], decided, start);
-    });
-  }
-
-  /** For answers that arrive by themselves: nothing follows them in the same turn. */
-  #decideLater(run: LiveRun, command: RunCommand): void {
-    if (!this.#open || this.#runs.get(run.id) !== run) return;
-    this.#decide(run, command);
-    this.#advance();
-  }
-
-  #join(
-    run: LiveRun,
-    from: Version,
-    events: readonly RunEvent[],
-    decided: Decided | undefined,
-    command: RunCommand,
-  ): void {
-    const boot = this.#ports.bootNow();
-    run.times.happened(events, boot);
-    this.#runnerRuns.happened(run, events);
-    this.#slotsInUse.happened(run, events);
-    this.#pulls.happened(run);
-    const draft = events.length > 0 ? this.#cycle.add(run, from, events) : undefined;
-    this.#held.changed(run);
-    carryOut(run, decided?.effects ?? [], {
-      jobs: this.#jobs,
-      offer: (of, stages) => this.#offer(of, stages),
-      // Of one that was woken its deadlines are armed anew; any other wait begins with the command.
-      wakeAt: (of, at) => {
-        if (command.type !== 'wake') this.#deadlines.wakeAt(of, boot + at - command.at, boot);
-      },
-      rested: (of) => this.#slots.rested(of),
-      wantsPlace: (of) => this.#slots.wants(of),
-      settled: (of) => this.#slots.settled(of),
-      afterwards: (of, act) => draft?.afterwards.push(() => this.#border.run(of, act)),
-    });
-  }
-
-  #offer(run: LiveRun, stages: readonly string[]): void {
-    if (this.#parking.has(run.id)) return;
-    for (const ready of readyStagesOf(run, stages, this.#granting)) this.#offers.add(ready);
-  }
-
-  readonly #granting: ReadyStageHost = {
-    has: (run) => this.#released === undefined && this.#runs.get(run.id) === run,
-    grant: (run, stage, { runner, session, credit }) => {
-      const taken = this.#decide(run, { type: 'grant', at: this.#at(run), stage, runner, session, credit });
-      // Matched on behalf of another partition: nobody else sends this one's commit.
-      if (taken && !this.#advancing) this.#send();
-      return taken;
-    },
-  };
+  // --- Faults ------------------------------------------------------------------------------------------------------
 
   /** What was to be done about the run has thrown: it is FAILED with the cause, and the others go on. */
   quarantine(runId: RunId, error: unknown): void {
@@ -729,18 +596,6 @@ export class Partition {
     this.#border.failed(run, error);
     this.#advance();
   }
-
-  /** Throws where even that fails. */
-  #quarantine(run: LiveRun, cause: string): void {
-    this.#tell(run, { type: 'quarantine', at: this.#at(run), cause });
-  }
-
-  /** The attempt ends without a result, and what it has written is known first. */
-  readonly #loseAttempt: LoseAttempt = (run, stage, attempt, runner, stands) => {
-    const closed = (logSequence: number): void =>
-      this.#decideLater(run, { type: 'lose', at: this.#at(run), stage, attempt, logSequence });
-    this.#ports.closeLog({ runId: run.id, runner, stage, attempt }, stands, closed);
-  };
 
   #watchRunner(runner: string): void {
     if (!this.#dispatch.hasRunner(runner)) this.#absentRunners.add(runner, this.#ports.bootNow());
@@ -754,10 +609,5 @@ export class Partition {
 
   #mayAnswer(): boolean {
     return this.#open && this.#ports.mayAct();
-  }
-
-  /** What happens to a run now has this time: the wall clock's, which never runs backwards within a run, whatever is done to it. */
-  #at(run: LiveRun): number {
-    return Math.max(run.lastAt, this.#ports.now());
   }
 }
