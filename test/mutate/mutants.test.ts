@@ -47,6 +47,15 @@ describe('the mutants', () => {
     }
   });
 
+  it('of a file are looked for first by the tests that have its name', () => {
+    const firstOf = (file: string): unknown =>
+      sampled(root, new Random(5), 100_000, () => true).find((mutant) => mutant.file === file)?.noticedBy[0];
+    expect(firstOf('services/scheduler/src/shell/projector.ts')).toEqual({
+      tests: 'services/scheduler/test/projector.test.ts',
+    });
+    expect(firstOf('libs/run-client/src/owners.ts')).toEqual({ tests: 'libs/run-client/test/owners.test.ts' });
+  });
+
   it('of a night are of every rule that is built: the rules take turns', () => {
     const made = sampled(root, new Random(5), 4 * BUILT.length, ({ rule }) => BUILT.includes(rule));
     expect(BUILT.filter((rule) => made.filter((mutant) => mutant.rule === rule).length < 3)).toEqual([]);

@@ -180,26 +180,31 @@ function checksOf(root: string, rules: readonly string[], file: string): readonl
   const rows = table.filter((line) => rules.some((rule) => line.startsWith(`| ${rule} |`))).join('\n');
   const [owner = ''] = /^(?:libs|services)\/[^/]+\//.exec(file) ?? [];
   const named = [...rows.matchAll(/`([^`\s]+\.test\.ts)`: "/g)].map(([, tests = '']) => tests);
-  const reads = (tests: string): boolean => readFileSync(join(root, tests), 'utf8').includes(`/${basename(file)}'`);
-  // Those that read the package as a whole reach what no test reads by itself.
-  const starts = (tests: string): boolean =>
-    readFileSync(join(root, tests), 'utf8').includes(`'@penstock/${basename(owner)}'`);
+  const textOf = (tests: string): string => readFileSync(join(root, tests), 'utf8');
+  const exported = [...textOf(file).matchAll(/^export (?:abstract |async )?(?:class|function\*?|const) (\w+)/gm)];
+  const uses = new RegExp(String.raw`/${basename(file)}'|\b(?:${exported.map(([, name]) => name).join('|') || '!'})\b`);
+  const reads = (tests: string): boolean => uses.test(textOf(tests));
+  // Those that read the package as a whole, by any of its doors, reach what no test reads by itself.
+  const doors = [`'@penstock/${basename(owner)}'`, `'@penstock/${basename(owner)}/testing'`, `'../src/index.ts'`];
+  const starts = (tests: string): boolean => doors.some((door) => textOf(tests).includes(door));
   const isNamesake = (tests: string): boolean => basename(tests).startsWith(`${basename(file, '.ts')}.`);
+  const cites = new RegExp(String.raw`\b(?:${rules.join('|')})\b`);
   const beside = globSync(`${owner}test/**/*.test.ts`, { cwd: root })
     .toSorted()
-    .filter((tests) => reads(tests) || starts(tests));
+    .filter((tests) => isNamesake(tests) || reads(tests) || starts(tests));
   // Its namesake first, then those that read it, then those of its package: each time the rules' own first.
   const nearness = (tests: string): number =>
-    (isNamesake(tests) ? 0 : 8) +
-    (reads(tests) ? 0 : 4) +
-    (tests.startsWith(owner) ? 0 : 2) +
-    (named.includes(tests) ? 0 : 1);
+    (isNamesake(tests) ? 0 : 16) +
+    (reads(tests) ? 0 : 8) +
+    (tests.startsWith(owner) ? 0 : 4) +
+    (named.includes(tests) ? 0 : 2) +
+    (cites.test(textOf(tests)) ? 0 : 1);
   const files = [...new Set([...named, ...beside])]
     // What needs a cluster says nothing where there is none.
     .filter(
       (tests) => /^(libs|services)\//.test(tests) && !/\.long\.|\/lab\//.test(tests) && existsSync(join(root, tests)),
     )
-    .sort((a, b) => nearness(a) - nearness(b))
+    .toSorted((a, b) => nearness(a) - nearness(b))
     .slice(0, TESTS_MAX);
   return [...files.map((tests) => ({ tests })), ...(SIMULATED.test(file) ? [{ worlds: WORLDS }] : [])];
 }

@@ -63,10 +63,13 @@ function ownerOf(documents: readonly RunDocument[] = []) {
   const log = new Log();
   const responding: ((body: unknown, call: unknown) => unknown)[] = [];
   let ids = 0;
-  let atTurn = (): void => {};
+  let atTurn = (_atOnce: number): void => {};
+  let atOnce = 0;
   const turn = async (): Promise<void> => {
-    atTurn();
+    atOnce += 1;
+    atTurn(atOnce);
     await machineTime.turn();
+    atOnce -= 1;
   };
   const ledger = {
     openOf: async function* () {
@@ -108,7 +111,7 @@ function ownerOf(documents: readonly RunDocument[] = []) {
     refreshSessions: async () => {},
   } as OwnerOptions;
   const owner = new PartitionOwner('me', options, () => {});
-  const whileOpening = (act: () => void): void => {
+  const whileOpening = (act: (atOnce: number) => void): void => {
     atTurn = act;
   };
   return { owner, log, responding, whileOpening, load: options.load };
@@ -118,10 +121,16 @@ describe('the owner of a partition', () => {
   it('P3: is there for nobody before it knows every run that it takes over', async () => {
     const { owner, responding, whileOpening } = ownerOf(Array.from({ length: 600 }, (_, index) => documentOf(index)));
     const listening: number[] = [];
-    whileOpening(() => void listening.push(responding.length));
+    const turnsAtOnce = new Set<number>();
+    whileOpening((atOnce) => {
+      listening.push(responding.length);
+      turnsAtOnce.add(atOnce);
+    });
     expect(await owner.open()).toBe(true);
     expect(listening.length).toBeGreaterThan(20);
     expect(new Set(listening)).toEqual(new Set([0]));
+    // A slice begins when the turn before it is over: others come to their right in between.
+    expect(turnsAtOnce).toEqual(new Set([1]));
     expect(responding).toHaveLength(1);
     expect([...(owner.partition?.liveRuns ?? [])]).toHaveLength(600);
     await owner.forget();
