@@ -13,7 +13,7 @@ import {
   type CreateReply,
   type CreateRequest,
 } from '@penstock/bus';
-import { newRunId } from '@penstock/run';
+import { newRunId, type RunId } from '@penstock/run';
 import { CommittingSchedulers } from '@penstock/run-client';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
@@ -54,11 +54,11 @@ afterEach(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const create = (): Promise<CreateReply> => {
-  const runId = newRunId({ now: Date.now(), key: 'user', random: randomBytes(16) });
+const anId = (): RunId => newRunId({ now: Date.now(), key: 'user', random: randomBytes(16) });
+const create = (runId: RunId): Promise<CreateReply> => {
   const yaml = 'pipeline:\n  name: p\nstages:\n  a:\n    run: "true"\n';
   const request: CreateRequest = { runId, tenant: 'user', key: 'user', yaml, origin: { kind: 'api' } };
-  return bus.request<CreateRequest, CreateReply>(subjects.owner(0, 'create'), request, { timeoutMs: 20_000 });
+  return bus.request<CreateRequest, CreateReply>(subjects.owner(0, 'create'), request, { timeoutMs: 60_000 });
 };
 const roomFor = (stream: string, bytes: number): Promise<unknown> =>
   manager.streams.update(stream, { max_bytes: bytes });
@@ -76,25 +76,27 @@ describe('a scheduler whose commits the broker does not store', () => {
     expect(scheduler.trouble).toBeUndefined();
     expect(await canCommit()).toBe(true);
     await roomFor('JOURNAL', 1);
-    const created = create();
-    await vi.waitUntil(() => scheduler.trouble !== undefined, { timeout: 10_000 });
+    const runId = anId();
+    const created = create(runId);
+    await vi.waitUntil(() => scheduler.trouble !== undefined, { timeout: 20_000 });
     expect(scheduler.trouble).toContain('maximum bytes exceeded');
-    await vi.waitUntil(async () => !(await canCommit()), { timeout: 10_000 });
+    await vi.waitUntil(async () => !(await canCommit()), { timeout: 20_000 });
     await expect(committing.check()).rejects.toMatchObject({ code: 'UNAVAILABLE', message: 'no scheduler can commit' });
     await roomFor('JOURNAL', JOURNAL_BYTES);
-    expect(await created).toMatchObject({ ok: true });
-    expect(scheduler.trouble).toBeUndefined();
-    await vi.waitUntil(canCommit, { timeout: 10_000 });
-  }, 60_000);
+    // Asked again as clients do: one whose membership ran out meanwhile has forgotten the first request.
+    expect(await Promise.any([created, create(runId)])).toMatchObject({ ok: true });
+    await vi.waitUntil(() => scheduler.trouble === undefined, { timeout: 20_000 });
+    await vi.waitUntil(canCommit, { timeout: 20_000 });
+  }, 120_000);
 
   it('is found as little while its membership cannot be renewed', async () => {
     await roomFor('KV_members', 1);
-    await vi.waitUntil(() => scheduler.trouble !== undefined, { timeout: 10_000 });
+    await vi.waitUntil(() => scheduler.trouble !== undefined, { timeout: 20_000 });
     expect(scheduler.trouble).toContain('maximum bytes exceeded');
-    await vi.waitUntil(async () => !(await canCommit()), { timeout: 10_000 });
+    await vi.waitUntil(async () => !(await canCommit()), { timeout: 20_000 });
     await roomFor('KV_members', JOURNAL_BYTES);
     await vi.waitUntil(canCommit, { timeout: 20_000 });
-  }, 60_000);
+  }, 120_000);
 
   it('is looked for in vain for the time of a membership, before it counts', async () => {
     expect(await canCommit()).toBe(true);
