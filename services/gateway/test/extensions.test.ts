@@ -140,7 +140,7 @@ it('the place is found however the text stands there, and several faults of one 
 
 it('a locked file that was resolved before is triggered without the registry; any other is UNAVAILABLE', async () => {
   startRegistry();
-  const app = await world.gateway({ ownerMsMax: 500 });
+  const app = await world.gateway({ ownerMsMax: 3_000 });
   expect((await graphql(app, TRIGGER, { variables: { yaml: yamlOf('build/node@^2'), lock: LOCK } })).errors).toEqual(
     [],
   );
