@@ -19,7 +19,9 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   memory: async () => (await import('./memory.ts')).benchMemory(),
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
   webhook: async () => (await import('./webhook.ts')).benchWebhook(),
+  backlog: async () => (await import('./webhook.ts')).benchBacklog(),
   pushes: async () => (await import('./pushes.ts')).benchPushes(),
+  checkout: async () => (await import('./pushes.ts')).benchCheckout(),
   registry: async () => (await import('./registry.ts')).benchRegistry(),
   artifacts: async () => (await import('./artifacts.ts')).benchArtifacts(),
 };

@@ -1,7 +1,7 @@
 /**
  * Pushes to ended runs: signed pushes to a server, each of which ends in a run of one stage at its commit, once all of one commit
- * and once of a commit each; beside what `git clone --shared` alone does in the same minute, two at a time. And a workspace of a
- * repository of 50,000 files, beside the same clone of it.
+ * and once of a commit each; beside what `git clone --shared` alone does in the same minute, two at a time. And, as a
+ * benchmark of its own, a workspace of a repository of 50,000 files, beside the same clone of it.
  */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -25,10 +25,6 @@ const LARGE_REPETITIONS = 3;
 const run = promisify(execFile);
 
 export async function benchPushes(): Promise<string[]> {
-  return [...(await benchSmall()), ...(await benchLarge())];
-}
-
-async function benchSmall(): Promise<string[]> {
   const folder = temporaryFolder('penstock-bench-');
   const repository = makeRepository();
   const server = await startServer({
@@ -69,10 +65,12 @@ interface Driven {
   readonly perSecond: number;
   /** Of the server's own process, for each push. */
   readonly processorMs: number;
+  /** Of the programs that it has started and that have ended. */
+  readonly programsMs: number;
 }
 
-function textOf({ perSecond, processorMs }: Driven): string {
-  return `${perSecond.toFixed(0)}/s, ${processorMs.toFixed(1)} ms of the server's processor each`;
+function textOf({ perSecond, processorMs, programsMs }: Driven): string {
+  return `${perSecond.toFixed(0)}/s, ${processorMs.toFixed(1)} ms of the server's processor each and ${programsMs.toFixed(1)} ms of its programs`;
 }
 
 async function drivePushes(
@@ -81,7 +79,7 @@ async function drivePushes(
   commitOf: (index: number) => string,
 ): Promise<Driven> {
   const before = readdirSync(marks).length;
-  const processorBefore = processorMs(server.pid);
+  const timesBefore = processorTimes(server.pid);
   const start = performance.now();
   let next = 0;
   const lane = async (): Promise<void> => {
@@ -100,7 +98,12 @@ async function drivePushes(
     await rest(10);
   }
   const ms = performance.now() - start;
-  return { perSecond: (count * 1000) / ms, processorMs: (processorMs(server.pid) - processorBefore) / count };
+  const times = processorTimes(server.pid);
+  return {
+    perSecond: (count * 1000) / ms,
+    processorMs: (times.own - timesBefore.own) / count,
+    programsMs: (times.programs - timesBefore.programs) / count,
+  };
 }
 
 async function push(server: RunningServer, url: string, commit: string, index: number): Promise<void> {
@@ -118,15 +121,15 @@ async function push(server: RunningServer, url: string, commit: string, index: n
   await response.arrayBuffer();
 }
 
-/** All of its threads. */
-function processorMs(pid: number): number {
+/** Milliseconds of all of its threads, and of what it has waited for. */
+function processorTimes(pid: number): { readonly own: number; readonly programs: number } {
   const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const [user, system] = stat
+  const [user = 0, system = 0, programsUser = 0, programsSystem = 0] = stat
     .slice(stat.lastIndexOf(')') + 2)
     .split(' ')
-    .slice(11, 13)
+    .slice(11, 15)
     .map(Number);
-  return ((user ?? 0) + (system ?? 0)) * 10;
+  return { own: (user + system) * 10, programs: (programsUser + programsSystem) * 10 };
 }
 
 async function sharedClones({ folder }: { readonly folder: string }, into: string): Promise<number> {
@@ -144,7 +147,7 @@ async function sharedClones({ folder }: { readonly folder: string }, into: strin
   return (CLONES * 1000) / (performance.now() - start);
 }
 
-async function benchLarge(): Promise<string[]> {
+export async function benchCheckout(): Promise<string[]> {
   const folder = temporaryFolder('penstock-bench-');
   const repository = makeRepository();
   const mirrors = openMirrors({
