@@ -211,6 +211,35 @@ describe('a partition whose live runs take what they may', () => {
     expect(workOff(world).map(({ runId }) => runId)).toEqual([...ids, last.id]);
   });
 
+  it('P23: a run outside that could go on is held again where the limit falls before it is back', () => {
+    const limits = (maxConcurrent: number): object => ({ limits: { maxConcurrent, pipelineRunLimit: 100 } });
+    const { world, ids } = crowded(8);
+    const goOn = (): number => {
+      const kinds = world.events();
+      const count = (kind: string): number => kinds.filter((type) => type === kind).length;
+      return count('run_created') - count('run_held') + count('run_admitted') - count('run_completed');
+    };
+    const add = (maxConcurrent: number): void => {
+      ids.push(world.create(one, limits(maxConcurrent) as never).id);
+      world.settle();
+      world.project();
+      world.partition.assertInvariants();
+    };
+    for (let index = 0; index < 4; index++) add(8);
+    expect(goOn()).toBe(8);
+    // Four have their turn, and no room to come; when there is room, but one of them may go on.
+    add(12);
+    add(9);
+    Object.assign(world.load, { liveBytesMax: 100 * BYTES_MAX });
+    world.session('r1-s');
+    const done = workOff(world, () => {
+      world.partition.assertInvariants();
+      expect(goOn()).toBeLessThanOrEqual(9);
+    });
+    expect(done.map(({ runId }) => runId)).toEqual(ids);
+    expect(world.load).toMatchObject({ liveRuns: 0, liveBytes: 0 });
+  });
+
   it('is dropped where the store has another run than the one that was parked', () => {
     const { world, ids } = crowded(8);
     const outside = ids.at(-1) ?? '';

@@ -11,6 +11,8 @@
  *  SLOTS-3 A held run has no slot, so what it waits for never waits for it.
  *  SLOTS-4 Every run that has not settled is known here as one of the two, in memory or parked outside: there it keeps its slot, or
  *          waits for one; or as resting: it wants none. A run that waits for an approval is neither: its place is that of its approval.
+ *  SLOTS-5 A run outside whose turn has come has its slot before it knows: it is told when it is back. Where the limit falls
+ *          meanwhile, it is held again, for what begins to go on does so under the limit of its own commit.
  */
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
@@ -42,6 +44,8 @@ interface KeySlots {
   limit: number;
   readonly taken: Set<RunId>;
   readonly held: Map<RunId, Waiting>;
+  /** SLOTS-5: those that have a slot and are not told yet, in the order in which they got it. */
+  readonly called: Map<RunId, Waiting>;
   /** Those of which only gates are open. They are in memory. */
   readonly resting: Set<RunId>;
   /** In memory, ended ones included, and parked outside. */
@@ -49,7 +53,7 @@ interface KeySlots {
   /** How many of them are parked outside, and how many of those have a slot. */
   outside: number;
   takenOutside: number;
-  /** The latest creation among the held ones since there were none. */
+  /** The latest creation among the held and the called ones since there were none. */
   newestHeldAt: number;
   /** Held, and the first of their groups: they wait for a slot alone. In the order of their creation. */
   readonly ready: Waiting[];
@@ -61,6 +65,8 @@ export interface ConcurrencySlotsHost {
   turnOf(runId: RunId): number | undefined;
   /** The run has its turn and a slot: it goes on, as soon as it is in memory. */
   admit(runId: RunId): void;
+  /** A run outside that was admitted, and is not told: its slot is taken from it, and its turn is still to come. */
+  recall(runId: RunId): void;
 }
 
 export class ConcurrencySlots {
@@ -87,13 +93,17 @@ export class ConcurrencySlots {
   timeOfNext(key: string, group: string | undefined, at: number): number {
     const slots = this.#keys.get(key);
     const last = group === undefined ? undefined : this.#host.turnOf(this.#groups.last(key, group) ?? '');
-    return Math.max(at, (last ?? 0) + 1, slots === undefined || slots.held.size === 0 ? 0 : slots.newestHeldAt + 1);
+    return Math.max(at, (last ?? 0) + 1, slots === undefined || areNoneHeld(slots) ? 0 : slots.newestHeldAt + 1);
   }
 
-  /** The limit of the key's newest run; where there are more slots than before, those that wait go on. Infinity: any number. */
+  /**
+   * The limit of the key's newest run; where there are more slots than before, those that wait go on, and where there are fewer,
+   * those that do not know yet wait again. Infinity: any number.
+   */
   setLimit(key: string, limit: number): void {
     const slots = this.#slotsOf(key);
     slots.limit = limit;
+    this.#recall(slots);
     this.#admitReady(slots);
   }
 
@@ -196,6 +206,7 @@ export class ConcurrencySlots {
     const by = isOutside ? 1 : -1;
     slots.outside += by;
     if (slots.taken.has(id)) slots.takenOutside += by;
+    slots.called.delete(id);
     const waiting = slots.held.get(id);
     if (waiting !== undefined) waiting.isOutside = isOutside;
   }
@@ -293,7 +304,7 @@ export class ConcurrencySlots {
   }
 
   #assertKey(key: string, slots: KeySlots, known: number): void {
-    const { limit, taken, held, resting, ready, runs, outside, takenOutside } = slots;
+    const { limit, taken, held, called, resting, ready, runs, outside, takenOutside } = slots;
     const facts = (): Record<string, unknown> => ({
       key,
       limit,
@@ -320,6 +331,11 @@ export class ConcurrencySlots {
     let heldOutside = 0;
     for (const { isOutside } of held.values()) if (isOutside) heldOutside += 1;
     invariant('SLOTS-4', heldOutside + takenOutside === outside, 'a run outside neither has a slot nor is held', facts);
+    const areCalledRightly =
+      called.size <= takenOutside &&
+      (called.size === 0 || taken.size <= limit) &&
+      [...called.keys()].every((id) => taken.has(id) && !held.has(id));
+    invariant('SLOTS-5', areCalledRightly, 'a run outside is to go on above the limit', facts);
   }
 
   /** One after the other, however many end as soon as they go on: what settles meanwhile only frees its slot. */
@@ -332,12 +348,32 @@ export class ConcurrencySlots {
         if (run === undefined) break;
         slots.held.delete(run.id);
         slots.taken.add(run.id);
-        if (run.isOutside) slots.takenOutside += 1;
+        if (run.isOutside) {
+          slots.takenOutside += 1;
+          slots.called.set(run.id, run);
+        }
         this.#host.admit(run.id);
       }
     } finally {
       slots.admitting = false;
     }
+  }
+
+  /** SLOTS-5. The last ones first; each is still the first of its group. */
+  #recall(slots: KeySlots): void {
+    const { taken, called, ready, limit } = slots;
+    const tooMany = Math.min(called.size, taken.size - limit);
+    if (tooMany <= 0) return;
+    for (const run of [...called.values()].slice(-tooMany)) {
+      hold(slots, run);
+      called.delete(run.id);
+      taken.delete(run.id);
+      slots.takenOutside -= 1;
+      ready.push(run);
+      this.#host.recall(run.id);
+    }
+    // Whole lists of them at once: not one by one to their places.
+    ready.sort(byTurn);
   }
 
   #isFirst(key: string, { id, group }: Pick<Waiting, 'id' | 'group'>): boolean {
@@ -351,6 +387,7 @@ export class ConcurrencySlots {
         limit: Number.POSITIVE_INFINITY,
         taken: new Set(),
         held: new Map(),
+        called: new Map(),
         resting: new Set(),
         runs: 0,
         outside: 0,
@@ -366,8 +403,13 @@ export class ConcurrencySlots {
 }
 
 function hold(slots: KeySlots, run: Waiting): void {
-  slots.newestHeldAt = slots.held.size === 0 ? run.turn : Math.max(slots.newestHeldAt, run.turn);
+  slots.newestHeldAt = areNoneHeld(slots) ? run.turn : Math.max(slots.newestHeldAt, run.turn);
   slots.held.set(run.id, run);
+}
+
+/** Nor any that may be again. */
+function areNoneHeld({ held, called }: KeySlots): boolean {
+  return held.size === 0 && called.size === 0;
 }
 
 /** By the times from which they wait. */

@@ -8,7 +8,8 @@
  *     take turns; while one of a key is parked that goes on, its new runs are parked behind it.
  *  PARKING-3 A key with parked runs has at least one run that goes on, or one on its way, as long as there is any memory left; where
  *     others wait for the concurrency slots of parked ones, whatever memory is left.
- *  PARKING-5 A held run, which waits for its turn, stays outside until its turn has come: then it stands behind those that go on.
+ *  PARKING-5 A held run, which waits for its turn, stays outside until its turn has come: then it stands behind those that go on, unless
+ *     its turn is taken back before it is on its way.
  *  PARKING-4 Whoever asks for a parked run gets it: it is read for the answer, or comes back for what is to happen to it.
  */
 import type { RunId } from '@penstock/run';
@@ -130,6 +131,15 @@ export class Parking {
     entry.isHeld = false;
     const line = this.#enterLine(entry);
     if (entry.out !== undefined) line.inMemory -= 1;
+  }
+
+  /** Its turn is taken back. What is on its way already comes, and waits in memory. */
+  recalled(runId: RunId): void {
+    const entry = this.#entries.get(runId);
+    if (entry === undefined || entry.isHeld || entry.coming !== undefined) return;
+    // The one in the line is passed over.
+    this.#entries.set(runId, { ...entry, isHeld: true });
+    this.#tidy(entry.key);
   }
 
   /** The run is out of memory. It may have been parked in it before. */

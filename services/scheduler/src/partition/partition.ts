@@ -166,6 +166,7 @@ export class Partition {
         return state && turnOf(state);
       },
       admit: (runId) => this.#outside.admit(runId),
+      recall: (runId) => this.#parking.recalled(runId),
     });
     this.#decisions = new Decisions({
       ports,
