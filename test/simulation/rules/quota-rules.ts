@@ -10,7 +10,10 @@ import type { World } from '../world/world.ts';
 
 interface KeyTruth {
   readonly partition: number;
+  /** In the order in which their turns count. */
   readonly runs: Set<RunTruth>;
+  /** Those of which only gates are open: they have their turns, and no slots. */
+  readonly resting: Set<RunTruth>;
   /** Runs that count and time of attempts, by month. */
   readonly months: Map<string, { runs: number; stageMs: number }>;
   /** Runs that count, each with its month, in the order of the log. */
@@ -24,6 +27,10 @@ interface Step {
   /** The most slots that there were at any time in it. */
   slotsMax: number;
   readonly granted: Set<RunTruth>;
+  /** Runs whose place is behind all that were there before this commit. */
+  readonly placed: Set<RunTruth>;
+  /** Groups whose turn a resting run has given back in this commit: with it no slot, which others may have got before. */
+  readonly freed: Set<string>;
   /** Runs that have rested and wait for a slot since this commit: others may have got theirs in it before. */
   readonly waitsAgain: Set<RunTruth>;
   /** Runs that count since this commit, by what their owner says of their place in the month. */
@@ -45,6 +52,7 @@ export class QuotaRules {
     const step = this.#stepOf(key);
     if (event.type === 'run_created') {
       key.runs.add(run);
+      step.placed.add(run);
       const maxConcurrent = limits?.maxConcurrent ?? Number.POSITIVE_INFINITY;
       this.#world.check(
         (event.maxConcurrent ?? Number.POSITIVE_INFINITY) === maxConcurrent,
@@ -70,9 +78,7 @@ export class QuotaRules {
       );
     }
     if (event.type === 'run_approved') {
-      // Its place is behind all that are there.
-      key.runs.delete(run);
-      key.runs.add(run);
+      step.placed.add(run);
       step.granted.add(run);
     }
     if (event.type === 'run_held') {
@@ -80,7 +86,13 @@ export class QuotaRules {
       if (run.events.some(({ type }) => type === 'run_rested')) step.waitsAgain.add(run);
       this.#world.mark(event.reason === 'quota' ? 'run held by its quota' : 'run held by its group');
     }
-    if (event.type === 'run_rested') step.granted.delete(run);
+    if (event.type === 'run_rested') {
+      step.granted.delete(run);
+      key.resting.add(run);
+    } else if (isSettled(run.state)) {
+      const hasRested = key.resting.delete(run) || step.waitsAgain.has(run);
+      if (hasRested && run.state.group !== undefined) step.freed.add(run.state.group);
+    } else if (run.state.rested !== true) key.resting.delete(run);
     if (event.type === 'run_admitted') step.granted.add(run);
     const ms = attemptMs(run.events, run.events.length - 1);
     if (ms !== undefined) this.#monthOf(key, event.at).stageMs += ms;
@@ -107,8 +119,12 @@ export class QuotaRules {
     // One that waits outside of memory has its slot when its turn comes, and goes on when it has been read.
     const mayWaitOutside = this.#world.profile.liveBytesMax > 0;
     for (const [key, step] of steps) {
-      const { slotsMax, granted, waitsAgain } = step;
+      const { slotsMax, granted, waitsAgain, freed } = step;
       this.#checkCounts(key, step);
+      for (const run of [...step.placed].sort(byTurn)) {
+        key.runs.delete(run);
+        key.runs.add(run);
+      }
       const live = [...key.runs].filter(({ state }) => !isSettled(state));
       const active = live.filter(({ state }) => !state.held && state.rested !== true);
       const ready = live.filter((run) => run.state.held && run.state.awaitsApproval !== true && isFirstOfGroup(run));
@@ -126,7 +142,9 @@ export class QuotaRules {
             ? undefined
             : ready.find(
                 (waiting) =>
-                  !waitsAgain.has(waiting) && starts.some((run) => live.indexOf(waiting) < live.indexOf(run)),
+                  !waitsAgain.has(waiting) &&
+                  !freed.has(waiting.state.group ?? '') &&
+                  starts.some((run) => live.indexOf(waiting) < live.indexOf(run)),
               );
         this.#world.check(
           overtaken === undefined,
@@ -143,7 +161,9 @@ export class QuotaRules {
   }
 
   forgotten(run: RunTruth): void {
-    this.#keys.get(run.state.key)?.runs.delete(run);
+    const key = this.#keys.get(run.state.key);
+    key?.runs.delete(run);
+    key?.resting.delete(run);
   }
 
   /** A checkpoint is written: the counters stand for all that it covers. */
@@ -200,6 +220,7 @@ export class QuotaRules {
         (key = {
           partition: run.partition,
           runs: new Set(),
+          resting: new Set(),
           months: new Map(),
           counted: [],
           maxConcurrent: Number.POSITIVE_INFINITY,
@@ -213,7 +234,14 @@ export class QuotaRules {
     if (step === undefined)
       this.#steps.set(
         key,
-        (step = { slotsMax: key.maxConcurrent, granted: new Set(), waitsAgain: new Set(), counted: [] }),
+        (step = {
+          slotsMax: key.maxConcurrent,
+          granted: new Set(),
+          placed: new Set(),
+          freed: new Set(),
+          waitsAgain: new Set(),
+          counted: [],
+        }),
       );
     return step;
   }
@@ -224,6 +252,12 @@ export class QuotaRules {
     if (count === undefined) key.months.set(month, (count = { runs: 0, stageMs: 0 }));
     return count;
   }
+}
+
+/** A commit has its runs in the order in which it first heard of them, which is not that of their turns. */
+function byTurn({ id, state }: RunTruth, other: RunTruth): number {
+  const turn = (state.approvedAt ?? state.createdAt) - (other.state.approvedAt ?? other.state.createdAt);
+  return turn || (id < other.id ? -1 : 1);
 }
 
 /** Of a held run: how many its key may have in a month. */
