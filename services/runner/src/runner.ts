@@ -10,6 +10,7 @@
  * RUNNER-4. A session's end takes everything with it that has no result yet; results stay (P15).
  * RUNNER-6. An attempt of an earlier process is taken up only where the lease that listed it last lived when the present one, which
  *     lists it too, was taken: so it was not lost in between, and no other runs in its place (P36).
+ * RUNNER-7. No two attempts of a stage are executed here at a time, whatever owners have forgotten: they would share a folder.
  * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
 import {
@@ -359,6 +360,13 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       call.drop();
       return LATER;
     }
+    const earlier = this.#executionOf(job);
+    if (earlier !== undefined && active.credits.isOpen(job.credit)) {
+      // RUNNER-7. Its owner's log has lost the grant of that one, whose result nobody waits for; this one is repeated until it is gone.
+      earlier.stop('cancelled');
+      call.drop();
+      return LATER;
+    }
     const scheduler = active.credits.take(job.credit);
     if (scheduler === null && active.session.isOver) {
       // It may have been started, and ended with its session, without a result: not at no cost, then.
@@ -373,6 +381,11 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     }
     this.#start(job, active, scheduler);
     return answer('accepted');
+  }
+
+  #executionOf({ runId, stage }: Job): RunningAttempt | undefined {
+    for (const running of this.#running) if (running.job.runId === runId && running.job.stage === stage) return running;
+    return undefined;
   }
 
   /** `scheduler`: whose credit it has taken; null: of an earlier process. */

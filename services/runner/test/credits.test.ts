@@ -18,8 +18,10 @@ describe('the credits of a session (P11)', () => {
     const young = credits.issue('s1');
     const old = credits.issue('s1');
     now += CREDIT_MS - 1;
+    expect([credits.isOpen(young), credits.isOpen(old)]).toEqual([true, true]);
     expect(credits.take(young)).toBe('s1');
     now += 1;
+    expect([credits.isOpen(young), credits.isOpen(old)]).toEqual([false, false]);
     expect(credits.take(old)).toBeNull();
   });
 });

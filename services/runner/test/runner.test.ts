@@ -215,6 +215,20 @@ describe('a grant (P12)', () => {
     expect((await scheduler.send(scheduler.jobFor(offered))).answer).toBe('refused');
   });
 
+  it('of a stage that still runs by an earlier one ends that one, and is taken when it is gone', async () => {
+    await start();
+    const { job } = await scheduler.grant({ script: 'echo up; exec sleep 600' });
+    while ((await scheduler.logOf(job.runId)) === '') continue;
+    const next = scheduler.jobFor(await scheduler.offers.next(), { runId: job.runId });
+    await expect(scheduler.bus.request(`job.${RUNNER}`, next, { timeoutMs: 300 })).rejects.toMatchObject({
+      tag: 'RequestTimeout',
+    });
+    expect(await scheduler.results.next()).toMatchObject({ credit: job.credit, reason: 'cancelled' });
+    expect(processesOf(job.runId)).toEqual([]);
+    expect((await scheduler.send({ ...next, repeated: true })).answer).toBe('accepted');
+    expect(await scheduler.results.next()).toMatchObject({ credit: next.credit, status: 'success' });
+  });
+
   it('of another session is not answered', async () => {
     await start();
     const job = scheduler.jobFor({ ...(await scheduler.offers.next()), session: 'an-old-one' });

@@ -5,7 +5,8 @@ import type { World } from '../world/world.ts';
 
 export class Processes {
   readonly #world: World;
-  readonly #alive = new Map<string, Process>();
+  /** Of each stage; more than one only where a log has lost what was granted. */
+  readonly #alive = new Map<string, Set<Process>>();
   readonly #started = new Set<string>();
   readonly #gone = new Set<string>();
 
@@ -14,7 +15,7 @@ export class Processes {
   }
 
   get count(): number {
-    return this.#alive.size;
+    return [...this.#alive.values()].reduce((count, { size }) => count + size, 0);
   }
 
   start(process: Process): void {
@@ -23,11 +24,20 @@ export class Processes {
     const stage = stageOf(ref);
     const id = `${stage}/${ref.attempt}`;
     world.trace(() => `${runner} starts ${short(ref)}`);
+    const alive = this.#alive.get(stage) ?? new Set();
+    const [other] = alive;
+    // Whatever a log has lost: they share a folder.
+    const beside = [...alive].find((process) => process.runner === runner);
+    world.check(
+      beside === undefined,
+      'RUNNER-7',
+      `two processes of stage ${stage} at a time on ${runner}: ${short(ref)} and ${short(beside?.ref ?? ref)}`,
+    );
     if (!world.witness.isDisturbed(ref.runId)) {
       world.check(
-        !this.#alive.has(stage),
+        other === undefined,
         'P12',
-        `two processes of stage ${stage} at a time: ${short(ref)} and ${short(this.#alive.get(stage)?.ref ?? ref)}`,
+        `two processes of stage ${stage} at a time: ${short(ref)} and ${short(other?.ref ?? ref)}`,
       );
       world.check(!this.#started.has(id), 'P12', `attempt ${short(ref)} starts a second time`);
       world.check(
@@ -38,14 +48,15 @@ export class Processes {
       world.witness.processStarts(process);
     }
     this.#started.add(id);
-    this.#alive.set(stage, process);
+    this.#alive.set(stage, alive.add(process));
   }
 
   /** False: it had ended before. */
   end(process: Process): boolean {
     const stage = stageOf(process.ref);
-    if (this.#alive.get(stage) !== process) return false;
-    this.#alive.delete(stage);
+    const alive = this.#alive.get(stage);
+    if (alive?.delete(process) !== true) return false;
+    if (alive.size === 0) this.#alive.delete(stage);
     this.#world.trace(() => `${process.runner}: ${short(process.ref)} ends`);
     return true;
   }
@@ -55,7 +66,8 @@ export class Processes {
   }
 
   ofStage(runId: string, stage: string): Process | undefined {
-    return this.#alive.get(`${runId}/${stage}`);
+    const [process] = this.#alive.get(`${runId}/${stage}`) ?? [];
+    return process;
   }
 }
 

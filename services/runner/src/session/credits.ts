@@ -33,11 +33,20 @@ export class Credits {
     return this.#last;
   }
 
+  isOpen(credit: number): boolean {
+    return this.#openOne(credit) !== undefined;
+  }
+
   /** The scheduler that had it, or null where it is not open (any more). */
   take(credit: number): string | null {
-    const open = this.#open.get(credit);
+    const open = this.#openOne(credit);
     this.#open.delete(credit);
-    return open === undefined || this.#now() - open.issuedAt >= CREDIT_MS ? null : open.scheduler;
+    return open?.scheduler ?? null;
+  }
+
+  #openOne(credit: number): OpenCredit | undefined {
+    const open = this.#open.get(credit);
+    return open === undefined || this.#now() - open.issuedAt >= CREDIT_MS ? undefined : open;
   }
 
   close(credits: readonly number[]): void {
