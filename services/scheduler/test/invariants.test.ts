@@ -15,7 +15,7 @@ const one = text([stage('a')]);
 const queued = { type: 'stages_queued', at: NOW, stages: ['a'] } as const;
 const cancelled = { type: 'run_cancelled', at: NOW, cancelledStages: 1 } as const;
 const ports = { append: () => {}, newCommitId: () => 'c1' };
-const nobody = { turnOf: () => undefined, admit: () => {} };
+const nobody = { turnOf: () => undefined, admit: () => {}, recall: () => {} };
 
 function finish(slices: Iterator<void>): void {
   while (slices.next().done !== true);
