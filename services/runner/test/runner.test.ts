@@ -9,6 +9,9 @@ import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ExecutorSource } from '../src/executors/executor-source.ts';
+import { NO_RECORDS } from '../src/attempt/attempt-records.ts';
+import { machinePorts } from '../src/machine-ports.ts';
+import { RunnerService } from '../src/runner.ts';
 import { startRunner } from '../src/start.ts';
 import type { Runner, RunnerOptions } from '../src/runner-options.ts';
 import { NotIsolated } from '../src/workspace/errors.ts';
@@ -374,6 +377,27 @@ describe('a session (P15)', () => {
     await start({ capacity: { cpu: 7, memoryBytes: 5_000_000_000 } });
     const { value } = (await scheduler.leaseWhere((event) => event.kind === 'put')) as { value?: RunnerLease };
     expect(value?.capacity).toEqual({ cpu: 7, memoryBytes: 5_000_000_000 });
+  });
+});
+
+describe('a runner that is closed', () => {
+  it('has closed what it had opened: its log, its records, its sessions', async () => {
+    const options = { bus, runnerId: RUNNER, slots: 1, labels: [], dataDir, log: silentLogger() };
+    const closed: string[] = [];
+    const records = { ...NO_RECORDS, close: () => void closed.push('records') };
+    const ports = machinePorts(options, join(dataDir, 'runner'), records);
+    const runner = new RunnerService(options, {
+      ...ports,
+      openChunks: (pending) => {
+        const chunks = ports.openChunks(pending);
+        return { ...chunks, close: () => (closed.push('log'), chunks.close()) };
+      },
+    });
+    await runner.begin();
+    const { session } = runner;
+    await runner.close();
+    expect(closed.toSorted()).toEqual(['log', 'records']);
+    expect(await scheduler.leasesNow()).not.toContain(`${RUNNER}.${session ?? ''}`);
   });
 });
 

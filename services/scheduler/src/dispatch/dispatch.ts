@@ -196,7 +196,7 @@ export class Dispatch {
 
   /** False: it is to be served on at the next match. */
   #serve(session: Session, now: number): boolean {
-    while (session.leased) {
+    for (;;) {
       const credit = nextCredit(session, now);
       if (credit === undefined) return true;
       if (this.#looksLeft <= 0) return false;
@@ -208,7 +208,6 @@ export class Dispatch {
       const { stages, index } = picked;
       if (stages.grant(index, { runner: session.runner, session: session.session, credit })) spend(session, credit);
     }
-    return true;
   }
 
   /** Those for whom something may have been offered. */
