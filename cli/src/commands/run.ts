@@ -3,6 +3,7 @@ import type { PipelineDefinition } from '@penstock/pipeline';
 import type { RunState } from '@penstock/run';
 import { wholeNumber } from '../command-line/arguments.ts';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command-line/command.ts';
+import { cacheFolder } from '../process/cache-folder.ts';
 import { EXIT, RefusedFile } from '../process/errors.ts';
 import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../process/interrupts.ts';
@@ -151,6 +152,7 @@ export async function execute(
 ): Promise<number> {
   const { terminal, env, cwd } = context;
   const { LocalRun, localRunId } = await import('../local/local-run.ts');
+  const { LocalCaches } = await import('../local/local-caches.ts');
   const { gatePrompt } = await import('../local/gate-prompt.ts');
   const { LocalWorkspace } = await import('../local/local-workspace.ts');
   const names = definition.stages.map((stage) => stage.name);
@@ -173,6 +175,7 @@ export async function execute(
     yaml: file.text,
     inputs,
     secrets,
+    caches: new LocalCaches(cacheFolder(env, 'caches')),
     workspace,
     executors,
     reporter,

@@ -1,18 +1,17 @@
 /** Where this machine keeps the packages of extensions: the user's cache folder, shared by all runs. */
 import { readFile } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { join } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { CacheFull, ExtensionCache, MANIFEST_NAME } from '@penstock/extension';
 import type { CommandContext } from '../command-line/command.ts';
-import { FileError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
+import { cacheFolder } from '../process/cache-folder.ts';
+import { FileError } from '../process/errors.ts';
 
 const CACHE_BYTES_MAX = 1024 * 1024 * 1024;
 
-/** `$XDG_CACHE_HOME/penstock/extensions`, or the same in `~/.cache`. */
 export function openPackageCache(env: CommandContext['env']): ExtensionCache {
-  return new ExtensionCache(join(cacheRoot(env), 'penstock', 'extensions'), { bytesMax: CACHE_BYTES_MAX });
+  return new ExtensionCache(cacheFolder(env, 'extensions'), { bytesMax: CACHE_BYTES_MAX });
 }
 
 /** Fetches a package where it is not there yet. Throws a FileError where this machine cannot keep it, and what `fetch` throws. */
@@ -39,11 +38,4 @@ export async function keepPackage(
 export async function cachedManifest(cache: ExtensionCache, hash: string): Promise<string | undefined> {
   const folder = await cache.find(hash);
   return folder === undefined ? undefined : await readFile(join(folder, MANIFEST_NAME), 'utf8');
-}
-
-function cacheRoot(env: CommandContext['env']): string {
-  const xdg = env['XDG_CACHE_HOME'];
-  if (xdg !== undefined && isAbsolute(xdg)) return xdg;
-  const home = env['HOME'] || homedir();
-  return isAbsolute(home) ? join(home, '.cache') : tmpdir();
 }

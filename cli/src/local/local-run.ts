@@ -50,6 +50,7 @@ import type { LocalExecutors } from './local-executors.ts';
 import type { AskGate } from './gate-prompt.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { LocalArtifacts, type KeptVerdict } from './local-artifacts.ts';
+import type { LocalCaches } from './local-caches.ts';
 import { localReport } from './local-reports.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
 
@@ -68,6 +69,8 @@ export interface LocalRunOptions {
   readonly reporter: Reporter;
   /** Values by the names of secrets. */
   readonly secrets: ReadonlyMap<string, string>;
+  /** What stages leave for later runs. */
+  readonly caches: LocalCaches;
   readonly slots: number;
   readonly inheritedEnv: Readonly<Record<string, string>>;
   /** The folders of extensions' files by the hash of their package; there is one for every stage that comes from an extension. */
@@ -269,7 +272,7 @@ export class LocalRun {
   }
 
   async #run(stage: string, attempt: Attempt, work: StageWork): Promise<AttemptResult> {
-    const { workspace, executors, inheritedEnv, extensionFolders, secrets: values } = this.#options;
+    const { workspace, executors, inheritedEnv, extensionFolders, caches, secrets: values } = this.#options;
     const { output } = attempt;
     let copy: string | undefined;
     try {
@@ -295,7 +298,6 @@ export class LocalRun {
       mask.add([...logins.values()].map(({ password }) => password));
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
       if (copy !== undefined) await this.#artifacts.layOut(work.inherits?.map(({ stage: name }) => name) ?? [], copy);
-      if (attempt.stopping !== undefined) return resultOf(failedBecause(attempt.stopping));
       const root = copy ?? workspace.folder;
       const cwd = workdirIn(root, work.workdir);
       const outputFile = workspace.outputFile(work.outputs.length > 0);
@@ -321,6 +323,14 @@ export class LocalRun {
       const user = executors.userIn(executor);
       const folders = [root, dirname(outputFile), ...(extensionFolder === undefined ? [] : [extensionFolder])];
       if (user !== undefined) await giveTree(dirname(outputFile), user);
+      const { signal } = attempt.preparation;
+      const tell = (text: string): void => output.remark(mask.text(text));
+      const cached = {
+        ...{ run: workspace.folder, folder: root, user, signal, remark: tell },
+        home: executor.kind === 'container' ? dirname(outputFile) : undefined,
+      };
+      const toSave = await caches.restore(work.caches ?? [], cached);
+      if (attempt.stopping !== undefined) return resultOf(failedBecause(attempt.stopping));
       const own = executor.kind === 'container' ? withoutMachine(inheritedEnv, dirname(outputFile)) : inheritedEnv;
       const env = stageEnvironment(own, { ...work.env, ...secretEnv }, place);
       const maskFile = new MaskFile(place.maskFile, mask, (text) => output.remark(text));
@@ -343,7 +353,6 @@ export class LocalRun {
       const exit = await attempt.process.ended;
       maskFile.refresh();
       masked.finish();
-      const tell = (text: string): void => output.remark(mask.text(text));
       const judged = judgeAttempt(exit, {
         timeoutMs: work.timeoutMs,
         outputFile,
@@ -351,11 +360,11 @@ export class LocalRun {
         remark: tell,
       });
       const verdict = { ...judged, outputs: maskedOutputs(judged.outputs, mask) };
-      const { signal } = attempt.preparation;
       const left = { stage, verdict, folder: root, user, signal, remark: tell };
       const kept =
         work.artifacts === undefined ? verdict : await this.#artifacts.keep({ ...left, asked: work.artifacts });
       const report = await localReport({ ...left, asked: work.reports, mask: (text) => mask.text(text) });
+      if (kept.status === 'success') await caches.save(toSave, cached);
       return resultOf(report === undefined ? kept : { ...kept, report });
     } catch (error) {
       if (!(error instanceof WorkspaceProblem)) throw error;

@@ -1,5 +1,13 @@
 export { type Collection, collectFiles, type CollectOptions } from './collect/collection.ts';
 export { packCache, unpackCache, type PackedFiles } from './cache/caches.ts';
+export {
+  restoreCaches,
+  saveCaches,
+  type CachedStage,
+  type CacheSource,
+  type CacheTarget,
+  type CacheToSave,
+} from './cache/stage-caches.ts';
 export { ArtifactsFailed } from './errors.ts';
 export { decodeManifest, encodeManifest, type KeptFile, MANIFEST_BYTES_MAX, pathFault } from './manifest.ts';
 export { TEST_STATUSES, type TestCase, testCaseOf, type TestStatus } from './reports/test-case.ts';

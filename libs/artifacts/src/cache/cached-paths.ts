@@ -13,6 +13,11 @@ interface Meant {
 const EFFORT_MAX = 200_000_000;
 const HOME = '~/';
 
+/** Whether a path, as a stage names it, is told from its home. */
+export function isOfHome(path: string): boolean {
+  return path.replace(/^!/, '').startsWith(HOME);
+}
+
 export class CachedPaths {
   readonly #meant: readonly Meant[];
   readonly #effort = { left: EFFORT_MAX };
@@ -21,7 +26,7 @@ export class CachedPaths {
   constructor(paths: readonly string[], root: CacheRoot) {
     this.#meant = paths.flatMap((path) => {
       const plain = path.replace(/^!/, '');
-      if (plain.startsWith(HOME) !== (root === 'home')) return [];
+      if (isOfHome(path) !== (root === 'home')) return [];
       return [meantBy(root === 'home' ? plain.slice(HOME.length) : plain, path.startsWith('!'))];
     });
   }

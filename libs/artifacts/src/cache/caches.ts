@@ -5,8 +5,10 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
+import { open, stat } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { ArtifactsFailed } from '../errors.ts';
+import { isOfHome } from './cached-paths.ts';
 import type { CacheFolders, CacheUser, Packed, PackRequest, Unpacked, UnpackRequest } from './child.ts';
 
 export interface CacheOptions extends CacheFolders {
@@ -43,8 +45,43 @@ export async function packCache(
   }
 }
 
-/** `archive`: a descriptor of it, read from where it stands. @throws ArtifactsFailed; the signal's reason */
+/**
+ * `archive`: a descriptor of it, read from its beginning. What lies on two file systems is gone through twice: no rename leads from one
+ * to the other. @throws ArtifactsFailed; the signal's reason
+ */
 export async function unpackCache(
+  options: CacheOptions,
+  archive: number,
+  replace: boolean,
+): Promise<{ readonly files: number; readonly bytes: number }> {
+  const { workspace, home, paths } = options;
+  if (home === undefined || (await areOnOne(workspace, home))) return await unpackOnce(options, archive, replace);
+  const [inHome, others] = [paths.filter(isOfHome), paths.filter((path) => !isOfHome(path))];
+  const first = await unpackOnce({ ...options, home: undefined, paths: others }, archive, replace);
+  const second = await unpackOnce({ ...options, workspace: home, paths: inHome }, archive, replace);
+  return { files: first.files + second.files, bytes: first.bytes };
+}
+
+async function areOnOne(...paths: readonly string[]): Promise<boolean> {
+  const devices = await Promise.all(paths.map(async (path) => (await stat(path)).dev));
+  return new Set(devices).size <= 1;
+}
+
+async function unpackOnce(
+  options: CacheOptions,
+  archive: number,
+  replace: boolean,
+): Promise<{ readonly files: number; readonly bytes: number }> {
+  // A description of its own: what others have read of it does not count.
+  const own = await open(`/proc/self/fd/${archive}`, 'r');
+  try {
+    return await unpackFrom(options, own.fd, replace);
+  } finally {
+    await own.close();
+  }
+}
+
+async function unpackFrom(
   { workspace, home, paths, user, signal }: CacheOptions,
   archive: number,
   replace: boolean,

@@ -1,6 +1,7 @@
 /** What a stage finds when it starts: its folders, its repository at the run's commit, the package of its extension. */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import type { CacheToSave } from '@penstock/artifacts';
 import type { Job } from '@penstock/bus';
 import { removeTree, type StageFolders, type StageUser, type Workspaces } from '@penstock/executor';
 import { workdirFault } from '@penstock/pipeline';
@@ -23,12 +24,6 @@ export interface Sources {
   readonly packages: Pick<Packages, 'copyTo'>;
   /** What earlier stages have kept, laid over what `fill` makes. */
   readonly inherited: InheritedSource;
-}
-
-/** A cache whose key was not found as it is. */
-export interface CacheToSave {
-  readonly key: string;
-  readonly paths: readonly string[];
 }
 
 export interface Prepared {
