@@ -44,6 +44,24 @@ export function refOf(commit: string, whole: boolean): string {
   return `refs/penstock/${whole ? 'whole' : 'partial'}/${commit}`;
 }
 
+/**
+ * Several commits by one git, each alone; all of them are there when it resolves, and none is promised when it rejects.
+ * `whole` as for `fetchCommit`. @throws as `runGit`
+ */
+export async function fetchTogether(
+  dependencies: FetchDependencies,
+  commits: readonly string[],
+  { whole, timeoutMs }: { readonly whole: boolean; readonly timeoutMs: number },
+): Promise<void> {
+  const timeLeftMs = (): number => Math.min(timeoutMs, dependencies.timeLeftMs());
+  await runFetch(
+    { ...dependencies, timeLeftMs },
+    whole,
+    ['--depth=1'],
+    commits.map((commit) => `${commit}:${refOf(commit, whole)}`),
+  );
+}
+
 /** `whole`: with everything in its tree; else without the contents of files, where the server can do that. @throws as `runGit` */
 export async function fetchCommit(
   dependencies: FetchDependencies,
@@ -52,7 +70,7 @@ export async function fetchCommit(
 ): Promise<void> {
   const fetch: CommitFetch = { ...dependencies, commit, whole, ref };
   try {
-    await runFetch(fetch, ['--depth=1'], [`${commit}:${refOf(commit, whole)}`]);
+    await runFetch(fetch, whole, ['--depth=1'], [`${commit}:${refOf(commit, whole)}`]);
     return;
   } catch (error) {
     const wanted = isDumb(error)
@@ -72,7 +90,7 @@ async function fetchHistory(fetch: CommitFetch, depths: readonly number[] | null
   for (const depth of depths ?? [null]) {
     // Pruned, since a branch may have gone whose name is now the beginning of another's.
     const refs = fetch.ref === undefined ? EVERY_REF : [...EVERY_REF, `+${fetch.ref}:${ASKED_REF}`];
-    await runFetch(fetch, ['--prune', ...(depth === null ? [] : [`--depth=${depth}`])], refs);
+    await runFetch(fetch, fetch.whole, ['--prune', ...(depth === null ? [] : [`--depth=${depth}`])], refs);
     if (!(await isThere(fetch))) continue;
     await git(fetch, ['update-ref', refOf(fetch.commit, fetch.whole), fetch.commit]);
     return;
@@ -101,8 +119,13 @@ export async function fetchObject(fetch: FetchDependencies, object: string): Pro
   await fetchRefs({ ...fetch, connection }, ['--filter=blob:none'], [object]);
 }
 
-async function runFetch(fetch: CommitFetch, depth: readonly string[], refspecs: readonly string[]): Promise<void> {
-  const filter = !fetch.partial ? [] : fetch.whole ? ['--no-filter', '--refetch'] : ['--filter=blob:none'];
+async function runFetch(
+  fetch: FetchDependencies,
+  whole: boolean,
+  depth: readonly string[],
+  refspecs: readonly string[],
+): Promise<void> {
+  const filter = !fetch.partial ? [] : whole ? ['--no-filter', '--refetch'] : ['--filter=blob:none'];
   await fetchRefs(fetch, [...depth, ...filter], refspecs);
 }
 

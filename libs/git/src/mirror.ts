@@ -6,6 +6,7 @@
  * MIRROR-3. A folder in use is not removed by the cache; one found damaged is removed at once, and who reads from it then comes
  *     again. Removal is a rename, so that nobody meets half of a mirror.
  * MIRROR-4. Callers that want the same commit share one fetch; it is given up when all of them have left.
+ * MIRROR-5. What a fetch brings along for later is never why it fails: then it is done again without.
  */
 import { randomUUID } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
@@ -15,7 +16,14 @@ import { connectionTo, type Lookup } from './connection.ts';
 import { credentialsFrom } from './credentials.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { failureOf, isDamage } from './failure.ts';
-import { changedPaths, fetchCommit, fetchObject, refOf, type FetchDependencies } from './fetch-commit.ts';
+import {
+  changedPaths,
+  fetchCommit,
+  fetchObject,
+  fetchTogether,
+  refOf,
+  type FetchDependencies,
+} from './fetch-commit.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import type { ObjectReaders } from './objects.ts';
@@ -47,6 +55,14 @@ const PACKS_MAX = 50;
 /** Each fetched commit leaves a line among the shallow ones; with so many a new mirror is cheaper than this one. */
 const SHALLOW_BYTES_MAX = 2_000 * 41;
 const COMMITS_KNOWN_MAX = 10_000;
+/** Each is a file, which every fetch looks at. */
+const LOOSE_REFS_MAX = 256;
+/** A fetch of so many costs a little more than that of one. */
+const ALONG_MAX = 15;
+/** A server that is as slow as that has no more asked of it than is needed. */
+const ALONG_MS_MAX = 10_000;
+/** After one of them has failed: it may be a commit that its server never had. */
+const ALONG_REST_MS = 60_000;
 const READ_MS_MAX = 30_000;
 const ROUNDS_MAX = 3;
 
@@ -56,6 +72,8 @@ interface Wanted {
   readonly whole: boolean;
   /** A ref beside branches and tags that leads to it. */
   readonly ref?: string | undefined;
+  /** Commits that will be wanted next. */
+  readonly along?: readonly string[] | undefined;
   readonly signal: AbortSignal;
 }
 
@@ -75,6 +93,8 @@ export class Mirror {
   /** Counts how often it was discarded. */
   #generation = 0;
   #isTidied = false;
+  /** Before then nothing is brought along (MIRROR-5). */
+  #aloneUntil = 0;
 
   constructor(folder: string, usedAt: number, dependencies: MirrorDependencies) {
     this.folder = folder;
@@ -135,7 +155,7 @@ export class Mirror {
     }
   }
 
-  async #ensure(address: CloneAddress, { commit, whole, ref: leading, signal }: Wanted): Promise<string> {
+  async #ensure(address: CloneAddress, { commit, whole, ref: leading, along, signal }: Wanted): Promise<string> {
     signal.throwIfAborted();
     const ref = refOf(commit, whole);
     for (let rounds = 0; ; rounds += 1) {
@@ -144,7 +164,7 @@ export class Mirror {
       // Once for a mirror that was discarded while the commit arrived in it.
       if (rounds === ROUNDS_MAX) throw new GitError('unreachable', 'the repository could not be kept on the disk');
       await this.#arrivals.join(ref, signal, (flightSignal) =>
-        this.#arrive(address, { commit, whole, ref: leading, signal: flightSignal }),
+        this.#arrive(address, { commit, whole, ref: leading, along, signal: flightSignal }),
       );
     }
   }
@@ -176,12 +196,17 @@ export class Mirror {
     return paths;
   }
 
-  async #arrive(address: CloneAddress, { commit, whole, ref, signal }: Wanted): Promise<void> {
+  async #arrive(address: CloneAddress, { commit, whole, ref, along = [], signal }: Wanted): Promise<void> {
     const { partial, log } = this.#dependencies;
     await this.#inTurn(
       signal,
       async (fetch) => {
         const isWarm = existsSync(join(this.folder, 'HEAD'));
+        if (isWarm && (await this.#fetchTogether(fetch, commit, along, whole || !partial))) {
+          await this.#recall(commit, whole, fetch.signal);
+          await this.#maintain();
+          return;
+        }
         const attempt = async (): Promise<void> => {
           if (!existsSync(join(this.folder, 'HEAD'))) {
             mkdirSync(this.folder, { recursive: true, mode: 0o700 });
@@ -212,6 +237,29 @@ export class Mirror {
       address,
       { commit, whole },
     );
+  }
+
+  /** Keeps MIRROR-5. Whether the commit has come, and others with it. */
+  async #fetchTogether(
+    fetch: FetchDependencies,
+    commit: string,
+    along: readonly string[],
+    whole: boolean,
+  ): Promise<boolean> {
+    if (performance.now() < this.#aloneUntil) return false;
+    const others = new Set(along.filter((other) => other.length === commit.length && other !== commit));
+    const missing = [...others].filter((other) => !this.#hasRef(refOf(other, whole))).slice(0, ALONG_MAX);
+    if (missing.length === 0) return false;
+    try {
+      await fetchTogether(fetch, [commit, ...missing], { whole, timeoutMs: ALONG_MS_MAX });
+      return true;
+    } catch (error) {
+      fetch.signal.throwIfAborted();
+      this.#aloneUntil = performance.now() + ALONG_REST_MS;
+      this.#dependencies.log.debug({ err: error }, 'several commits could not be fetched together; each alone');
+      this.#clearLeftovers();
+      return false;
+    }
   }
 
   /**
@@ -338,6 +386,8 @@ export class Mirror {
   async #maintain(): Promise<void> {
     const { log, partial } = this.#dependencies;
     const packs = readdirSync(join(this.folder, 'objects/pack')).filter((name) => name.endsWith('.pack')).length;
+    const refs = join(this.folder, refOf('', !partial));
+    const looseRefs = existsSync(refs) ? readdirSync(refs).length : 0;
     const shallow = join(this.folder, 'shallow');
     const isOld = existsSync(shallow) && statSync(shallow).size > SHALLOW_BYTES_MAX;
     // Packs with objects missing are not put together by size; without the contents of files all of them are soon fetched.
@@ -356,6 +406,11 @@ export class Mirror {
         );
         this.#clearLeftovers();
       }
+    } else if (looseRefs > LOOSE_REFS_MAX) {
+      await this.#git(['pack-refs', '--all'], undefined).catch((error: unknown) => {
+        log.warn({ err: error }, 'the refs of a mirrored repository could not be put together');
+        this.#clearLeftovers();
+      });
     }
     this.bytes = await folderBytes(this.folder);
   }

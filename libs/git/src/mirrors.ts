@@ -30,7 +30,7 @@ import { runGit } from './git-command.ts';
 import { assertGitUsable } from './git-version.ts';
 import { ObjectReaders } from './objects.ts';
 import { Mirror, type MirrorDependencies } from './mirror.ts';
-import { checkCloneUrl, checkCommit, checkRef, type CloneAddress, type GitPolicy } from './policy.ts';
+import { checkCloneUrl, checkCommit, checkRef, isCommit, type CloneAddress, type GitPolicy } from './policy.ts';
 import { Slots } from './slots.ts';
 import type { SmallCommit } from './small-commit.ts';
 import { SmallCommits } from './small-commits.ts';
@@ -69,6 +69,8 @@ interface FetchRequest {
   readonly ref?: string | undefined;
   /** Whose it is (MIRRORCACHE-3); absent: nobody's in particular. */
   readonly key?: string | undefined;
+  /** Commits of the same repository that will be asked for next: they come along where they cost no fetch of their own. */
+  readonly along?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -187,12 +189,13 @@ class FolderMirrorCache implements MirrorCache {
     this.#measured = this.#find();
   }
 
-  async fetch({ url, commit, key, ref, signal }: FetchRequest): Promise<FetchedCommit> {
+  async fetch({ url, commit, key, ref, along, signal }: FetchRequest): Promise<FetchedCommit> {
     const address = checkCloneUrl(url, this.#options.policy);
     if (ref !== undefined) checkRef(ref);
     const wanted = { address, commit: checkCommit(commit), key, ref };
     const { partial } = this.#dependencies;
-    const found = await this.#with(wanted, { whole: !partial, signal }, ({ own }) => Promise.resolve(own));
+    const next = along?.filter(isCommit);
+    const found = await this.#with(wanted, { whole: !partial, along: next, signal }, ({ own }) => Promise.resolve(own));
     return {
       commit: found,
       url: address.url,
@@ -276,7 +279,15 @@ class FolderMirrorCache implements MirrorCache {
 
   async #with<T>(
     { address, commit, key, ref }: WantedCommit,
-    { whole, signal: given }: { readonly whole: boolean; readonly signal: AbortSignal | undefined },
+    {
+      whole,
+      along,
+      signal: given,
+    }: {
+      readonly whole: boolean;
+      readonly along?: readonly string[] | undefined;
+      readonly signal: AbortSignal | undefined;
+    },
     work: (within: Within) => Promise<T>,
   ): Promise<T> {
     const signal = given === undefined ? this.#closing.signal : AbortSignal.any([given, this.#closing.signal]);
@@ -294,7 +305,9 @@ class FolderMirrorCache implements MirrorCache {
         });
       const sizeBefore = mirror.bytes;
       try {
-        return await mirror.with(address, { commit, whole, ref, signal }, (own) => work({ mirror, own, git, signal }));
+        return await mirror.with(address, { commit, whole, ref, along, signal }, (own) =>
+          work({ mirror, own, git, signal }),
+        );
       } finally {
         if (mirror.bytes !== sizeBefore) await this.#shrink();
       }

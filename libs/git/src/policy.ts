@@ -56,9 +56,13 @@ export function checkCloneUrl(url: string, policy: GitPolicy): CloneAddress {
 /** A full commit id, in lower case. @throws GitError `not_found` for anything that cannot be one. */
 export function checkCommit(commit: string): string {
   const lower = typeof commit === 'string' ? commit.toLowerCase() : '';
-  if (!COMMIT.test(lower) || /^0+$/u.test(lower))
-    throw new GitError('not_found', 'a commit is named by its 40 or 64 hexadecimal digits');
+  if (!isCommit(lower)) throw new GitError('not_found', 'a commit is named by its 40 or 64 hexadecimal digits');
   return lower;
+}
+
+/** Whether it can be a commit's id, in lower case. */
+export function isCommit(text: string): boolean {
+  return COMMIT.test(text) && !/^0+$/u.test(text);
 }
 
 /** The full name of one ref, which stands in a refspec. @throws GitError `not_found` for anything that cannot be one. */

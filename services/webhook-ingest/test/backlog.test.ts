@@ -65,6 +65,19 @@ async function work(backlog: Backlog, lane: string, stream: Stream, most = Infin
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
 describe('the backlog', () => {
+  it('tells of a piece what was read ahead behind it, the next first, and no more than a few', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 20; count++) backlog.add(stream.head(stream.store('a')));
+    const idsBehind = async (): Promise<string[] | undefined> =>
+      (await backlog.next('a'))?.behind().map(({ id }) => id);
+    expect(await idsBehind()).toEqual(upTo(16).slice(1).map(String));
+    await work(backlog, 'a', stream, 18);
+    expect(await idsBehind()).toEqual(['20']);
+    await work(backlog, 'a', stream, 1);
+    expect(await idsBehind()).toEqual([]);
+  });
+
   it('BACKLOG-2: a repository with thousands holds four heads, and all of it is done in order', async () => {
     const stream = new Stream();
     const backlog = stream.open();

@@ -16,6 +16,8 @@ interface Address {
   readonly ref?: string | undefined;
   /** Whose it is. */
   readonly key: string;
+  /** Commits that will be asked for next. */
+  readonly along?: readonly string[] | undefined;
 }
 
 /** What stands for an outcome between threads: the classes of errors do not cross. */

@@ -10,6 +10,8 @@ export interface CommitSource {
     readonly key: string;
     /** A ref beside branches and tags that leads to it. */
     readonly ref?: string | undefined;
+    /** Commits of the same repository that will be asked for next: they may come along. */
+    readonly along?: readonly string[] | undefined;
   }): Promise<FetchedCommit>;
 }
 

@@ -24,6 +24,15 @@ export interface BacklogOptions {
 export interface Piece {
   readonly sequence: number;
   readonly delivery: Delivery;
+  /** What was read ahead of its lane, the next first; a few. */
+  readonly behind: () => readonly Delivery[];
+}
+
+interface Ahead {
+  readonly sequence: number;
+  readonly bytes: Uint8Array;
+  /** Once somebody has looked at it. */
+  delivery?: Delivery;
 }
 
 interface Lane {
@@ -38,7 +47,7 @@ interface Lane {
   sinceHeld: number;
   /** The highest head that came. */
   newest: number;
-  ahead: { readonly sequence: number; readonly bytes: Uint8Array }[];
+  ahead: Ahead[];
   /** In the stream behind what was read ahead. */
   behind: number;
   /** Of what is known of the lane: for the mean. */
@@ -53,6 +62,8 @@ const READ_ONE = { deliveries: 1, bytes: 1 };
 const READ_BYTES_MAX = 8 * 1024 * 1024;
 /** Lanes that are empty, remembered so that their next delivery is found without a look at those before it. */
 const POSITIONS_MAX = 10_000;
+/** Of what was read ahead, to be looked at before its turn: BACKLOG-3 counts the bytes, and what they say takes some more. */
+const BEHIND_MAX = 15;
 /** In place of a lane for what names none. */
 const ALONE = '#';
 
@@ -94,7 +105,11 @@ export class Backlog {
     if (lane === undefined) return null;
     for (;;) {
       const first = lane.ahead[0];
-      if (first !== undefined) return { sequence: first.sequence, delivery: decodeDelivery(first.bytes) };
+      if (first !== undefined) {
+        const { ahead } = lane;
+        const behind = (): Delivery[] => ahead.slice(1, 1 + BEHIND_MAX).map(deliveryOf);
+        return { sequence: first.sequence, delivery: deliveryOf(first), behind };
+      }
       const { newest, position } = lane;
       const isEmpty = !(await this.#readAhead(name, lane));
       if (isEmpty && lane.newest === newest && lane.position === position) {
@@ -184,6 +199,10 @@ export class Backlog {
     const [oldest] = this.#positions.keys();
     if (oldest !== undefined) this.#positions.delete(oldest);
   }
+}
+
+function deliveryOf(ahead: Ahead): Delivery {
+  return (ahead.delivery ??= decodeDelivery(ahead.bytes));
 }
 
 /** BACKLOG-1, BACKLOG-2: the more a lane gets, the further the heads that are held lie apart. */

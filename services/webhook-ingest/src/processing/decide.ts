@@ -51,11 +51,20 @@ export interface DecisionSources {
   readonly mirrors: CommitSource & RefSource;
   /** Whether the head of a pull request may be on its way to the host's ref; asked each time that it is not there. */
   mayMove?(delivery: Delivery): boolean;
+  /** Commits that are wanted next from the same address. */
+  readonly along?: readonly string[] | undefined;
   /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
   readonly template: string | null;
   readonly log: Log;
   /** Answers the tenant's tier, which decides what its extensions may be. */
   tierOf(delivery: Pick<Delivery, 'userId'>): Promise<string>;
+}
+
+/** Of what waits behind a push: the commits that will be fetched from the same address. */
+export function commitsBehind(delivery: Delivery, behind: readonly Delivery[]): readonly string[] {
+  const isWanted = ({ cloneUrl, pullRequest, message }: Delivery): boolean =>
+    cloneUrl === delivery.cloneUrl && pullRequest === undefined && (message === null || !SKIP.test(message));
+  return behind.filter(isWanted).map(({ commit }) => commit);
 }
 
 export async function decide(delivery: Delivery, sources: DecisionSources): Promise<Decision> {
@@ -111,7 +120,7 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
       url: delivery.cloneUrl,
       commit: delivery.commit,
       key: delivery.key,
-      ...(pullRequest === undefined ? {} : { ref: delivery.ref }),
+      ...(pullRequest === undefined ? { along: sources.along } : { ref: delivery.ref }),
     });
     passed('fetched', `${delivery.commit} was fetched`);
     if (delivery.message === null && SKIP.test(await commit.message())) return skipped('message', SKIPPED_BY_MESSAGE);

@@ -22,12 +22,12 @@ import {
 import { Unavailable } from '@penstock/errors';
 import { StoreError } from '@penstock/store';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
-import { decide, type DecisionSources } from './decide.ts';
+import { commitsBehind, decide, type DecisionSources } from './decide.ts';
 import { promised, type Decision } from '../model/decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
 import type { Delivery } from '../model/delivery.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
-import { Backlog } from './backlog.ts';
+import { Backlog, type Piece } from './backlog.ts';
 import { Lanes } from './lanes.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
 import type { Log } from '@penstock/telemetry/log';
@@ -125,7 +125,7 @@ export class Processing {
     if (piece === null) return false;
     await this.#giveWay();
     const from = performance.now();
-    await this.#settle({ ...piece.delivery, sequence: piece.sequence });
+    await this.#settle({ ...piece.delivery, sequence: piece.sequence }, piece.behind);
     this.#tookMs = performance.now() - from;
     this.#backlog.done(lane, piece);
     return true;
@@ -137,9 +137,9 @@ export class Processing {
     await pauseOrAbort(Math.min(REST_MS_MAX, this.#tookMs * REST_SHARE), this.#stopped.signal);
   }
 
-  async #settle(delivery: Delivery & { readonly sequence: number }): Promise<void> {
+  async #settle(delivery: Delivery & { readonly sequence: number }, behind: Piece['behind']): Promise<void> {
     const { bus, deliveries } = this.#options;
-    const standing = await this.#decided(delivery);
+    const standing = await this.#decided(delivery, behind);
     if (standing.delivery.runId !== delivery.runId) {
       await this.#settleRepetition(delivery, standing);
       return;
@@ -163,11 +163,11 @@ export class Processing {
   }
 
   /** Keeps PROCESSING-1. */
-  async #decided(delivery: Delivery): Promise<DecidedDelivery> {
+  async #decided(delivery: Delivery, behind: Piece['behind']): Promise<DecidedDelivery> {
     const { deliveries } = this.#options;
     const known = await deliveries.get(delivery.id);
     if (known !== null) return known;
-    const decision = await this.#decide(delivery);
+    const decision = await this.#decide(delivery, commitsBehind(delivery, behind()));
     if ((await deliveries.insert(delivery, decision)) === 'inserted') return { delivery, decision, revision: 0 };
     const first = await deliveries.get(delivery.id);
     if (first === null) throw new Error(`the decision about delivery ${delivery.id} was there and is gone`);
@@ -175,9 +175,9 @@ export class Processing {
   }
 
   /** Keeps PROCESSING-3. */
-  async #decide(delivery: Delivery): Promise<Decision> {
+  async #decide(delivery: Delivery, along: readonly string[]): Promise<Decision> {
     try {
-      const decision = await decide(delivery, { ...this.#options, mayMove: () => this.#mayMove(delivery) });
+      const decision = await decide(delivery, { ...this.#options, along, mayMove: () => this.#mayMove(delivery) });
       this.#strange.delete(delivery.id);
       this.#headsAwaited.delete(delivery.id);
       return decision;
