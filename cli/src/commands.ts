@@ -101,6 +101,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/status.ts')).statusCommand,
   },
   {
+    name: 'explain',
+    summary: 'say why a run on a server waits, or why it failed',
+    load: async () => (await import('./commands/explain.ts')).explainCommand,
+  },
+  {
     name: 'cancel',
     summary: 'cancel a run on a server',
     load: async () => (await import('./commands/cancel.ts')).cancelCommand,

@@ -1,5 +1,5 @@
 /** Shows a server's run: its log stream through a reporter, to the end or until the user has seen enough. */
-import { endsEventStream, isPublicEventType, type PublicEvent } from '@penstock/run/public-events';
+import { endsEventStream, type PublicEvent } from '@penstock/run/public-events';
 import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, OutputClosed } from '../process/errors.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
@@ -11,8 +11,9 @@ import type { StageTally } from '../output/stage-tally.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import { findRun, type RunOnServer } from './graphql.ts';
-import { fieldOf, parseJson } from './json.ts';
+import { parseJson } from './json.ts';
 import type { ServerClient } from './http-client.ts';
+import { isPublicEvent } from './public-event.ts';
 import { readLogStream, type MessageTaken, type StreamEnd } from './log-stream.ts';
 import type { StreamMessage } from './event-stream-parser.ts';
 import { TailGate, type HeldEvent } from './tail-gate.ts';
@@ -132,14 +133,6 @@ function show({ event, text }: HeldEvent, reporter: RunReporter): void {
 }
 
 const PASSED_OVER: MessageTaken = { isLast: false, atMs: Number.NaN };
-
-function isPublicEvent(event: unknown): event is PublicEvent {
-  const type = fieldOf(event, 'type');
-  if (typeof type !== 'string' || !isPublicEventType(type) || typeof fieldOf(event, 'timestamp') !== 'string')
-    return false;
-  if (type.startsWith('stage_') && typeof fieldOf(event, 'stage') !== 'string') return false;
-  return type !== 'stage_log' || typeof fieldOf(event, 'line') === 'string';
-}
 
 async function exitCodeOf(
   end: StreamEnd,

@@ -28,6 +28,8 @@ import {
   type OwnerErrorCode,
   type OwnerRefusal,
   type PartitionOpened,
+  type WaitsReply,
+  type WaitsRequest,
   type WatchReply,
   type WatchRequest,
 } from '@penstock/bus';
@@ -142,9 +144,13 @@ export class Owners {
     return await unwrapped(this.#ask<WatchRequest, WatchReply>(this.partitionOf(request.runId), 'watch', request));
   }
 
+  async waits(partition: number, request: WaitsRequest): Promise<Accepted<WaitsReply>> {
+    return await unwrapped(this.#ask<WaitsRequest, WaitsReply>(partition, 'waits', request));
+  }
+
   async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: Epoch }>(
     partition: number,
-    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch',
+    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'waits',
     body: Req,
   ): Promise<Exclude<Rep, OwnerRefusal>> {
     const deadline = performance.now() + this.#msMax;

@@ -18,6 +18,7 @@ export * from './projection.ts';
 export * from './run-filter.ts';
 export * from './public-events.ts';
 export * from './history.ts';
+export * from './waiting.ts';
 export { awaitsRunner, gatesOf, gateViewOf, isApprover, isOpenGate, rightAt, type Person } from './gates.ts';
 export * from './job.ts';
 export * from './month.ts';

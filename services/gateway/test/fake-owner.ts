@@ -20,6 +20,8 @@ import {
   type GetRequest,
   type WatchReply,
   type WatchRequest,
+  type WaitsReply,
+  type WaitsRequest,
 } from '@penstock/bus';
 import { parsePipeline, resolveInputs } from '@penstock/pipeline';
 import {
@@ -30,6 +32,7 @@ import {
   planOf,
   RunActor,
   viewOf,
+  waitsOf,
   type Plan,
   type RunCreated,
   type RunEvent,
@@ -37,6 +40,9 @@ import {
   type TriggerOrigin,
 } from '@penstock/run';
 import type { RunDocument, RunsRepository } from '@penstock/store';
+
+/** A run that others wait for. */
+export const HOLDER = '0192f0c1-2b3c-7abc-8def-0123456789ab';
 
 interface OwnedRun {
   readonly plan: Plan;
@@ -56,6 +62,8 @@ export class FakeOwner {
   /** The verb of every request, in order. */
   readonly asked: string[] = [];
   readonly created: CreateRequest[] = [];
+  /** The tenants with which waits were asked for. */
+  readonly waitsAskedBy: (readonly string[])[] = [];
   /** Called for a new run, before its answer is sent. */
   onCreate: (runId: string) => void = () => {};
   /** The number of events in one answer to `watch`. */
@@ -101,6 +109,10 @@ export class FakeOwner {
         this.#bus.respond<WatchRequest, WatchReply>(
           subjects.owner(partition, 'watch'),
           this.#answer('watch', (request) => this.#watch(request)),
+        ),
+        this.#bus.respond<WaitsRequest, WaitsReply>(
+          subjects.owner(partition, 'waits'),
+          this.#answer('waits', (request) => this.#waitsOf(request)),
         ),
       );
     }
@@ -171,6 +183,30 @@ export class FakeOwner {
   ): void {
     const { run } = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin, held });
     if (run === null) throw new Error('not created');
+  }
+
+  /** As an owner would without any runner, whose queues are empty. */
+  #waitsOf({ runIds, tenants }: WaitsRequest): WaitsReply {
+    this.waitsAskedBy.push(tenants);
+    const held = {
+      kind: 'quota',
+      holder: HOLDER,
+      position: 1,
+      etaMs: 1_200,
+      message: 'It waits for its turn.',
+    } as const;
+    const runs = runIds
+      .flatMap((id) => this.#runs.get(id) ?? [])
+      .map(({ state }) =>
+        waitsOf(state, {
+          now: Date.now(),
+          inTheWay: [],
+          turn: () => held,
+          runner: () => ({ kind: 'no_runner', message: 'No runner is connected.' }),
+          lengthOf: () => undefined,
+        }),
+      );
+    return { ok: true, epoch: this.epoch, runs };
   }
 
   #run(runId: string): OwnedRun {

@@ -89,7 +89,7 @@ describe('commits', () => {
     expect(() => cycle.assertInvariants([run])).toThrow('COMMIT-3 is broken: a decision stands in no commit to come');
     cycle.add(run, 3, decided?.events ?? []);
     expect(() => cycle.assertInvariants([run])).not.toThrow();
-    cycle.send(NOW);
+    cycle.send(NOW, 0);
     expect(() => cycle.assertInvariants([run])).not.toThrow();
     cycle.acknowledged(101);
     expect(() => cycle.assertInvariants([run])).not.toThrow();

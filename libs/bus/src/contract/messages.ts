@@ -25,6 +25,7 @@ import type {
   RunFilter,
   RunId,
   RunView,
+  RunWaits,
   Sequence,
   StageReason,
   TriggerOrigin,
@@ -203,6 +204,24 @@ export interface WatchedRun {
   readonly events: readonly RunEvent[];
   readonly more: boolean;
 }
+
+/**
+ * `run.<p>.waits`: what runs wait for, those in memory and those parked outside; the others have ended, or are nowhere. The ids of
+ * runs that are waited for are told of runs of these tenants only.
+ */
+export interface WaitsRequest {
+  readonly runIds: readonly RunId[];
+  readonly tenants: readonly string[];
+}
+export type WaitsReply =
+  | {
+      readonly ok: true;
+      readonly epoch: Epoch;
+      readonly runs: readonly RunWaits[];
+      /** Those that are too much for this answer: to be asked for again. */
+      readonly rest?: readonly RunId[] | undefined;
+    }
+  | OwnerRefusal;
 
 /** `run.<p>.open`: which of these runs still need their workspaces (P19). */
 export interface OpenRequest {

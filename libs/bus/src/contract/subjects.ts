@@ -2,8 +2,10 @@
 
 export const subjects = {
   journal: (partition: number) => `journal.${partition}`,
-  owner: (partition: number, verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'open' | 'attempt') =>
-    `run.${partition}.${verb}`,
+  owner: (
+    partition: number,
+    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'waits' | 'open' | 'attempt',
+  ) => `run.${partition}.${verb}`,
   result: (partition: number, runner: string) => `run.${partition}.result.${runner}`,
   /** What the owner of a partition alone subscribes to. */
   ownerAll: (partition: number) => `run.${partition}.>`,

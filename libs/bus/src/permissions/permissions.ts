@@ -152,7 +152,7 @@ function gatewayUser(): PeerUser {
   return peerUser('gateway', 'GATEWAY', {
     asks: [
       ...ownersAsked(),
-      many(subjects.owner(ANY, 'decide')),
+      ...(['decide', 'waits'] as const).map((verb) => many(subjects.owner(ANY, verb))),
       one(api(`STREAM.MSG.GET.${streams.logs}`)),
       many(api(`DIRECT.GET.${streams.logs}`)),
       ...watchOf(buckets.revocations).map(one),

@@ -96,6 +96,17 @@ export function stagesOfRun(run: RunView, stages: readonly StageView[]): void {
   for (const stage of stages) runs.set(stage, run);
 }
 
+export function runOfStage(stage: StageView): RunView | undefined {
+  return runs.get(stage);
+}
+
+/** Views of what a run was, not of what it is. */
+const past = new WeakSet<RunView>();
+
+export function isPast(run: RunView): boolean {
+  return past.has(run);
+}
+
 export function historyModule({ owners, store, reads, people }: HistoryOptions): GraphqlModule {
   const eventsOf = async (run: RunView, after: number): Promise<readonly RunEvent[]> =>
     (await readRunEvents({ owners, store }, run.id, [run.tenant], 0)).slice(after);
@@ -173,7 +184,9 @@ export async function runAtVersion(
     throw new BadUserInput(`'atVersion' is ${version}; the run has the versions 1 to ${run.version}.`);
   if (version === run.version) return run;
   const events = await readRunEvents({ owners, store }, run.id, [run.tenant], 0);
-  return viewAt(run.id, await definitionOf(events[0], run), events, version);
+  const view = viewAt(run.id, await definitionOf(events[0], run), events, version);
+  past.add(view);
+  return view;
 }
 
 async function definitionOf(created: RunEvent | undefined, run: RunView): Promise<PipelineDefinition> {

@@ -37,10 +37,14 @@ const HISTORY_FIELDS: ReadonlySet<string> = new Set(['runEvents', 'attempts', 'c
 /** A run's verdict may ask for others of its commit. */
 const VERDICT_COST = 10;
 
+/** Asked once for all stages of a run, and for all runs of a partition. */
+const WAITS_COST = 2;
+
 const COSTS: Readonly<Record<string, number>> = {
   attempts: ATTEMPTS_COST,
   verdict: VERDICT_COST,
   verdictEvidence: VERDICT_COST,
+  waitingOn: WAITS_COST,
 };
 
 export function readsHistory({ name, arguments: given = [] }: FieldNode): boolean {

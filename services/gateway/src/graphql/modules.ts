@@ -14,6 +14,7 @@ import { secretsModule } from './secrets.ts';
 import { SCHEMA } from './schema.ts';
 import { testReportsModule } from './test-reports.ts';
 import { verdictsModule } from './verdicts.ts';
+import { waitsModule } from './waits.ts';
 import { webhooksModule } from './webhooks.ts';
 
 export function graphqlModules(options: GraphqlOptions): GraphqlModule {
@@ -27,6 +28,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     secretsModule({ bus: options.identity.bus }),
     testReportsModule(options),
     verdictsModule(options),
+    waitsModule(options),
     webhooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
   ];
   const resolvers: Record<string, Record<string, unknown>> = {};

@@ -39,10 +39,10 @@ export interface GraphqlOptions {
   readonly now: () => number;
 }
 
-/** Those who are asked for their attempts are to know their run. */
+/** Those who are asked for what their run knows are to know their run. */
 function pageOfStages(run: RunView, args: StagesArguments, info: GraphQLResolveInfo): readonly StageView[] {
   const stages = stagesPage(run, args);
-  if (selectsField(info, 'attempts')) stagesOfRun(run, stages);
+  if (selectsField(info, 'attempts') || selectsField(info, 'waitingOn')) stagesOfRun(run, stages);
   return stages;
 }
 

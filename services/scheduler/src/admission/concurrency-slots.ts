@@ -60,6 +60,23 @@ interface KeySlots {
   admitting: boolean;
 }
 
+/** Where a held run stands. */
+export interface HeldPlace {
+  readonly kind: 'group' | 'quota';
+  readonly group?: string | undefined;
+  readonly limit?: number | undefined;
+  /** Those that have what it waits for, the longest first; not all where they are very many. */
+  readonly goesOn: readonly RunId[];
+  /** Those that wait before it; not all where they are very many. */
+  readonly ahead: readonly RunId[];
+  /** From 1. */
+  readonly position: number;
+  readonly turn: number;
+}
+
+/** Of runs before another one that are named. */
+const AHEAD_MAX = 1_000;
+
 export interface ConcurrencySlotsHost {
   /** Of a run in memory or parked outside. */
   turnOf(runId: RunId): number | undefined;
@@ -87,6 +104,27 @@ export class ConcurrencySlots {
   /** The runs of a group that have not settled, the one whose turn it is first. */
   members(key: string, group: string): readonly RunId[] {
     return this.#groups.members(key, group);
+  }
+
+  /** What a held run waits for, and where it stands; undefined: it is not held. */
+  placeOf(key: string, runId: RunId): HeldPlace | undefined {
+    const slots = this.#keys.get(key);
+    const waiting = slots?.held.get(runId);
+    if (slots === undefined || waiting === undefined) return undefined;
+    const { group, turn } = waiting;
+    if (group === undefined || this.#isFirst(key, waiting)) {
+      const position = positionOf(slots.ready, waiting);
+      const ahead = slots.ready.slice(0, Math.min(position, AHEAD_MAX)).map(({ id }) => id);
+      const goesOn = first(slots.taken, AHEAD_MAX);
+      return { kind: 'quota', limit: slots.limit, goesOn, ahead, position: position + 1, turn };
+    }
+    const of = { key, group, max: AHEAD_MAX };
+    const { first: members, before } = this.#groups.placeOf(
+      runId,
+      of,
+      (other) => (this.#host.turnOf(other) ?? 0) < turn,
+    );
+    return { kind: 'group', group, goesOn: members.slice(0, 1), ahead: members.slice(1), position: before, turn };
   }
 
   /** A run created at `at` stands behind all that it may have to wait for: no two of them have the same time. */
@@ -400,6 +438,15 @@ export class ConcurrencySlots {
     }
     return slots;
   }
+}
+
+function first<T>(values: Iterable<T>, max: number): T[] {
+  const found: T[] = [];
+  for (const value of values) {
+    if (found.length === max) break;
+    found.push(value);
+  }
+  return found;
 }
 
 function hold(slots: KeySlots, run: Waiting): void {

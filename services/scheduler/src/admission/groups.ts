@@ -12,6 +12,24 @@ export class ConcurrencyGroups {
     return [...(this.#groups.get(groupId(key, group)) ?? [])];
   }
 
+  /** How many stand before the run, and the first of them, at most `max`; `comesBefore` says where in their order another one stands. */
+  placeOf(
+    runId: RunId,
+    { key, group, max }: { readonly key: string; readonly group: string; readonly max: number },
+    comesBefore: (other: RunId) => boolean,
+  ): { readonly first: readonly RunId[]; readonly before: number } {
+    const members = this.#groups.get(groupId(key, group)) ?? [];
+    let [low, high] = [0, members.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (comesBefore(members[middle] as RunId)) low = middle + 1;
+      else high = middle;
+    }
+    // A take-over after a loss may find an order that is none.
+    const before = Math.max(0, members[low] === runId ? low : members.indexOf(runId));
+    return { first: members.slice(0, Math.min(before, max)), before };
+  }
+
   last(key: string, group: string): string | undefined {
     return this.#groups.get(groupId(key, group))?.at(-1);
   }

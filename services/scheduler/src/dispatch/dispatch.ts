@@ -17,6 +17,7 @@ import { EarlierResults } from './earlier-results.ts';
 import type { Least } from '@penstock/pipeline';
 import { KeySlots, type Pool } from './key-slots.ts';
 import type { Lane } from './lane.ts';
+import { classId, type Queues } from './place.ts';
 import { comesBefore, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
 import type { ReadyStages } from './ready-stage.ts';
@@ -34,6 +35,7 @@ import {
   type Session,
 } from './sessions.ts';
 import { invariant } from '../run/invariant.ts';
+import { Lengths } from '../run/lengths.ts';
 
 /** Classes looked at in one match: 10 ms at the most. */
 const LOOKS_MAX = 50_000;
@@ -78,6 +80,10 @@ export class Dispatch {
   readonly #turns: KeyTurns;
   /** The slots of each key; whoever owns its runs counts them. */
   readonly keySlots: KeySlots;
+  /** How long what is executed takes; whoever owns its runs tells. */
+  readonly lengths = new Lengths();
+  /** For who asks where a stage stands; nothing is changed through it. */
+  readonly queues: Queues;
   /** Classes with lanes of full keys. */
   readonly #withFull = new Set<ReadyClass>();
   /** Of the sessions, their labels and slots. */
@@ -92,6 +98,15 @@ export class Dispatch {
   constructor({ weightOf = () => 1, keySlots }: DispatchOptions = {}) {
     this.#turns = new KeyTurns(weightOf);
     this.keySlots = new KeySlots(keySlots, (key) => this.#freed(key));
+    this.queues = {
+      classes: this.#classes,
+      sessions: this.#sessions,
+      passOf: this.#turns.passOf,
+      virtualTime: () => this.#turns.virtualTime,
+      weightOf,
+      isFull: (ready, lane) => this.#isFull(ready, lane),
+      poolOf: (ready) => this.#poolOf(ready),
+    };
   }
 
   /** Stages in the queues; those that wait no more are counted until they are met. */
@@ -467,8 +482,4 @@ export class Dispatch {
 
 function leastOf({ least }: ReadyClass): { readonly least?: Least } {
   return least === undefined ? {} : { least };
-}
-
-function classId({ labelSet }: ReadyStages, runner: string | undefined): string {
-  return `${labelSet}\n${runner ?? ''}`;
 }

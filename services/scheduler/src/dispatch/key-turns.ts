@@ -15,6 +15,11 @@ export class KeyTurns {
     this.#weightOf = weightOf;
   }
 
+  /** The pass of the key that was given a slot last. */
+  get virtualTime(): number {
+    return this.#virtualTime;
+  }
+
   readonly passOf = (key: string): number => this.#passes.get(key) ?? this.#virtualTime;
 
   /** The pass of a key that begins to wait: what it did not use while it did not wait is nothing saved. */

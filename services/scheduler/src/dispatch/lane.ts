@@ -71,6 +71,14 @@ export class Lane {
     return before - this.#count;
   }
 
+  /** What waits here, in its order, each from its first that is not taken. */
+  *waiting(): Iterable<{ readonly stages: ReadyStages; readonly from: number }> {
+    for (let index = this.#head; index < this.#waiting.length; index++) {
+      const stages = this.#waiting[index];
+      if (stages !== undefined) yield { stages, from: index === this.#head ? this.#taken : 0 };
+    }
+  }
+
   /** What stands here, each with how many of it are taken; before the head there is nothing. */
   *entries(): Iterable<{ readonly stages: ReadyStages | undefined; readonly taken: number; readonly isPast: boolean }> {
     for (const [index, stages] of this.#waiting.entries())

@@ -23,6 +23,9 @@ export interface ReadyStages {
   /** How many slots the key may have while others wait, where its tier says so. */
   readonly keySlots?: number | undefined;
   readonly count: number;
+  /** Whose they are, and what each is called: for who asks where they stand. */
+  readonly run?: object | undefined;
+  nameAt?(index: number): string;
   /** Whether this one still waits: it may have been granted, cancelled or taken away with its partition. */
   waits(index: number): boolean;
   /** The runner that they must go to, as of now. */
@@ -58,24 +61,24 @@ export function readyStagesOf(run: LiveRun, stages: readonly string[], host: Rea
 }
 
 class WaitingStages implements ReadyStages {
-  readonly #run: LiveRun;
+  readonly run: LiveRun;
   readonly #stages: readonly string[];
   readonly #host: ReadyStageHost;
   readonly #from: number;
 
   constructor(run: LiveRun, stages: readonly string[], host: ReadyStageHost, from = 0) {
-    this.#run = run;
+    this.run = run;
     this.#stages = stages;
     this.#host = host;
     this.#from = from;
   }
 
   get key(): string {
-    return this.#run.state.key;
+    return this.run.state.key;
   }
 
   get priority(): number {
-    return this.#run.state.priority;
+    return this.run.state.priority;
   }
 
   get labels(): readonly string[] {
@@ -91,11 +94,11 @@ class WaitingStages implements ReadyStages {
   }
 
   get #wanted(): Wanted | undefined {
-    return wantedOf(this.#run, this.#nameAt(0));
+    return wantedOf(this.run, this.nameAt(0));
   }
 
   get keySlots(): number | undefined {
-    const [created] = this.#run.events;
+    const [created] = this.run.events;
     return created?.type === 'run_created' ? created.keySlots : undefined;
   }
 
@@ -104,25 +107,25 @@ class WaitingStages implements ReadyStages {
   }
 
   waits(index: number): boolean {
-    const run = this.#run;
-    const stage = run.state.stages.get(run.plan.indexOf.get(this.#nameAt(index)) ?? -1);
+    const run = this.run;
+    const stage = run.state.stages.get(run.plan.indexOf.get(this.nameAt(index)) ?? -1);
     return this.#host.has(run) && stage !== undefined && awaitsRunner(stage);
   }
 
   boundTo(): string | undefined {
-    const planned = plannedOf(this.#run, this.#nameAt(0));
-    return planned?.definition.workspace === 'shared' ? this.#run.state.workspaces[planned.labelSet] : undefined;
+    const planned = plannedOf(this.run, this.nameAt(0));
+    return planned?.definition.workspace === 'shared' ? this.run.state.workspaces[planned.labelSet] : undefined;
   }
 
   grant(index: number, credit: Credit): boolean {
-    return this.#host.grant(this.#run, this.#nameAt(index), credit);
+    return this.#host.grant(this.run, this.nameAt(index), credit);
   }
 
   rest(from: number): ReadyStages {
-    return new WaitingStages(this.#run, this.#stages, this.#host, this.#from + from);
+    return new WaitingStages(this.run, this.#stages, this.#host, this.#from + from);
   }
 
-  #nameAt(index: number): string {
+  nameAt(index: number): string {
     return this.#stages[this.#from + index] ?? '';
   }
 }

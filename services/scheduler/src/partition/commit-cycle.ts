@@ -31,6 +31,7 @@ export class CommitCycle {
   /** As acknowledged. */
   readonly changes = new TenantChanges();
   #inFlight: CommitDraft | undefined;
+  #sentAt = 0;
   #sequence = 0;
   #number = 0;
   #idsTo = 0;
@@ -53,6 +54,11 @@ export class CommitCycle {
   /** The latest time in an id of a run of the partition, whoever created it. */
   get idsTo(): number {
     return this.#idsTo;
+  }
+
+  /** Since when the commit under way is not stored, by the boot clock; undefined: none is. */
+  get waitsSince(): number | undefined {
+    return this.#inFlight === undefined ? undefined : this.#sentAt;
   }
 
   get isTooSlow(): boolean {
@@ -98,11 +104,12 @@ export class CommitCycle {
   }
 
   /** Sends the next commit if none is under way. False: there is nothing to send, and none is. */
-  send(now: number): boolean {
+  send(now: number, boot: number): boolean {
     if (this.#inFlight !== undefined) return true;
     const draft = this.#builder.take();
     if (draft === undefined) return false;
     this.#inFlight = draft;
+    this.#sentAt = boot;
     const { partition, epoch, member } = this.#settings;
     const head: CommitHead = {
       id: this.#ports.newCommitId(),

@@ -12,6 +12,7 @@ import { readyStagesOf, type ReadyStageHost } from '../dispatch/ready-stage.ts';
 import type { AwakeRuns } from '../run/awake-runs.ts';
 import type { Deadlines } from '../run/deadlines.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
+import type { RunLengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import type { CommitCycle } from './commit-cycle.ts';
@@ -34,6 +35,7 @@ export interface DecisionsHost {
   readonly deadlines: Pick<Deadlines, 'wakeAt'>;
   readonly slots: Pick<ConcurrencySlots, 'rested' | 'wants' | 'settled'>;
   readonly slotsInUse: Pick<SlotsInUse, 'happened'>;
+  readonly lengths: Pick<RunLengths, 'happened'>;
   readonly pulls: Pick<PullRequests, 'happened'>;
   readonly runnerRuns: Pick<RunnerRuns, 'happened'>;
   /** Made of what is made of this, and so asked for when it is used. */
@@ -136,6 +138,7 @@ export class Decisions {
     run.times.happened(events, boot);
     this.#host.runnerRuns.happened(run, events);
     this.#host.slotsInUse.happened(run, events);
+    this.#host.lengths.happened(run, events, boot);
     this.#host.pulls.happened(run);
     const draft = events.length > 0 ? cycle.add(run, from, events) : undefined;
     this.#host.held.changed(run);

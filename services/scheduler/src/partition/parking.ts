@@ -113,6 +113,20 @@ export class Parking {
     return this.#entries.get(runId)?.out;
   }
 
+  /** How many of its key are to come before it, at most `max`; undefined: it is in no line. */
+  before(runId: RunId, max: number): number | undefined {
+    const entry = this.#entries.get(runId);
+    const line = entry === undefined || entry.isHeld ? undefined : this.#lines.get(entry.key);
+    if (line === undefined) return undefined;
+    let before = 0;
+    for (let index = line.head; index < line.entries.length && before < max; index++) {
+      const other = line.entries[index] as Entry;
+      if (other === entry) return before;
+      if (this.#entries.get(other.id) === other) before += 1;
+    }
+    return before;
+  }
+
   /** Whether a run of the key that begins to go on, or one that is to be held, has to wait outside. */
   isWanted(key: string, isHeld: boolean): boolean {
     const { load, bytesOfKey, slotsOf } = this.#host;

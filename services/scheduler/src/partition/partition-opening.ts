@@ -9,6 +9,7 @@ import type { KeyCounts } from '../admission/key-counts.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
 import type { Deadlines } from '../run/deadlines.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
+import type { RunLengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { NewestRuns } from '../run/newest-runs.ts';
 import { mayPark, parkedRunOfDocument, type ParkedDocument } from '../run/parked-run.ts';
@@ -36,6 +37,7 @@ export interface PartitionOpeningHost {
   readonly held: Pick<HeldBytes, 'ofKey'>;
   readonly backlog: Pick<ProjectionBacklog, 'add'>;
   readonly runnerRuns: RunnerRuns;
+  readonly lengths: Pick<RunLengths, 'restore'>;
   readonly slotsInUse: Pick<SlotsInUse, 'restore'>;
   readonly counts: KeyCounts;
   readonly pulls: Pick<PullRequests, 'enter'>;
@@ -71,7 +73,7 @@ export function* openPartition(
   // What stood in the log alone was read whatever room there was.
   const tooMany: LiveRun[] = [];
   const take = (run: LiveRun): void => {
-    const { load, held, remember, backlog, slotsInUse, pulls } = host;
+    const { load, held, remember, backlog, slotsInUse, lengths, pulls } = host;
     room?.free(run.id);
     // What is read and not counted yet is younger.
     const before = { ...load, liveBytes: load.liveBytes - (room?.bytes ?? 0) };
@@ -81,6 +83,7 @@ export function* openPartition(
     run.times.restore(run.state, now);
     runnerRuns.happened(run, run.events);
     slotsInUse.restore(run);
+    lengths.restore(run, now);
     pulls.enter(run, now.boot, now.wall - run.state.createdAt);
   };
   yield* inSlices(inOrder, take, weightOf);

@@ -28,6 +28,8 @@ import type {
   ResultReply,
   ResultRequest,
   RunnerLease,
+  WaitsReply,
+  WaitsRequest,
   WatchReply,
   WatchRequest,
 } from '@penstock/bus';
@@ -43,6 +45,7 @@ import { JobDeliveries } from '../dispatch/job-deliveries.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import { KeyCounts, type KeyCounter } from '../admission/key-counts.ts';
 import { HeldBytes } from '../run/held-bytes.ts';
+import { RunLengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { NewestRuns } from '../run/newest-runs.ts';
 import type { PartitionSettings } from './partition-settings.ts';
@@ -66,6 +69,7 @@ import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
 import { SlotsInUse } from './slots-in-use.ts';
+import { Waits } from './waits.ts';
 import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 
 export class Partition {
@@ -98,6 +102,8 @@ export class Partition {
   readonly #absentRunners: AbsentRunners;
   readonly #runnerRuns: RunnerRuns;
   readonly #slotsInUse: SlotsInUse;
+  readonly #lengths: RunLengths;
+  readonly #waits: Waits;
   /** The last match has left something to the next. */
   #matchesMore = false;
   readonly #heldAttempts: HeldAttempts;
@@ -154,6 +160,7 @@ export class Partition {
     this.#absentRunners = new AbsentRunners(settings.workspaceGraceMs);
     this.#runnerRuns = new RunnerRuns(shared.dispatch);
     this.#slotsInUse = new SlotsInUse(shared.dispatch.keySlots);
+    this.#lengths = new RunLengths(shared.dispatch.lengths);
     this.#heldAttempts = new HeldAttempts(
       shared.dispatch,
       () => ports.mayDeclareLoss(),
@@ -179,6 +186,7 @@ export class Partition {
       deadlines: this.#deadlines,
       slots: this.#slots,
       slotsInUse: this.#slotsInUse,
+      lengths: this.#lengths,
       pulls: this.#pulls,
       runnerRuns: this.#runnerRuns,
       parts: () => ({ jobs: this.#jobs, offers: this.#offers, resumption: this.#resumption }),
@@ -256,6 +264,18 @@ export class Partition {
       mayAnswer: () => this.#mayAnswer(),
       advance: () => this.#advance(),
     });
+    this.#waits = new Waits({
+      epoch: settings.epoch,
+      ports,
+      runs: this.#runs,
+      parking: this.#parking,
+      slots: this.#slots,
+      dispatch: shared.dispatch,
+      cycle: this.#cycle,
+      load: shared.load,
+      mayAnswer: () => this.#mayAnswer(),
+      isReleasing: () => this.#released !== undefined,
+    });
     this.#invariants = new PartitionInvariants({
       runs: this.#runs,
       slots: this.#slots,
@@ -300,6 +320,7 @@ export class Partition {
       backlog: this.#backlog,
       runnerRuns: this.#runnerRuns,
       slotsInUse: this.#slotsInUse,
+      lengths: this.#lengths,
       counts: this.#counts,
       pulls: this.#pulls,
       slots: this.#slots,
@@ -373,6 +394,7 @@ export class Partition {
     this.#offers.clear();
     this.#resumption.clear();
     this.#slotsInUse.clear();
+    this.#lengths.clear();
     this.#pulls.clear();
     this.#runs.clear();
   }
@@ -413,6 +435,10 @@ export class Partition {
 
   watch(request: WatchRequest, reply: (reply: WatchReply) => void): void {
     this.#reads.watch(request, reply);
+  }
+
+  waits(request: WaitsRequest, reply: (reply: WaitsReply) => void): void {
+    this.#waits.ask(request, reply);
   }
 
   openRuns(request: OpenRequest, reply: (reply: OpenReply) => void): void {
@@ -578,7 +604,7 @@ export class Partition {
   }
 
   #send(): void {
-    if (!this.#cycle.send(this.#ports.now())) this.#released?.();
+    if (!this.#cycle.send(this.#ports.now(), this.#ports.bootNow())) this.#released?.();
   }
 
   #remember(run: LiveRun): void {

@@ -60,6 +60,8 @@ export class LiveRun {
   readonly restoreError: string | undefined;
   /** Since when its stages wait, by the boot clock. */
   readonly times: StageTimes;
+  /** Since when it goes on, by the boot clock; undefined: it does not yet, or nobody knows. Written by `RunLengths`. */
+  beganAt: number | undefined = undefined;
   readonly #events: RunEvent[];
   #committedVersion: Version;
   #committedSequence: Sequence;

@@ -28,6 +28,7 @@ import {
   type StopReply,
   type StopRequest,
   subjects,
+  type WaitsRequest,
   type WatchRequest,
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
@@ -371,6 +372,9 @@ export class PartitionOwner {
         break;
       case 'watch':
         core.watch(body as WatchRequest, reply);
+        break;
+      case 'waits':
+        core.waits(body as WaitsRequest, reply);
         break;
       case 'open':
         core.openRuns(body as OpenRequest, reply);

@@ -1,0 +1,196 @@
+/**
+ * Where a run's stages stand among all that wait for the same runners: the very order in which the dispatch would pick (priority,
+ * turns of keys, first come first served) is gone through ahead of time, as if nothing more came. Changes nothing.
+ *
+ *  PLACE-1 So many picks and lanes are looked at for one answer at most; what stands behind them has no place that is told.
+ */
+import { Heap } from '../run/heap.ts';
+import type { ExpectedLine } from '../run/expected-line.ts';
+import type { Pool } from './key-slots.ts';
+import type { Lane } from './lane.ts';
+import type { ReadyClass } from './ready-class.ts';
+import type { ReadyStages } from './ready-stage.ts';
+import type { Session } from './sessions.ts';
+
+/** A few milliseconds. */
+const PICKS_MAX = 10_000;
+const LANES_MAX = 10_000;
+
+export interface Queues {
+  readonly classes: ReadonlyMap<string, ReadyClass>;
+  readonly sessions: { values(): Iterable<Session> };
+  passOf(key: string): number;
+  /** The pass of the key that was picked last. */
+  virtualTime(): number;
+  weightOf(key: string): number;
+  isFull(ready: ReadyClass, lane: Lane): boolean;
+  poolOf(ready: ReadyClass): Pool;
+}
+
+/** What stages with the same needs stand under. */
+export function classId({ labelSet }: Pick<ReadyStages, 'labelSet'>, runner: string | undefined): string {
+  return `${labelSet}\n${runner ?? ''}`;
+}
+
+export interface Place {
+  /** From 1. */
+  readonly position: number;
+  /** Its key has all the slots that it may have while others wait. */
+  readonly isFull: boolean;
+  /** Until it may begin; undefined: not known. */
+  readonly etaMs: number | undefined;
+}
+
+export interface Expected {
+  readonly line: ExpectedLine;
+  /** Of a stage of a run; undefined: not known. */
+  lengthOf(run: object | undefined, stage: string): number | undefined;
+  /** Of any stage of another key. */
+  readonly usualMs: number | undefined;
+}
+
+/** By stage, of those of the run that stand in this lane; a stage that is not found is too far behind, or stands there no more. */
+export function placesIn(
+  queues: Queues,
+  { ready, lane, run, stages }: OwnLane,
+  { line, lengthOf, usualMs }: Expected,
+): ReadonlyMap<string, Place> {
+  const places = new Map<string, Place>();
+  const picks = new Picks(queues);
+  if (!picks.enter(ready, lane)) return places;
+  const isFull = queues.isFull(ready, lane);
+  const own = waitingIn(lane);
+  let position = 0;
+  for (let looked = 0; looked < PICKS_MAX && places.size < stages; looked++) {
+    const picked = picks.next();
+    if (picked === undefined) return places;
+    if (picked !== lane) {
+      position += 1;
+      line.push(usualMs);
+      continue;
+    }
+    const { value } = own.next();
+    if (value === undefined) return places;
+    // It waits no more: it is passed over when it is met.
+    if (value === 'over') {
+      picks.refund(lane);
+      continue;
+    }
+    position += 1;
+    if (value.run === run) places.set(value.stage, { position, isFull, etaMs: line.nextMs });
+    line.push(lengthOf(value.run, value.stage) ?? usualMs);
+  }
+  return places;
+}
+
+export interface OwnLane {
+  readonly ready: ReadyClass;
+  readonly lane: Lane;
+  readonly run: object;
+  /** How many stages of the run stand there at most. */
+  readonly stages: number;
+}
+
+function* waitingIn(
+  lane: Lane,
+): Generator<{ readonly run: object | undefined; readonly stage: string } | 'over', undefined> {
+  for (const { stages, from } of lane.waiting())
+    for (let index = from; index < stages.count; index++)
+      yield stages.waits(index) ? { run: stages.run, stage: stages.nameAt?.(index) ?? '' } : 'over';
+}
+
+interface Rival {
+  readonly lane: Lane;
+  /** Full lanes go after all others. */
+  readonly isFull: boolean;
+  /** Of those in turn at once. */
+  readonly order: number;
+  pass: number;
+  left: number;
+}
+
+/** Turns as `KeyTurns` gives them, on a copy. */
+class Picks {
+  readonly #queues: Queues;
+  readonly #heap = new Heap<Rival>(goesBefore);
+  readonly #passes = new Map<string, number>();
+  readonly #before = new Map<string, { readonly pass: number; readonly virtualTime: number }>();
+  #virtualTime: number;
+
+  constructor(queues: Queues) {
+    this.#queues = queues;
+    this.#virtualTime = queues.virtualTime();
+  }
+
+  /** The lane with all those that compete with it. False: there are too many. */
+  enter(ready: ReadyClass, lane: Lane): boolean {
+    const pool = this.#queues.poolOf(ready);
+    // Of lanes in turn at once those bound to their runner are looked at first.
+    let [bound, unbound] = [0, LANES_MAX];
+    let looks = LANES_MAX;
+    for (const other of this.#queues.classes.values()) {
+      if ((looks -= 1) < 0) return false;
+      if (other !== ready && !isRival(this.#queues, other, pool)) continue;
+      for (const each of other.lanes.values()) {
+        if ((looks -= 1) < 0) return false;
+        if (each.count === 0 && each !== lane) continue;
+        const order = other.runner === undefined ? (unbound += 1) : (bound += 1);
+        const pass = Math.max(each.pass, this.#queues.passOf(each.key));
+        this.#heap.push({ lane: each, isFull: this.#queues.isFull(other, each), order, pass, left: each.count });
+      }
+    }
+    return true;
+  }
+
+  /** The lane that is picked from next. */
+  next(): Lane | undefined {
+    for (let first = this.#heap.pop(); first !== undefined; first = this.#heap.pop()) {
+      const { lane } = first;
+      const pass = this.#passOf(lane.key);
+      if (pass > first.pass) {
+        first.pass = pass;
+        this.#heap.push(first);
+        continue;
+      }
+      this.#charge(lane.key);
+      first.left -= 1;
+      if (first.left > 0) this.#heap.push(first);
+      return lane;
+    }
+    return undefined;
+  }
+
+  /** What was picked last, from this lane, takes no slot. */
+  refund({ key }: Lane): void {
+    const before = this.#before.get(key);
+    if (before === undefined) return;
+    this.#passes.set(key, before.pass);
+    this.#virtualTime = before.virtualTime;
+  }
+
+  #passOf(key: string): number {
+    return this.#passes.get(key) ?? this.#queues.passOf(key);
+  }
+
+  #charge(key: string): void {
+    const pass = Math.max(this.#passOf(key), this.#virtualTime);
+    this.#before.set(key, { pass: this.#passOf(key), virtualTime: this.#virtualTime });
+    this.#virtualTime = pass;
+    this.#passes.set(key, pass + 1 / this.#queues.weightOf(key));
+  }
+}
+
+function goesBefore(a: Rival, b: Rival): boolean {
+  if (a.isFull !== b.isFull) return b.isFull;
+  if (a.lane.priority !== b.lane.priority) return a.lane.priority > b.lane.priority;
+  return a.pass === b.pass ? a.order < b.order : a.pass < b.pass;
+}
+
+/** Whether some runner of the pool takes what is in this class too. */
+function isRival(queues: Queues, other: ReadyClass, pool: Pool): boolean {
+  if (other.runner !== undefined) return pool.runners.has(other.runner);
+  const { runners } = queues.poolOf(other);
+  const [few, many] = runners.size < pool.runners.size ? [runners, pool.runners] : [pool.runners, runners];
+  for (const runner of few) if (many.has(runner)) return true;
+  return false;
+}

@@ -1,0 +1,100 @@
+/** Where the waiting stages of one run stand in the queues, each lane looked at once for all of them. Made for one answer. */
+import { ExpectedLine } from '../run/expected-line.ts';
+import { ANY_STAGE, stageLengthName, type Lengths } from '../run/lengths.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import { lackingSentence } from './lacking.ts';
+import type { Pool } from './key-slots.ts';
+import { classId, placesIn, type Place, type Queues } from './place.ts';
+import { ReadyClass } from './ready-class.ts';
+import { readyStagesOf, type ReadyStages } from './ready-stage.ts';
+import type { Session } from './sessions.ts';
+
+export interface Standing {
+  /** Why no runner can take it, in a sentence; undefined: some can. */
+  readonly lacking: string | undefined;
+  /** Undefined: it is too far behind to be found, or stands in no queue. */
+  readonly place: Place | undefined;
+  /** Of the runners that can take it. */
+  readonly slots: number;
+}
+
+export class StandingStages {
+  readonly #queues: Queues;
+  readonly #lengths: Lengths;
+  readonly #run: LiveRun;
+  readonly #boot: number;
+  readonly #count: number;
+  readonly #standing = new Map<string, Standing>();
+
+  /** `stages`: of the run, those that wait for a runner. */
+  constructor(
+    { queues, lengths }: { readonly queues: Queues; readonly lengths: Lengths },
+    run: LiveRun,
+    { stages, boot }: { readonly stages: readonly string[]; readonly boot: number },
+  ) {
+    this.#queues = queues;
+    this.#lengths = lengths;
+    this.#run = run;
+    this.#boot = boot;
+    this.#count = stages.length;
+    const seen = new Set<string>();
+    for (const ready of readyStagesOf(run, stages, ASKED)) this.#stand(ready, seen);
+  }
+
+  of(stage: string): Standing | undefined {
+    return this.#standing.get(stage);
+  }
+
+  #stand(stages: ReadyStages, seen: Set<string>): void {
+    const runner = stages.boundTo();
+    const { pool, lacking } = this.#takenBy(stages, runner);
+    for (let index = 0; index < stages.count; index++)
+      this.#standing.set(stages.nameAt?.(index) ?? '', { lacking, place: undefined, slots: pool.slots });
+    if (lacking !== undefined) return;
+    // What was queued before its run had a runner stands where anybody may take it.
+    for (const id of new Set([classId(stages, runner), classId(stages, undefined)])) {
+      const ready = this.#queues.classes.get(id);
+      const lane = ready?.laneOf(stages);
+      const name = `${id}\n${stages.priority}`;
+      if (ready === undefined || lane === undefined || seen.has(name)) continue;
+      seen.add(name);
+      const places = placesIn(this.#queues, { ready, lane, run: this.#run, stages: this.#count }, this.#expected(pool));
+      for (const [stage, place] of places) this.#standing.set(stage, { lacking, place, slots: pool.slots });
+    }
+  }
+
+  #takenBy(
+    stages: ReadyStages,
+    runner: string | undefined,
+  ): { readonly pool: Pool; readonly lacking: string | undefined } {
+    const { labels, least } = stages;
+    const ready = this.#queues.classes.get(classId(stages, runner)) ?? new ReadyClass('', stages, runner);
+    const pool = this.#queues.poolOf(ready);
+    if (pool.runners.size > 0) return { pool, lacking: undefined };
+    return {
+      pool,
+      lacking: lackingSentence({ labels, least, boundTo: runner }, leased(this.#queues.sessions.values())),
+    };
+  }
+
+  #expected(pool: Pool): Parameters<typeof placesIn>[2] {
+    const usualMs = this.#lengths.median(ANY_STAGE);
+    const remaining = this.#lengths
+      .runningOn(pool.runners)
+      .map(({ beganAt, lengthMs }) =>
+        lengthMs === undefined ? undefined : Math.max(0, beganAt + lengthMs - this.#boot),
+      );
+    return {
+      line: new ExpectedLine(pool.slots, remaining),
+      usualMs,
+      lengthOf: (run, stage) => this.#lengths.median(stageLengthName(run as LiveRun, stage)),
+    };
+  }
+}
+
+/** Only asked what they need. */
+const ASKED = { has: () => true, grant: () => false };
+
+function* leased(sessions: Iterable<Session>): Iterable<Session> {
+  for (const session of sessions) if (session.leased) yield session;
+}

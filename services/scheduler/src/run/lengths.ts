@@ -1,0 +1,161 @@
+/**
+ * How long runs and stages take: medians of the last twenty of each, and what is executed now. Owns these windows, shared by the
+ * partitions of a scheduler, and kept in memory alone: a new owner knows nothing until something has ended.
+ *
+ *  LENGTHS-1 What is asked or told takes the same time, however many runs there are.
+ *  LENGTHS-2 An attempt is among the running ones from its grant to its end, or until its partition is another's.
+ */
+import type { RunEvent } from '@penstock/run';
+import type { LiveRun } from './live-run.ts';
+
+const WINDOW = 20;
+/** Windows kept; the one that was asked or told of longest ago goes first. Each is some hundred bytes. */
+const WINDOWS_MAX = 20_000;
+/** Running attempts of a runner that are looked at for one answer. */
+const RUNNING_LOOKED_AT_MAX = 1_000;
+
+export interface RunningAttempt {
+  readonly key: string;
+  readonly beganAt: number;
+  /** How long it takes, as earlier ones tell; undefined: none has. */
+  readonly lengthMs: number | undefined;
+}
+
+export class Lengths {
+  /** The newest values of each name, oldest first. */
+  readonly #windows = new Map<string, number[]>();
+  readonly #running = new Map<string, Set<RunningAttempt>>();
+
+  add(name: string, ms: number): void {
+    const window = this.#windows.get(name) ?? [];
+    this.#windows.delete(name);
+    this.#windows.set(name, window);
+    window.push(Math.max(0, ms));
+    if (window.length > WINDOW) window.shift();
+    if (this.#windows.size <= WINDOWS_MAX) return;
+    const [oldest] = this.#windows.keys();
+    if (oldest !== undefined) this.#windows.delete(oldest);
+  }
+
+  /** Undefined: nothing of the name has ended. */
+  median(name: string): number | undefined {
+    const window = this.#windows.get(name);
+    if (window === undefined || window.length === 0) return undefined;
+    const sorted = Float64Array.from(window).sort();
+    const middle = sorted.length >> 1;
+    const upper = sorted[middle] as number;
+    return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
+  }
+
+  begin(runner: string, attempt: RunningAttempt): void {
+    const running = this.#running.get(runner);
+    if (running === undefined) this.#running.set(runner, new Set([attempt]));
+    else running.add(attempt);
+  }
+
+  end(runner: string, attempt: RunningAttempt): void {
+    const running = this.#running.get(runner);
+    running?.delete(attempt);
+    if (running?.size === 0) this.#running.delete(runner);
+  }
+
+  /** What is executed by these runners, as far as this scheduler has granted it. */
+  runningOn(runners: Iterable<string>): RunningAttempt[] {
+    const found: RunningAttempt[] = [];
+    for (const runner of runners)
+      for (const attempt of this.#running.get(runner) ?? []) {
+        found.push(attempt);
+        if (found.length === RUNNING_LOOKED_AT_MAX) return found;
+      }
+    return found;
+  }
+}
+
+/** Any stage of anybody: what is expected of those whose own lengths are not known. */
+export const ANY_STAGE = 'stage';
+
+export function stageLengthName({ state }: Pick<LiveRun, 'state'>, stage: string): string {
+  return JSON.stringify([state.key, state.pipelineName, stage]);
+}
+
+export function runLengthName({ key, pipelineName }: { readonly key: string; readonly pipelineName: string }): string {
+  return JSON.stringify([key, pipelineName]);
+}
+
+/** What one partition tells of its runs. */
+export class RunLengths {
+  readonly #lengths: Lengths;
+  /** Of runs with live attempts, by stage. */
+  readonly #attempts = new Map<LiveRun, Map<string, { readonly runner: string; readonly attempt: RunningAttempt }>>();
+
+  constructor(lengths: Lengths) {
+    this.#lengths = lengths;
+  }
+
+  restore(run: LiveRun, now: { readonly wall: number; readonly boot: number }): void {
+    if (!run.ended && !run.state.held) run.beganAt = now.boot - Math.max(0, now.wall - run.state.createdAt);
+    if (run.state.liveAttempts === 0) return;
+    for (const { name, live } of run.state.stages.touched())
+      if (live !== undefined) this.#begin(run, name, live.runner, now.boot - Math.max(0, now.wall - live.startedAt));
+  }
+
+  happened(run: LiveRun, events: readonly RunEvent[], boot: number): void {
+    for (const event of events) {
+      switch (event.type) {
+        case 'run_created':
+        case 'run_admitted':
+        case 'run_approved':
+          if (!run.state.held) run.beganAt = boot;
+          break;
+        case 'stage_started':
+          this.#begin(run, event.stage, event.runner, boot);
+          break;
+        case 'stage_returned':
+        case 'stage_retrying':
+        case 'attempt_gone':
+          this.#end(run, event.stage);
+          break;
+        case 'stage_completed': {
+          const began = event.attempt > 0 ? this.#end(run, event.stage) : undefined;
+          if (began === undefined || (event.status !== 'SUCCESS' && event.status !== 'FAILED')) break;
+          this.#lengths.add(stageLengthName(run, event.stage), boot - began);
+          this.#lengths.add(ANY_STAGE, boot - began);
+          break;
+        }
+        case 'run_completed': {
+          if (run.beganAt !== undefined && (event.status === 'SUCCESS' || event.status === 'FAILED'))
+            this.#lengths.add(runLengthName(run.state), boot - run.beganAt);
+          break;
+        }
+        default:
+      }
+    }
+  }
+
+  /** The partition is another's now. */
+  clear(): void {
+    for (const stages of this.#attempts.values())
+      for (const { runner, attempt } of stages.values()) this.#lengths.end(runner, attempt);
+    this.#attempts.clear();
+  }
+
+  #begin(run: LiveRun, stage: string, runner: string, beganAt: number): void {
+    let stages = this.#attempts.get(run);
+    if (stages === undefined) this.#attempts.set(run, (stages = new Map()));
+    const lengthMs = this.#lengths.median(stageLengthName(run, stage)) ?? this.#lengths.median(ANY_STAGE);
+    const attempt = { key: run.state.key, beganAt, lengthMs };
+    stages.set(stage, { runner, attempt });
+    this.#lengths.begin(runner, attempt);
+  }
+
+  /** Since when it was executed. */
+  #end(run: LiveRun, stage: string): number | undefined {
+    const stages = this.#attempts.get(run);
+    const known = stages?.get(stage);
+    if (stages === undefined || known === undefined) return undefined;
+    stages.delete(stage);
+    if (stages.size === 0) this.#attempts.delete(run);
+    this.#lengths.end(known.runner, known.attempt);
+    return known.attempt.beganAt;
+  }
+}
