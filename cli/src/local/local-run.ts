@@ -132,7 +132,6 @@ export class LocalRun {
     // Nobody else takes the stages of this run: waiting for a slot is no fault.
     this.#actor = new RunActor({
       run: newRun(id, created, planOf(definition)),
-      definition,
       settings: { queueTimeoutMs: Infinity },
     });
     this.settled = new Promise((resolve, reject) => {

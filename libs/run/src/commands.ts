@@ -3,6 +3,7 @@
  * grant of a stage that does not wait) decides nothing: idempotence is the machine's, not the sender's.
  * `at` is the owner's wall clock in milliseconds; it never runs backwards within a run.
  */
+import type { PipelineDefinition } from '@penstock/pipeline';
 import type { GateDecision, StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { SavedCache } from './caches.ts';
 import type { RunEnd } from './state.ts';
@@ -76,6 +77,17 @@ export interface DecideGateCommand {
   readonly comment?: string | undefined;
 }
 
+/** What a stage adds to its run (P29). */
+export interface AddedText {
+  /** Undefined: what was sent is no text of the size that is allowed. */
+  readonly text: string | undefined;
+  /** What it takes in the journal, and what the run's file takes there. */
+  readonly bytes: number;
+  readonly fileBytes: number;
+  /** As it was read with `addedTextOptions`; undefined: it was refused. */
+  readonly meaning: PipelineDefinition | undefined;
+}
+
 export interface ResultCommand {
   readonly type: 'result';
   readonly at: number;
@@ -88,5 +100,7 @@ export interface ResultCommand {
   readonly artifacts?: StageArtifacts | undefined;
   readonly report?: StageReport | undefined;
   readonly caches?: readonly SavedCache[] | undefined;
+  /** Of a stage that adds others; absent: none. */
+  readonly added?: AddedText | undefined;
   readonly logBytes: number;
 }

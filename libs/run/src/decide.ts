@@ -3,10 +3,11 @@
  * decided, so a later part of one decision sees the earlier ones: a decision writes the state that it was given, in place
  * (`evolve.ts` says why), and nothing else. It has no clock and no randomness; time comes in with the command.
  */
-import { evaluate, truthy } from '@penstock/pipeline';
+import { evaluate, PIPELINE_LIMITS, truthy } from '@penstock/pipeline';
+import { fitsDecision, NotAdded, planWith } from './added-stages.ts';
 import type { DecideGateCommand, GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
-import type { LogEnd, RunEvent, StagesSkipped } from './events.ts';
+import type { LogEnd, RunEvent, StagesAdded, StagesSkipped } from './events.ts';
 import { hasRoom } from './document-room.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { approvedBy, awaitsRunner, isOpenGate } from './gates.ts';
@@ -37,14 +38,16 @@ export class Decision {
   readonly effects: RunEffect[] = [];
   readonly command: RunCommand;
   readonly #run: RunState;
-  readonly #plan: Plan;
   readonly #settings: RunSettings;
 
-  constructor(run: RunState, plan: Plan, settings: RunSettings, command: RunCommand) {
+  constructor(run: RunState, settings: RunSettings, command: RunCommand) {
     this.#run = run;
-    this.#plan = plan;
     this.#settings = settings;
     this.command = command;
+  }
+
+  get #plan(): Plan {
+    return this.#run.stages.plan;
   }
 
   start(at: number, held: 'group' | 'quota' | undefined): void {
@@ -115,27 +118,12 @@ export class Decision {
     const stage = stageNamed(this.#run, this.#plan, command.stage);
     const { at, attempt, logBytes } = command;
     if (command.status === 'success') {
-      if (this.#outputsFit(command.outputs)) {
-        this.#complete(at, stage, {
-          type: 'stage_completed',
-          at,
-          stage: stage.name,
-          attempt,
-          status: 'SUCCESS',
-          ...optional(command),
-          logBytes,
-        });
-      } else {
-        this.#complete(at, stage, {
-          type: 'stage_completed',
-          at,
-          stage: stage.name,
-          attempt,
-          status: 'FAILED',
-          reason: 'quota',
-          logBytes,
-        });
-      }
+      const joining = this.#joiningOf(stage, command);
+      const isQuota = joining === 'quota' || !this.#outputsFit(command.outputs);
+      const about = { type: 'stage_completed', at, stage: stage.name, attempt, logBytes } as const;
+      if (isQuota) this.#complete(at, stage, { ...about, status: 'FAILED', reason: 'quota' });
+      else if (joining === 'pipeline_file') this.#fail(at, stage, joining, { logBytes }, undefined, keptOf(command));
+      else this.#complete(at, stage, { ...about, status: 'SUCCESS', ...optional(command) }, joining);
       return;
     }
     if (stage.live?.stopping !== undefined) this.#completeStopped(at, stage, stage.live.stopping, { logBytes });
@@ -329,8 +317,33 @@ export class Decision {
     });
   }
 
-  #complete(at: number, stage: StagePicture, event: Extract<RunEvent, { type: 'stage_completed' }>): void {
+  /** The stages that the result adds; why they cannot join; undefined: it adds none. */
+  #joiningOf(stage: StagePicture, { at, added, outputs }: ResultCommand): StagesAdded | NotAdded['reason'] | undefined {
+    if (added === undefined || this.#definitionOf(stage).generates === undefined) return undefined;
+    const { text, bytes, fileBytes, meaning } = added;
+    if (text === undefined || meaning === undefined) return 'pipeline_file';
+    if (meaning.stages.length === 0) return undefined;
+    if ((this.#run.addedBytes ?? 0) + fileBytes + bytes > PIPELINE_LIMITS.runTextsBytesMax) return 'quota';
+    const names = meaning.stages.map(({ name }) => name);
+    const event: StagesAdded = { type: 'stages_added', at, stage: stage.name, text, bytes, stages: names };
+    try {
+      const plan = planWith(this.#plan, event, meaning);
+      return fitsDecision(plan, event, outputs) && hasRoom(this.#run, plan, { ...outputs, text }) ? event : 'quota';
+    } catch (error) {
+      if (error instanceof NotAdded) return error.reason;
+      throw error;
+    }
+  }
+
+  /** `added`: what it adds to the run, known before anybody is looked at who comes after it. */
+  #complete(
+    at: number,
+    stage: StagePicture,
+    event: Extract<RunEvent, { type: 'stage_completed' }>,
+    added?: StagesAdded,
+  ): void {
     this.#emit(event.attempt === 0 ? event : { ...event, ...numberField(stage) });
+    if (added !== undefined) this.#emit(added);
     const planned = this.#planned(stage.name);
     const matrix = planned.definition.matrix;
     if (event.status === 'FAILED' && matrix?.failFast === true && !this.#mayFail(planned.index))
@@ -554,13 +567,13 @@ export class Decision {
   }
 
   #emit(event: RunEvent): void {
-    evolve(this.#run, this.#plan, event);
+    evolve(this.#run, event);
     this.events.push(event);
   }
 
   /** An event whose parts are applied already. */
   #count(event: StagesSkipped): void {
-    countEvent(this.#run, this.#plan, event);
+    countEvent(this.#run, event);
     this.events.push(event);
   }
 }

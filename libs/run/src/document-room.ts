@@ -44,6 +44,8 @@ export function eventBytes(plan: Plan, event: RunEvent): number {
     return (
       EVENT_BYTES + nameBytes(plan, event.stage) + APPROVAL_COPIES * textBytes([event.person, event.by, event.comment])
     );
+  if (event.type === 'stages_added')
+    return EVENT_BYTES + nameBytes(plan, event.stage) + textBytes(event.text);
   if ('cause' in event) return EVENT_BYTES + textBytes(event.cause);
   if ('by' in event) return EVENT_BYTES + textBytes(event.by);
   if ('runner' in event)
@@ -88,7 +90,7 @@ function sizesOf(plan: Plan): NameSizes {
 function measured({ stages }: Plan): NameSizes {
   const names = new Map<string, number>();
   let sum = 0;
-  for (const { definition, after = [] } of stages) {
+  for (const { definition, after = [], depth } of stages) {
     const bytes = textBytes(definition.name);
     names.set(definition.name, bytes);
     sum +=
@@ -97,7 +99,8 @@ function measured({ stages }: Plan): NameSizes {
       (definition.caches?.length ?? 0) * CACHE_BYTES_MAX +
       (definition.approval === undefined ? 0 : GATE_BYTES + textBytes(definition.approval.approvers ?? [])) +
       STAGE_BYTES +
-      STAGE_NAMES * bytes +
+      // One that was added is named by the event that has added it too.
+      (depth === 0 ? STAGE_NAMES : STAGE_NAMES + 1) * bytes +
       2 * textBytes(after);
   }
   return { names, stages: sum };

@@ -22,6 +22,7 @@ export type RunEvent =
   | StageStopping
   | StageRetrying
   | StageCompleted
+  | StagesAdded
   | StageSkipped
   | StagesSkipped
   | AttemptGone
@@ -195,6 +196,20 @@ interface StageCompleted extends LogEnd {
   readonly report?: StageReport | undefined;
   /** What it has left for later runs: found by them once this is committed, and in no state. */
   readonly caches?: readonly SavedCache[] | undefined;
+}
+
+/** An attempt that has succeeded, in the same commit, has added stages to the run (P29). */
+export interface StagesAdded {
+  readonly type: 'stages_added';
+  readonly at: number;
+  /** That has added them. */
+  readonly stage: string;
+  /** As the attempt has left it: a map of stages. What it means is made anew from it, and journaled by nobody. */
+  readonly text: string;
+  /** What the text takes in the journal. */
+  readonly bytes: number;
+  /** The full names of the new stages. The journal has them not: whoever restores the run fills them in. */
+  readonly stages: readonly string[];
 }
 
 /** As journals before 0.7 have it, one for each stage. */

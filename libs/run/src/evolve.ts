@@ -5,6 +5,7 @@
  * It writes in place. A partition that loses a commit throws its whole memory away, so nothing needs the old state; and
  * copying a run of 2,000 stages at each of its 6,000 events would cost more than deciding them.
  */
+import { planAfter } from './added-stages.ts';
 import type { RunId } from './brands.ts';
 import type { ResolvedExtension } from '@penstock/pipeline';
 import { eventBytes } from './document-room.ts';
@@ -54,8 +55,9 @@ function lockOf(extensions: readonly ResolvedExtension[]): readonly LockedExtens
 }
 
 /** Applies every event but `run_created`. Throws RunInvariantError where the event cannot follow the state. */
-export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
-  countEvent(run, plan, event);
+export function evolve(run: RunState, event: RunEvent): void {
+  const { plan } = run.stages;
+  countEvent(run, event);
   switch (event.type) {
     case 'run_created':
       throw new RunInvariantError(run.id, 'created twice');
@@ -151,6 +153,13 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
       if (event.status === 'FAILED' && isTolerated(run, plan, event.stage)) stage.tolerated = true;
       return;
     }
+    case 'stages_added': {
+      const before = run.stages.length;
+      run.stages.join(planAfter(plan, event));
+      run.openStages += run.stages.length - before;
+      run.addedBytes = (run.addedBytes ?? 0) + event.bytes;
+      return;
+    }
     case 'stage_skipped':
       skipStage(run, indexNamed(run, plan, event.stage), event);
       return;
@@ -192,9 +201,9 @@ export function evolve(run: RunState, plan: Plan, event: RunEvent): void {
 }
 
 /** The event's part in what is counted; `evolve` does it for those that it applies. */
-export function countEvent(run: RunState, plan: Plan, event: RunEvent): void {
+export function countEvent(run: RunState, event: RunEvent): void {
   run.version += 1;
-  run.eventBytes += eventBytes(plan, event);
+  run.eventBytes += eventBytes(run.stages.plan, event);
 }
 
 export function isEnded(status: RunState['status']): boolean {

@@ -61,9 +61,8 @@ export function viewAt(
   const [created, ...others] = events.slice(0, version);
   if (created?.type !== 'run_created' || others.length !== version - 1)
     throw new RunInvariantError(id, `it has no version ${version}`);
-  const plan = planOf(definition);
-  const run = newRun(id, created, plan);
-  for (const event of others) evolve(run, plan, event);
+  const run = newRun(id, created, planOf(definition));
+  for (const event of others) evolve(run, event);
   return viewOf(run);
 }
 
@@ -188,6 +187,8 @@ function summaryOfEvent(event: RunEvent, attempt: number | null): string {
       return `'${event.stage}' failed (${event.reason}) and is tried again at ${isoTime(event.dueAt)}`;
     case 'stage_completed':
       return `'${event.stage}' ended ${event.status}${event.reason === undefined ? '' : ` (${event.reason})`}`;
+    case 'stages_added':
+      return `'${event.stage}' added ${event.stages.length === 1 ? 'a stage' : `${event.stages.length} stages`}: ${namesOf(event.stages)}`;
     case 'stage_skipped':
       return `'${event.stage}' was skipped (${event.reason})`;
     case 'stages_skipped':

@@ -6,7 +6,6 @@
  * Phases: `resuming` (looks at the state and goes on) -> `held` | `open` -> `ending` (ended, attempts still to be
  * confirmed gone) -> `settled`. A run restored from its events takes the same way in.
  */
-import type { PipelineDefinition } from '@penstock/pipeline';
 import { assign, createActor, setup, type Actor } from 'xstate';
 import type { RunCommand } from './commands.ts';
 import { Decision } from './decide.ts';
@@ -14,14 +13,13 @@ import type { RunEffect } from './effects.ts';
 import type { LogEnd, RunEvent } from './events.ts';
 import { isEnded } from './evolve.ts';
 import { awaitsRunner, isOpenGate } from './gates.ts';
-import { planOf, type Plan } from './plan.ts';
+import type { Plan } from './plan.ts';
 import type { StagePicture } from './stages.ts';
 import type { RunState } from './state.ts';
 import type { RunSettings } from './timers.ts';
 
 export interface RunContext {
   readonly run: RunState;
-  readonly plan: Plan;
   readonly settings: RunSettings;
   /** Of the last command that was heard; compare `decided.command` to know whether it was the one just sent. */
   readonly decided: Decision | undefined;
@@ -29,14 +27,13 @@ export interface RunContext {
 
 export interface RunInput {
   readonly run: RunState;
-  readonly definition: PipelineDefinition;
   readonly settings: RunSettings;
 }
 
 /** Of a command that names an attempt: whether that attempt lives. */
 const namesLiveAttempt = ({ context, event }: { context: RunContext; event: RunCommand }): boolean => {
   if (!('attempt' in event)) return false;
-  return context.run.stages.get(context.plan.indexOf.get(event.stage) ?? -1)?.live?.attempt === event.attempt;
+  return context.run.stages.get(context.run.stages.plan.indexOf.get(event.stage) ?? -1)?.live?.attempt === event.attempt;
 };
 
 const stageWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>
@@ -45,15 +42,15 @@ const stageWaits = ({ context, event }: { context: RunContext; event: RunCommand
 const gateWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>
   event.type === 'decide-gate' && stageOf(context, event.stage, isOpenGate);
 
-function stageOf({ run, plan }: RunContext, name: string, is: (stage: StagePicture) => boolean): boolean {
-  const stage = run.stages.get(plan.indexOf.get(name) ?? -1);
+function stageOf({ run }: RunContext, name: string, is: (stage: StagePicture) => boolean): boolean {
+  const stage = run.stages.get(run.stages.plan.indexOf.get(name) ?? -1);
   return stage !== undefined && is(stage);
 }
 
 const decide =
   (apply: (decision: Decision, command: RunCommand) => void) =>
   ({ context, event }: { context: RunContext; event: RunCommand }) => {
-    const decision = new Decision(context.run, context.plan, context.settings, event);
+    const decision = new Decision(context.run, context.settings, event);
     apply(decision, event);
     return { decided: decision };
   };
@@ -79,8 +76,8 @@ export const runMachine = setup({
     namesLiveAttempt,
     stageWaits,
     gateWaits,
-    hasOpenGates: ({ context: { run, plan } }) =>
-      plan.gates.some((index) => isOpenGate(run.stages.get(index) as StagePicture)),
+    hasOpenGates: ({ context: { run } }) =>
+      run.stages.plan.gates.some((index) => isOpenGate(run.stages.get(index) as StagePicture)),
     isHeld: ({ context }) => context.run.held,
     awaitsApproval: ({ context }) => context.run.awaitsApproval === true,
     awaitsTurn: ({ context }) => context.run.awaitsApproval !== true,
@@ -119,7 +116,6 @@ export const runMachine = setup({
   id: 'run',
   context: ({ input }) => ({
     run: input.run,
-    plan: planOf(input.definition),
     settings: input.settings,
     decided: undefined,
   }),
@@ -187,17 +183,18 @@ export interface Decided {
  */
 export class RunActor {
   readonly run: RunState;
-  readonly plan: Plan;
-  readonly #definition: PipelineDefinition;
   readonly #settings: RunSettings;
   #actor: Actor<typeof runMachine> | undefined;
   #failure: unknown;
 
-  constructor({ run, definition, settings }: RunInput) {
+  constructor({ run, settings }: RunInput) {
     this.run = run;
-    this.plan = planOf(definition);
-    this.#definition = definition;
     this.#settings = settings;
+  }
+
+  /** Grows where a stage adds others. */
+  get plan(): Plan {
+    return this.run.stages.plan;
   }
 
   tell(command: RunCommand): Decided | undefined {
@@ -215,7 +212,7 @@ export class RunActor {
   }
 
   #begin(): Actor<typeof runMachine> {
-    const input = { run: this.run, definition: this.#definition, settings: this.#settings };
+    const input = { run: this.run, settings: this.#settings };
     const actor = createActor(runMachine, { input });
     actor.subscribe({
       error: (error) => {

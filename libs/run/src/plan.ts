@@ -7,6 +7,8 @@ export interface Plan {
   readonly indexOf: ReadonlyMap<string, number>;
   /** The stages that wait for people. */
   readonly gates: readonly number[];
+  /** What stages have added to the run takes, about, as JSON; 0: these are the stages of the file. */
+  readonly addedBytes: number;
 }
 
 export interface PlannedStage {
@@ -22,6 +24,8 @@ export interface PlannedStage {
   readonly wanted: { readonly trusted: Wanted; readonly untrusted: Wanted };
   /** What it comes after, in few words: a whole matrix by its name. Absent where the run has more of them than AFTER_NAMES_MAX. */
   readonly after: readonly string[] | undefined;
+  /** 0: it stands in the file. Else it was added, by a stage that is one less deep. */
+  readonly depth: number;
 }
 
 /** Every state and every view of a run carries them: a file of few lines can mean millions. */
@@ -40,37 +44,58 @@ export function planOf(definition: PipelineDefinition): Plan {
 
 function makePlan(definition: PipelineDefinition): Plan {
   const indexOf = new Map(definition.stages.map((stage, index) => [stage.name, index]));
-  const dependents: number[][] = definition.stages.map(() => []);
-  const families = new Map<string, number[]>();
-  const dependencies = definition.stages.map((stage, index) => {
-    if (stage.matrix !== undefined) {
-      const family = families.get(stage.matrix.of);
-      if (family === undefined) families.set(stage.matrix.of, [index]);
-      else family.push(index);
-    }
-    return stage.after.map((name) => {
-      const dependency = indexOf.get(name);
-      if (dependency === undefined)
-        throw new RangeError(`stage '${stage.name}' comes after '${name}', which does not exist`);
-      dependents[dependency]?.push(index);
-      return dependency;
-    });
-  });
-  const after = dependencies.map((indexes) => namesOf(indexes, definition, families));
-  const isAfterTold = after.reduce((count, names) => count + names.length, 0) <= AFTER_NAMES_MAX;
+  const parts = partsOf(definition.stages, () => undefined, 0);
   const wanted = wantedOf(definition);
   const stages = definition.stages.map((stage, index): PlannedStage => ({
     definition: stage,
     index,
-    dependencies: dependencies[index] ?? [],
-    dependents: dependents[index] ?? [],
-    siblings: stage.matrix === undefined ? [] : (families.get(stage.matrix.of) ?? []),
+    dependencies: parts[index]?.dependencies ?? [],
+    dependents: parts[index]?.dependents ?? [],
+    siblings: parts[index]?.siblings ?? [],
     labelSet: stage.runsOn.join(','),
     wanted: wanted[index] as PlannedStage['wanted'],
-    after: isAfterTold ? after[index] : undefined,
+    after: parts[index]?.after,
+    depth: 0,
   }));
   const gates = stages.filter((stage) => stage.definition.approval !== undefined).map(({ index }) => index);
-  return { definition, stages, indexOf, gates };
+  return { definition, stages, indexOf, gates, addedBytes: 0 };
+}
+
+export interface PlanParts extends Pick<PlannedStage, 'dependencies' | 'siblings' | 'after'> {
+  readonly dependents: number[];
+}
+
+/** Who waits for whom among these stages, which are to stand from `first` on. `known`: where others stand that they come after. */
+export function partsOf(
+  stages: readonly StageDefinition[],
+  known: (name: string) => number | undefined,
+  first: number,
+): PlanParts[] {
+  const own = new Map(stages.map((stage, offset) => [stage.name, first + offset]));
+  const dependents: number[][] = stages.map(() => []);
+  const families = new Map<string, number[]>();
+  const dependencies = stages.map((stage, offset) => {
+    if (stage.matrix !== undefined) {
+      const family = families.get(stage.matrix.of);
+      if (family === undefined) families.set(stage.matrix.of, [first + offset]);
+      else family.push(first + offset);
+    }
+    return stage.after.map((name) => {
+      const dependency = own.get(name) ?? known(name);
+      if (dependency === undefined)
+        throw new RangeError(`stage '${stage.name}' comes after '${name}', which does not exist`);
+      dependents[dependency - first]?.push(first + offset);
+      return dependency;
+    });
+  });
+  const after = stages.map((stage) => namesOf(stage.after, own, first, stages, families));
+  const isAfterTold = after.reduce((count, names) => count + names.length, 0) <= AFTER_NAMES_MAX;
+  return stages.map((stage, offset) => ({
+    dependencies: dependencies[offset] ?? [],
+    dependents: dependents[offset] ?? [],
+    siblings: stage.matrix === undefined ? [] : (families.get(stage.matrix.of) ?? []),
+    after: isAfterTold ? after[offset] : undefined,
+  }));
 }
 
 /** Stages that share a workspace go to one runner, which must be able to take them all. */
@@ -93,19 +118,21 @@ function wantedOf({ stages }: PipelineDefinition): PlannedStage['wanted'][] {
   );
 }
 
+/** What a stage comes after, a whole matrix by its name. */
 function namesOf(
-  indexes: readonly number[],
-  { stages }: PipelineDefinition,
+  after: readonly string[],
+  own: ReadonlyMap<string, number>,
+  first: number,
+  stages: readonly StageDefinition[],
   families: ReadonlyMap<string, readonly number[]>,
 ): string[] {
-  const all = new Set(indexes);
+  const all = new Set(after.map((name) => own.get(name)));
   const whole = new Set(
     [...families].filter(([, family]) => family.every((index) => all.has(index))).map(([name]) => name),
   );
-  const names = indexes.flatMap((index) => {
-    const stage = stages[index];
-    if (stage === undefined) return [];
-    return [stage.matrix !== undefined && whole.has(stage.matrix.of) ? stage.matrix.of : stage.name];
+  const names = after.map((name) => {
+    const matrix = stages[(own.get(name) ?? -1) - first]?.matrix;
+    return matrix !== undefined && whole.has(matrix.of) ? matrix.of : name;
   });
   return [...new Set(names)];
 }

@@ -21,6 +21,7 @@ export type PublicEvent =
   | PublicStageCompleted
   | PublicStageSkipped
   | PublicStageApproval
+  | PublicStagesAdded
   | PublicPipelineCompleted
   | PublicPipelineCancelling
   | PublicPipelineCancelled;
@@ -133,6 +134,17 @@ interface PublicStageApproval {
   readonly timestamp: string;
 }
 
+/** A stage that has succeeded has added others to the run. */
+interface PublicStagesAdded {
+  readonly type: 'stages_added';
+  /** The full name of the stage that has added them. */
+  readonly stage: string;
+  /** Their full names. */
+  readonly stages: readonly string[];
+  /** ISO 8601 in UTC, with milliseconds. */
+  readonly timestamp: string;
+}
+
 /** The run has ended; the stream ends with this event. */
 interface PublicPipelineCompleted {
   readonly type: 'pipeline_completed';
@@ -220,6 +232,8 @@ function publicEventOf(event: RunEvent, text: () => StageText): PublicRunEvent |
       const { stage, by, decision, comment, approved, quorum } = event;
       return { type: 'stage_approval', stage, by, decision, comment, approved, quorum, timestamp };
     }
+    case 'stages_added':
+      return { type: 'stages_added', stage: event.stage, stages: event.stages, timestamp };
     case 'run_completed':
       return {
         type: 'pipeline_completed',
@@ -276,6 +290,7 @@ const KNOWN_TYPES: Readonly<Record<PublicEvent['type'], true>> = {
   stage_completed: true,
   stage_skipped: true,
   stage_approval: true,
+  stages_added: true,
   pipeline_completed: true,
   pipeline_cancelling: true,
   pipeline_cancelled: true,

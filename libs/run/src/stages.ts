@@ -20,7 +20,7 @@ import type {
 export type StagePicture = Readonly<StageState>;
 
 export class Stages implements Iterable<StagePicture> {
-  readonly #plan: Plan;
+  #plan: Plan;
   /** By stage, since when it waits; not a number: it does not. Of stages without a record only. Absent: none waits. */
   #queuedAt: number[] | undefined;
   #records: (StageRecord | undefined)[] | undefined;
@@ -30,9 +30,19 @@ export class Stages implements Iterable<StagePicture> {
     this.#plan = plan;
   }
 
-  /** What it is made of; it does not change. */
+  /** What it is made of: what stages have added to the run included. */
   get plan(): Plan {
     return this.#plan;
+  }
+
+  /** There are new stages, behind those that there were. */
+  join(plan: Plan): void {
+    const more = plan.stages.length - this.#plan.stages.length;
+    this.#plan = plan;
+    for (let count = 0; count < more; count++) {
+      this.#queuedAt?.push(Number.NaN);
+      this.#records?.push(undefined);
+    }
   }
 
   get length(): number {

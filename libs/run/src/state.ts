@@ -95,7 +95,9 @@ export interface RunState {
   cause?: string | undefined;
   cancelledStages?: number | undefined;
   /** In the order of the definition. */
-  readonly stages: Stages;
+  stages: Stages;
+  /** What the texts take in the journal that stages have added; absent: none has. */
+  addedBytes?: number | undefined;
   /** How many stages have not ended. */
   openStages: number;
   /** How many attempts may have a process. */

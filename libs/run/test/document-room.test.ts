@@ -44,7 +44,7 @@ function refold(driven: DrivenRun): DrivenRun['run'] {
   const plan = planOf(driven.definition);
   const [created, ...rest] = driven.events;
   const folded = newRun(RUN_ID, created as RunCreated, plan);
-  for (const event of rest) evolve(folded, plan, event);
+  for (const event of rest) evolve(folded, event);
   return folded;
 }
 

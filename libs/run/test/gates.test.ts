@@ -72,7 +72,7 @@ describe('P26: a gate', () => {
     const run = new DrivenRun(pipeline(gate('gate', {}, { quorum: 3 })));
     says(run, 'alice');
     const again = { type: 'gate_decided', stage: 'gate', person: 'alice', by: 'alice', decision: 'approved' } as const;
-    evolve(run.run, run.actor.plan, { ...again, at: 4_000, approved: 1, quorum: 3 });
+    evolve(run.run, { ...again, at: 4_000, approved: 1, quorum: 3 });
     says(run, 'bob');
     expect(run.stage('gate').status).toBe('QUEUED');
   });

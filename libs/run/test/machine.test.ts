@@ -93,7 +93,7 @@ describe('events and state', () => {
     const plan = planOf(driven.definition);
     const [created, ...rest] = driven.events;
     const run = newRun(RUN_ID, created as ReturnType<typeof createdEvent>, plan);
-    for (const event of rest) evolve(run, plan, event);
+    for (const event of rest) evolve(run, event);
     return run;
   };
 
@@ -145,7 +145,7 @@ describe('events and state', () => {
 
   it('a run restored from its events goes on where it stood', () => {
     const driven = told();
-    const actor = new RunActor({ run: folded(driven), definition: driven.definition, settings });
+    const actor = new RunActor({ run: folded(driven), settings });
     actor.tell({ type: 'result', at: driven.at, stage: 'a', attempt: 2, status: 'success', logBytes: 0 });
     const decided = actor.tell({
       type: 'result',
@@ -161,7 +161,7 @@ describe('events and state', () => {
   it('a cancelled run that is restored waits for its attempts, and for nothing else', () => {
     const driven = told();
     driven.tell({ type: 'cancel' });
-    const actor = new RunActor({ run: folded(driven), definition: driven.definition, settings });
+    const actor = new RunActor({ run: folded(driven), settings });
     expect(actor.tell({ type: 'cancel', at: 1 })).toBeUndefined();
     expect(types(actor.tell({ type: 'lose', at: 1, stage: 'a', attempt: 2 }))).toEqual(['attempt_gone']);
     expect(actor.tell({ type: 'lose', at: 1, stage: 'c', attempt: 1 })?.effects).toEqual([{ type: 'settle' }]);
@@ -213,7 +213,7 @@ describe('events and state', () => {
     const plan = planOf(pipeline(stage('a')));
     const run = newRun(RUN_ID, createdEvent(), plan);
     expect(() => {
-      for (const event of events) evolve(run, plan, event);
+      for (const event of events) evolve(run, event);
     }).toThrow(RunInvariantError);
   });
 });

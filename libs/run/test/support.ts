@@ -94,7 +94,7 @@ export class DrivenRun {
     const created = createdEvent();
     this.events = [created];
     this.run = newRun(RUN_ID, created, planOf(definition));
-    this.actor = new RunActor({ run: this.run, definition, settings: options.settings ?? settings });
+    this.actor = new RunActor({ run: this.run, settings: options.settings ?? settings });
     if (options.started !== false) this.tell({ type: 'start', held: options.held });
   }
 

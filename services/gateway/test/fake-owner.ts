@@ -137,7 +137,7 @@ export class FakeOwner {
     const run = this.#run(runId);
     for (const event of events) {
       run.events.push(event);
-      evolve(run.state, run.plan, event);
+      evolve(run.state, event);
     }
     this.#changes.set(run.state.tenant, (this.#commits += 1));
     if (options.silently !== true) this.tell(runId, run.events.length - events.length + 1);
@@ -286,8 +286,7 @@ export class FakeOwner {
   #decide({ runId, stage, decision, comment, person }: DecideRequest): DecideReply {
     const run = this.#runs.get(runId);
     if (run === undefined) return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch: this.epoch };
-    const definition = run.plan.definition;
-    const actor = new RunActor({ run: run.state, definition, settings: { queueTimeoutMs: 60_000 } });
+    const actor = new RunActor({ run: run.state, settings: { queueTimeoutMs: 60_000 } });
     const given = { stage, decision, comment, person: person.id, by: person.by };
     const decided = actor.tell({ type: 'decide-gate', at: Date.now(), ...given });
     if (decided === undefined)

@@ -116,7 +116,7 @@ export class FairSlots {
       const other = run.state.key;
       if (other === key || found.has(other) || partition.owner !== owner || !this.#isSettled(partition)) continue;
       if (isEnded(run.state.status) || run.state.held) continue;
-      for (const [index, { definition, labelSet }] of run.plan.stages.entries()) {
+      for (const [index, { definition, labelSet }] of run.state.stages.plan.stages.entries()) {
         const { name, runsOn, workspace } = definition;
         if (!this.#isOpenFor(run, index) || definition.matrix?.maxParallel !== undefined) continue;
         const since = run.waits.get(`${name}\nqueue`);
@@ -145,7 +145,7 @@ export class FairSlots {
 
   /** For sure: by the attempts that live since a moment ago, of the largest pool that there may have been. */
   #isFull(run: RunTruth, event: Started): boolean {
-    const planned = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
+    const planned = run.state.stages.plan.stages[run.state.stages.plan.indexOf.get(event.stage) ?? -1];
     if (planned === undefined) return false;
     const { runsOn, workspace } = planned.definition;
     const bound = workspace === 'shared' ? run.state.workspaces[planned.labelSet] : undefined;

@@ -87,7 +87,7 @@ export class Oracle implements Witness {
   }
 
   gatesOf(runId: string): readonly string[] | undefined {
-    const plan = this.#runs.get(runId)?.plan;
+    const plan = this.#runs.get(runId)?.state.stages.plan;
     return plan?.gates.map((index) => plan.stages[index]?.definition.name ?? '');
   }
 
@@ -187,7 +187,6 @@ export class Oracle implements Witness {
         run = {
           id,
           partition,
-          plan,
           state: newRun(id, event, plan),
           events: [event],
           versions: [],
@@ -217,7 +216,7 @@ export class Oracle implements Witness {
       );
       this.#fairSlots.happens(run, event);
       try {
-        evolve(run.state, run.plan, event);
+        evolve(run.state, event);
       } catch (error) {
         if (!disturbed) world.fail(error instanceof Error ? error : new Error(String(error)));
       }
@@ -246,7 +245,7 @@ export class Oracle implements Witness {
       world.check(!this.#spentCredits.has(credit), 'P11', `credit ${credit} is taken a second time`);
       this.#spentCredits.add(credit);
       const labels = this.#observed.runners.find(({ name }) => name === event.runner)?.labels ?? [];
-      const stage = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
+      const stage = run.state.stages.plan.stages[run.state.stages.plan.indexOf.get(event.stage) ?? -1];
       world.check(
         stage?.definition.runsOn.every((label) => labels.includes(label)) === true,
         'P11',
@@ -261,7 +260,7 @@ export class Oracle implements Witness {
         `${event.type} of attempt ${event.attempt} of ${run.id}/${event.stage}, whose process lives${process === undefined ? '' : `: ${short(process.ref)}`}`,
       );
       const lost = 'reason' in event && event.reason === 'runner_lost';
-      const live = run.state.stages.get(run.plan.indexOf.get(event.stage) ?? -1)?.live;
+      const live = run.state.stages.get(run.state.stages.plan.indexOf.get(event.stage) ?? -1)?.live;
       if (lost && live !== undefined) {
         world.mark('attempt lost');
         world.check(

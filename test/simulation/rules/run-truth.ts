@@ -1,10 +1,9 @@
-import type { Plan, RunEvent, RunState } from '@penstock/run';
+import type { RunEvent, RunState } from '@penstock/run';
 
 /** A run by its committed events alone. */
 export interface RunTruth {
   readonly id: string;
   readonly partition: number;
-  readonly plan: Plan;
   state: RunState;
   events: RunEvent[];
   /** After which commit it had which version. */

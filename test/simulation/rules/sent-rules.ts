@@ -33,7 +33,7 @@ export class SentRules {
     const partition = this.#partitions.of(ref.partition);
     if (partition.disturbed) return;
     const run = this.#runs.get(ref.runId);
-    const live = run?.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
+    const live = run?.state.stages.get(run.state.stages.plan.indexOf.get(ref.stage) ?? -1)?.live;
     const world = this.#world;
     world.check(
       live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit,
@@ -55,14 +55,14 @@ export class SentRules {
   stop(ref: AttemptRef): void {
     const run = this.#runs.get(ref.runId);
     if (run === undefined || this.#isDisturbed(run)) return;
-    const live = run.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
+    const live = run.state.stages.get(run.state.stages.plan.indexOf.get(ref.stage) ?? -1)?.live;
     const healthy = live?.attempt === ref.attempt && live.session === ref.session && live.stopping === undefined;
     this.#world.check(!healthy, 'P13', `a stop is sent to ${short(ref)}, which nobody has ended`);
   }
 
   processStarts({ ref, runner }: Process): void {
     const run = this.#runs.get(ref.runId);
-    const stage = run?.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1);
+    const stage = run?.state.stages.get(run.state.stages.plan.indexOf.get(ref.stage) ?? -1);
     const live = stage?.live;
     this.#world.check(
       live !== undefined &&
@@ -77,7 +77,7 @@ export class SentRules {
   resultAnswered(ref: AttemptRef, answer: 'committed' | 'obsolete'): void {
     const run = this.#runs.get(ref.runId);
     if (run === undefined || this.#isDisturbed(run)) return;
-    const live = run.state.stages.get(run.plan.indexOf.get(ref.stage) ?? -1)?.live;
+    const live = run.state.stages.get(run.state.stages.plan.indexOf.get(ref.stage) ?? -1)?.live;
     const lives = live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit;
     this.#world.check(
       !lives,

@@ -9,7 +9,7 @@ export function checkTold(run: RunTruth, event: RunEvent, fail: (rule: string, m
 
 function checkOne(run: RunTruth, told: PublicRunEvent, fail: (rule: string, message: string) => void): void {
   if (!('attempt' in told) || told.attempt === 0) return;
-  const stage = run.state.stages.get(run.plan.indexOf.get(told.stage) ?? -1);
+  const stage = run.state.stages.get(run.state.stages.plan.indexOf.get(told.stage) ?? -1);
   // Each attempt that counts has failed before the next one begins.
   const number = (stage?.failures ?? 0) + 1;
   if (told.attempt !== number)

@@ -39,12 +39,12 @@ function lengthOf(
   if (event.type === 'stage_completed' && event.reason === 'no_runner')
     return { stage: event.stage, kind: 'queue', lengthMs: queueTimeoutMs };
   if (event.type === 'stage_completed' && event.reason === 'timeout' && event.attempt === 0) {
-    const planned = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
+    const planned = run.state.stages.plan.stages[run.state.stages.plan.indexOf.get(event.stage) ?? -1];
     const lengthMs = planned?.definition.approval?.timeoutMs;
     return lengthMs === undefined ? undefined : { stage: event.stage, kind: 'queue', lengthMs };
   }
   if (event.type === 'stage_stopping' && event.reason === 'timeout') {
-    const planned = run.plan.stages[run.plan.indexOf.get(event.stage) ?? -1];
+    const planned = run.state.stages.plan.stages[run.state.stages.plan.indexOf.get(event.stage) ?? -1];
     return planned && { stage: event.stage, kind: 'other', lengthMs: planned.definition.timeoutMs };
   }
   return undefined;

@@ -3,6 +3,7 @@
  * admits it by. Parts that stages share are looked at once and counted for each, as they are written.
  */
 import type { Command, Expression, PipelineDefinition, StageDefinition, Template } from '../model/definition.ts';
+import type { Generation } from '../model/generates.ts';
 import type { ImageDefinition, PlaceDefinition } from '../model/place.ts';
 import { utf8Length } from '../text/text-position.ts';
 
@@ -15,11 +16,12 @@ const NO_TEXT: Template = [];
 /** An estimate in bytes, within a factor of two of the length of the JSON for texts without many escapes. */
 export function definitionBytes(definition: PipelineDefinition): number {
   const measure = new Measure();
-  const { name, description, stages, concurrency, schedule, inputs = [] } = definition;
+  const { name, description, stages, concurrency, schedule, inputs = [], generation } = definition;
   const own = textBytes(name) + textBytes(description ?? '') + textBytes(JSON.stringify(definition.on ?? null));
   const group = concurrency === undefined ? 0 : measure.template(concurrency.group) + NODE_BYTES;
   const takes = textBytes(JSON.stringify(inputs));
-  return stages.reduce((sum, stage) => sum + measure.stage(stage), own + takes + group + measure.list(schedule));
+  const adds = generation === undefined ? 0 : measure.generation(generation);
+  return stages.reduce((sum, stage) => sum + measure.stage(stage), own + takes + adds + group + measure.list(schedule));
 }
 
 function textBytes(text: string): number {
@@ -57,7 +59,17 @@ class Measure {
         : 2 * NODE_BYTES +
           this.list(stage.approval.approvers ?? []) +
           this.template(stage.approval.message ?? NO_TEXT)) +
+      (stage.generates === undefined
+        ? 0
+        : NODE_BYTES + this.list(stage.generates.secrets) + this.list(stage.generates.audiences)) +
       (stage.extension === undefined ? 0 : 100 + stage.extension.id.length)
+    );
+  }
+
+  generation({ env, extensions }: Generation): number {
+    return extensions.reduce(
+      (sum, { uses, manifest }) => sum + 4 * NODE_BYTES + textBytes(uses) + textBytes(manifest),
+      this.#record(env, (value) => this.template(value)),
     );
   }
 

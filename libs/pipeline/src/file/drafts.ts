@@ -8,6 +8,7 @@ import type { ApprovalDefinition } from '../model/approval.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
 import type { Quarantine } from '../model/quarantine.ts';
 import type { CacheDefinition } from '../model/cache.ts';
+import type { Ceiling } from '../model/generates.ts';
 import type { IdTokenUse } from '../model/id-token-use.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { Span } from '../text/text-position.ts';
@@ -50,6 +51,9 @@ export interface StageDraft {
   readonly approval: ApprovalDefinition<Template> | undefined;
   /** Where that stands. */
   readonly approvalSpan: Span | undefined;
+  readonly generates: Ceiling | undefined;
+  /** Where that stands. */
+  readonly generatesSpan: Span | undefined;
   readonly use: StageUse | undefined;
   readonly matrix: Matrix | undefined;
   /** The stage has a `matrix`, also where it could not be read. */

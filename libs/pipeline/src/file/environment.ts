@@ -55,6 +55,7 @@ export function readEnvironment(
 const KEPT: Readonly<Record<string, string | undefined>> = {
   SERVICE_OUTPUT: "'SERVICE_OUTPUT' is set by the runner: it names the file that takes a stage's outputs",
   SERVICE_ID_TOKEN_FILE: "'SERVICE_ID_TOKEN_FILE' is set by the runner: it names the file of the stage's 'id_token'",
+  SERVICE_STAGES: "'SERVICE_STAGES' is set by the runner: it names the file that takes stages to be added to the run",
   SERVICE_MASK: "'SERVICE_MASK' is set by the runner: it names the file that takes values to be masked",
 };
 

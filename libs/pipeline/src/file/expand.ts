@@ -58,8 +58,13 @@ interface Expanded {
   readonly outputs: ReadonlyMap<string, Expression> | undefined;
 }
 
-export function expandPipeline(level: Level, problems: Problems, lacking: Lacking): StageDefinition[] {
-  return [...expandLevel(new ExpansionBudget(problems, lacking), level, ROOT_CONTEXT).stages];
+/** `within`: the stage that adds them to its run; absent: they stand in the file. */
+export function expandPipeline(level: Level, problems: Problems, lacking: Lacking, within?: string): StageDefinition[] {
+  const context =
+    within === undefined
+      ? ROOT_CONTEXT
+      : { ...ROOT_CONTEXT, prefix: `${within}/`, family: `${within}/`, after: [within] };
+  return [...expandLevel(new ExpansionBudget(problems, lacking), level, context).stages];
 }
 
 /** Makes the stages of an extension that nobody uses yet, to find what is wrong with them. */
@@ -103,7 +108,8 @@ class LevelExpansion {
     this.#whole = whole;
     this.#level = level;
     this.#context = context;
-    this.#isPlain = context.extension === undefined && level.drafts.every(({ use }) => use === undefined);
+    this.#isPlain =
+      context.extension === undefined && context.prefix === '' && level.drafts.every(({ use }) => use === undefined);
     this.#common = new Map([...context.envBelow, ...this.#environment(level.env, undefined)]);
     this.#commonSize = this.#sizeOf(this.#common);
     this.#commonRecord = toRecord(this.#common);
@@ -218,6 +224,7 @@ class LevelExpansion {
         ...(caches === undefined ? {} : { caches }),
         ...(matrix === undefined ? {} : { matrix }),
         ...(approval === undefined ? {} : { approval }),
+        ...(draft.generates === undefined ? {} : { generates: draft.generates }),
         ...(extension === undefined
           ? {}
           : { extension: { id: extension.id, version: extension.version, hash: extension.hash } }),

@@ -24,6 +24,7 @@ const NOT_BESIDE_STAGES = [
   ['artifacts', 'keep the files by a stage of your own behind it'],
   ['reports', 'keep the files by a stage of your own behind it'],
   ['cache', 'it belongs to the stages of the extension, in its manifest'],
+  ['generates', 'add the stages by a stage of your own behind it'],
 ] as const;
 
 /** The extension of a stage; undefined where it has none. */

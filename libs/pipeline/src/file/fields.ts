@@ -5,7 +5,7 @@ import type { Problems } from '../text/problems.ts';
 import { didYouMean } from '../text/suggest.ts';
 import { keyHint } from './foreign-names.ts';
 import { hasExpression } from './template.ts';
-import { KEYS_TO_COME, otherName } from './vocabulary.ts';
+import { otherName } from './vocabulary.ts';
 import type { MapEntry, MapNode, ScalarNode, YamlNode } from '../yaml/yaml-tree.ts';
 
 /** Keys under which some system has the commands of a stage. */
@@ -36,7 +36,7 @@ export interface Field {
 }
 
 /**
- * The entries of a map by key. Keys that are not allowed are noted: with a suggestion, or as not supported yet.
+ * The entries of a map by key. Keys that are not allowed are noted: with a suggestion.
  * `where` ends the message, as in "unknown key 'aftr' in stage 'build'".
  */
 export function readKeys(
@@ -54,8 +54,7 @@ export function readKeys(
       continue;
     }
     const keyPath = joinPath(path, key);
-    if (KEYS_TO_COME.has(key)) problems.add(keySpan, keyPath, `'${key}' is not supported yet`);
-    else if (key === '<<')
+    if (key === '<<')
       problems.add(
         keySpan,
         keyPath,

@@ -57,7 +57,8 @@ function readUse(field: Field): IdTokenUse | undefined {
   return read === undefined || named === undefined ? undefined : { audience: read, variable: named };
 }
 
-function readAudience(field: Field): string | undefined {
+/** Whoever is to take a token. */
+export function readAudience(field: Field): string | undefined {
   const node = readScalar(field, 'whoever is to take the token, such as https://sts.example');
   if (node === undefined) return undefined;
   const { text } = node;

@@ -6,19 +6,26 @@ import { fieldOf, readMap } from './fields.ts';
 import { linkStages, nameStages } from './graph.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readStage } from './stage.ts';
-import type { MapEntry } from '../yaml/yaml-tree.ts';
+import type { MapEntry, MapNode } from '../yaml/yaml-tree.ts';
 
 /** Undefined where the stages cannot be numbered; the problems then say why. */
 export function readLevel(entry: MapEntry | undefined, env: Environment, reader: StageReader): Level | undefined {
-  const drafts = entry === undefined ? [] : readStages(entry, reader);
+  const map =
+    entry === undefined
+      ? undefined
+      : readMap(fieldOf(entry, '', reader.problems), 'a map of stage names to stages');
+  if (map?.entries.length === 0) reader.problems.add(map, 'stages', "'stages' has no stages");
+  return levelOf(map, env, reader);
+}
+
+/** The same of the map itself. */
+export function levelOf(map: MapNode | undefined, env: Environment, reader: StageReader): Level | undefined {
+  const drafts = map === undefined ? [] : readStages(map, reader);
   const names = nameStages(drafts, reader.problems);
   return names === undefined ? undefined : { drafts, names, graph: linkStages(drafts, names, reader.problems), env };
 }
 
-function readStages(entry: MapEntry, reader: StageReader): StageDraft[] {
-  const map = readMap(fieldOf(entry, '', reader.problems), 'a map of stage names to stages');
-  if (map === undefined) return [];
-  if (map.entries.length === 0) reader.problems.add(map, 'stages', "'stages' has no stages");
+function readStages(map: MapNode, reader: StageReader): StageDraft[] {
   if (map.entries.length > PIPELINE_LIMITS.stagesMax) {
     const first = map.entries[PIPELINE_LIMITS.stagesMax];
     reader.problems.add(

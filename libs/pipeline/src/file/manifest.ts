@@ -167,6 +167,14 @@ function readRoot(
         'an extension has no gates: who may approve stands in the pipeline file',
         "a stage of that file with 'approval' comes before the one that uses it",
       );
+  for (const { generatesSpan, path } of level?.drafts ?? [])
+    if (generatesSpan !== undefined)
+      problems.add(
+        generatesSpan,
+        `${path}.generates`,
+        'an extension made of stages adds none to a run: what is to run stands in its manifest',
+        "a stage of a pipeline file may say 'generates' beside 'uses' where the extension is a command",
+      );
   for (const { idTokensSpan, path } of level?.drafts ?? [])
     if (idTokensSpan !== undefined)
       problems.add(

@@ -6,10 +6,13 @@
  * matrices, dependencies, names in expressions. Each step is bounded by what the step before has let through.
  */
 import type { ParseResult, PipelineDefinition, ResolvedExtension, Template } from '../model/definition.ts';
+import type { AddedBy, Generation } from '../model/generates.ts';
+import { isAddedTextOfSize, readAdded } from './added.ts';
 import { readEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { expandPipeline } from './expand.ts';
 import { ExtensionCatalog } from './extension-catalog.ts';
+import type { StageReader } from './extension-use.ts';
 import type { Lacking } from './expansion-budget.ts';
 import { fieldOf, isNull, kindOf, readKeys } from './fields.ts';
 import { readInputs } from './inputs.ts';
@@ -36,6 +39,8 @@ export interface ParseOptions {
   readonly unresolved?: 'refuse' | 'accept' | undefined;
   /** What cannot be had where the file is to run: a stage that asks for it is refused at that key. */
   readonly lacking?: Lacking | undefined;
+  /** The text is what a stage adds to its run; absent: a pipeline file. */
+  readonly added?: AddedBy | undefined;
 }
 
 /** Reads a pipeline file. Diagnostics stand in the order of the file; there is at least one where `ok` is false. */
@@ -43,10 +48,26 @@ export function parsePipeline(text: string, options: ParseOptions = {}): ParseRe
   const problems = new Problems();
   // A byte order mark is no part of the text, and its columns do not count it.
   const body = text.startsWith('\uFEFF') ? text.slice(1) : text;
-  const root = screenText(body, problems) ? readYaml(body, problems) : undefined;
-  const definition = root === undefined ? undefined : readPipeline(root, body, options, problems);
+  const { added } = options;
+  const isOfSize = added === undefined || isAddedTextOfSize(body, problems);
+  const root = isOfSize && screenText(body, problems) ? readYaml(body, problems) : undefined;
+  const definition =
+    root === undefined
+      ? undefined
+      : added === undefined
+        ? readPipeline(root, body, options, problems)
+        : readAdded(root, readerOf(body, options, problems), added, options.lacking ?? new Map());
   if (definition !== undefined && problems.count === 0) return { ok: true, definition };
   return { ok: false, diagnostics: problems.diagnostics(body) };
+}
+
+function readerOf(text: string, options: ParseOptions, problems: Problems): StageReader {
+  const extensions = new ExtensionCatalog(options.extensions ?? [], {
+    acceptsUnresolved: options.unresolved === 'accept',
+    refusals: options.refusals,
+    read: readManifest,
+  });
+  return { text, problems, extensions };
 }
 
 function readPipeline(
@@ -63,12 +84,7 @@ function readPipeline(
     );
     return undefined;
   }
-  const extensions = new ExtensionCatalog(options.extensions ?? [], {
-    acceptsUnresolved: options.unresolved === 'accept',
-    refusals: options.refusals,
-    read: readManifest,
-  });
-  const reader = { text, problems, extensions };
+  const reader = readerOf(text, options, problems);
   const keys = readKeys(root, TOP_KEYS, 'at the top of the file', '', problems);
   const top = { start: root.start, end: root.start + 1 };
   const sites: ExpressionSite[] = [];
@@ -102,5 +118,12 @@ function readPipeline(
     schedule,
     ...(concurrency === undefined ? {} : { concurrency }),
     stages,
+    ...(stages.some(({ generates }) => generates !== undefined) ? { generation: generationOf(env, options) } : {}),
   };
+}
+
+function generationOf(env: Environment, { extensions = [] }: ParseOptions): Generation {
+  const record = Object.create(null) as Record<string, Template>;
+  for (const [name, template] of env) record[name] = template;
+  return { env: record, extensions };
 }

@@ -63,7 +63,8 @@ function forgetOldest(): void {
   bytesHeld -= oldest[1].bytes;
 }
 
-function removePrototypes({ stages }: PipelineDefinition): void {
+function removePrototypes({ stages, generation }: PipelineDefinition): void {
+  if (generation !== undefined) Object.setPrototypeOf(generation.env, null);
   for (const { env, commands, matrix, place } of stages) {
     for (const service of place?.services ?? []) Object.setPrototypeOf(service.env, null);
     Object.setPrototypeOf(env, null);

@@ -24,6 +24,7 @@ import {
   readWord,
 } from './fields.ts';
 import type { Field } from './fields.ts';
+import { readGenerates } from './generates.ts';
 import { readIdTokens } from './id-tokens.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readUse } from './extension-use.ts';
@@ -39,7 +40,7 @@ import { quoted } from '../text/printable.ts';
 import { findExpressions, hasExpression, readExpression, readTemplate } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
 import type { Span } from '../text/text-position.ts';
-import { KEYS_TO_COME, RETRY_KEYS, STAGE_KEYS } from './vocabulary.ts';
+import { RETRY_KEYS, STAGE_KEYS } from './vocabulary.ts';
 import type { MapEntry } from '../yaml/yaml-tree.ts';
 
 const RETRY_CAUSES: readonly RetryCause[] = ['failure', 'timeout', 'lost'];
@@ -102,6 +103,8 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     caches: field('cache', (value) => readCaches(value, reader, sites)),
     approval: field('approval', (value) => readApproval(value, reader, sites)),
     approvalSpan: keys.get('approval')?.keySpan,
+    generates: field('generates', readGenerates),
+    generatesSpan: keys.get('generates')?.keySpan,
     use,
     matrix,
     isMatrix: keys.has('matrix'),
@@ -123,11 +126,7 @@ function readStageKeys(entry: MapEntry, where: string, path: string, reader: Sta
   }
   const keys = readKeys(value, STAGE_KEYS, where, path, problems);
   checkBesideApproval(keys, entry.key, path, problems);
-  const willRun =
-    keys.has('run') ||
-    keys.has('uses') ||
-    keys.has('approval') ||
-    value.entries.some(({ key }) => KEYS_TO_COME.has(key));
+  const willRun = keys.has('run') || keys.has('uses') || keys.has('approval');
   if (!willRun) problems.add(entry.keySpan, path, `stage ${quoted(entry.key)} has no 'run'`);
   return keys;
 }

@@ -29,7 +29,9 @@ export const STAGE_KEYS = [
   'quarantine',
   'cache',
   'approval',
+  'generates',
 ] as const;
+export const GENERATES_KEYS = ['secrets', 'id_token'] as const;
 export const QUARANTINE_KEYS = ['until', 'reason'] as const;
 export const CACHE_KEYS = ['key', 'paths', 'restore'] as const;
 export const APPROVAL_KEYS = ['approvers', 'quorum', 'timeout', 'prevent_self', 'message'] as const;
@@ -73,9 +75,6 @@ export const PUSH_KEYS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 
 export const ON_KEYS = ['push', 'pull_request'] as const;
 export const PULL_REQUEST_KEYS = ['branches', 'paths', 'types', 'cancel_superseded'] as const;
 export const PULL_REQUEST_TYPES = ['opened', 'synchronize', 'reopened', 'ready_for_review', 'labeled'] as const;
-
-/** Keys of the vocabulary that this version does not act on. They are refused, so that no file is run by halves. */
-export const KEYS_TO_COME: ReadonlySet<string> = new Set(['generates']);
 
 /** What other systems call a key of ours. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([

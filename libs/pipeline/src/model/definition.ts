@@ -7,6 +7,7 @@
 import type { ApprovalDefinition } from './approval.ts';
 import type { ArtifactsDefinition, ReportsDefinition } from './kept-files.ts';
 import type { CacheDefinition } from './cache.ts';
+import type { Ceiling, Generation } from './generates.ts';
 import type { IdTokenUse } from './id-token-use.ts';
 import type { PlaceDefinition } from './place.ts';
 import type { Quarantine } from './quarantine.ts';
@@ -98,6 +99,8 @@ export interface StageDefinition {
   readonly quarantine?: Quarantine | undefined;
   /** Files that its runs find again; absent: none. */
   readonly caches?: readonly CacheDefinition<Template>[] | undefined;
+  /** It may add stages to its run, which name no more than this; absent: it adds none. */
+  readonly generates?: Ceiling | undefined;
   readonly matrix?: MatrixCell | undefined;
   /** The stage is a gate: it runs nothing and waits for people. */
   readonly approval?: ApprovalDefinition<Template> | undefined;
@@ -162,6 +165,8 @@ export interface PipelineDefinition {
   readonly schedule: readonly string[];
   readonly concurrency?: { readonly group: Template; readonly cancelInProgress: boolean } | undefined;
   readonly stages: readonly StageDefinition[];
+  /** Absent: none of its stages adds others. */
+  readonly generation?: Generation | undefined;
 }
 
 /** Where a problem stands and how to mend it. Lines and columns count from 1; columns are UTF-16 units. */

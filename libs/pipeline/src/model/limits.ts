@@ -110,6 +110,13 @@ export const PIPELINE_LIMITS = {
   approversMax: 50,
   approverLengthMax: 254,
   approvalMessageLengthMax: 2_000,
+  /** UTF-8 bytes of the stages that one attempt of a stage adds to its run, and how deep stages that were added may add others. */
+  addedTextBytesMax: 256 * 1024,
+  addedDepthMax: 3,
+  /** Bytes of all texts of a run as they are journaled, which is compressed. */
+  runTextsBytesMax: 768 * 1024,
+  /** Names of secrets, and audiences, that a stage which adds others may allow them. */
+  ceilingMax: 100,
   approvalTimeoutMsMin: 1_000,
   approvalTimeoutMsDefault: 30 * 24 * 3_600_000,
   approvalTimeoutMsMax: 365 * 24 * 3_600_000,

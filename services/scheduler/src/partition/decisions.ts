@@ -135,7 +135,7 @@ export class Decisions {
   ): void {
     const { ports, cycle, border, slots, deadlines } = this.#host;
     const boot = ports.bootNow();
-    run.times.happened(events, boot);
+    run.times.happened(run.state, events, boot);
     this.#host.runnerRuns.happened(run, events);
     this.#host.slotsInUse.happened(run, events);
     this.#host.lengths.happened(run, events, boot);

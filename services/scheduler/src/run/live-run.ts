@@ -21,6 +21,7 @@ import {
   type RunId,
   type Sequence,
   type Version,
+  withNames,
 } from '@penstock/run';
 import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
 import { StageTimes } from './stage-times.ts';
@@ -54,8 +55,8 @@ interface StandIn {
 
 export class LiveRun {
   readonly id: RunId;
+  /** As its file has it: what stages have added is in the plan alone. */
   readonly definition: PipelineDefinition;
-  readonly plan: Plan;
   /** Why the run could not be restored; undefined: it could. */
   readonly restoreError: string | undefined;
   /** Since when its stages wait, by the boot clock. */
@@ -73,15 +74,14 @@ export class LiveRun {
     const { id, definition, state, settings } = beginning;
     this.id = id;
     this.definition = definition;
-    this.plan = planOf(definition);
-    this.times = new StageTimes(this.plan, settings);
+    this.times = new StageTimes(settings);
     this.restoreError = beginning.restoreError;
     this.#events = beginning.events;
     this.#committedVersion = beginning.committedVersion;
     this.#committedSequence = beginning.committedSequence;
     this.#settings = settings;
     this.#standIn = beginning.standIn;
-    this.#actor = new RunActor({ run: state, definition, settings });
+    this.#actor = new RunActor({ run: state, settings });
   }
 
   static create(id: RunId, definition: PipelineDefinition, created: RunCreated, settings: RunSettings): LiveRun {
@@ -105,12 +105,11 @@ export class LiveRun {
     settings: RunSettings,
   ): LiveRun {
     const count = events.length;
-    const plan = planOf(definition);
-    const state = foldRun(id, plan, events, count);
+    const state = foldRun(id, planOf(definition), events, count);
     return new LiveRun({
       id,
       definition,
-      events: withSharedNames(events, plan),
+      events: withSharedNames(events, state.stages.plan),
       committedVersion: count,
       committedSequence: sequence,
       state,
@@ -165,6 +164,11 @@ export class LiveRun {
     return this.#committedSequence;
   }
 
+  /** All of its stages, as its events and decisions have them by now. */
+  get plan(): Plan {
+    return this.state.stages.plan;
+  }
+
   get state(): RunState {
     return this.#actor.run;
   }
@@ -211,7 +215,6 @@ export class LiveRun {
       );
       this.#actor = new RunActor({
         run: this.#fold(before),
-        definition: this.definition,
         settings: this.#settings,
       });
       const quarantined = this.#tell({ type: 'quarantine', at: command.at, cause });
@@ -235,10 +238,10 @@ export class LiveRun {
   }
 
   #fold(count: number): RunState {
-    if (this.#standIn === undefined) return foldRun(this.id, this.plan, this.#events, count);
+    if (this.#standIn === undefined) return foldRun(this.id, planOf(this.definition), this.#events, count);
     const state = copyOf(this.#standIn.state);
     for (let index = this.#standIn.count; index < count; index++)
-      evolve(state, this.plan, this.#events[index] as RunEvent);
+      evolve(state, this.#events[index] as RunEvent);
     return state;
   }
 
@@ -254,16 +257,22 @@ function copyOf(state: RunState): RunState {
   return { ...state, workspaces: { ...state.workspaces } };
 }
 
-/** Names as the definition has them: those of a journal or a document are strings of their own, thousands in a large run. */
+/**
+ * Names as the definition has them: those of a journal or a document are strings of their own, thousands in a large run. The journal
+ * has none of those that were added.
+ */
 function withSharedNames(events: readonly RunEvent[], { indexOf, stages }: Plan): RunEvent[] {
   const shared = (name: string): string => stages[indexOf.get(name) ?? -1]?.definition.name ?? name;
-  return events.map((event) => ('stages' in event ? { ...event, stages: event.stages.map(shared) } : event));
+  return events.map((event) => {
+    if (event.type === 'stages_added') return withNames(event);
+    return 'stages' in event ? { ...event, stages: event.stages.map(shared) } : event;
+  });
 }
 
 /** A definition with the stages that the events name, and nothing known of them. */
 function standInOf(name: string, events: readonly RunEvent[]): PipelineDefinition {
   const names = new Set(
-    events.flatMap((event) => ('stages' in event ? event.stages : 'stage' in event ? [event.stage] : [])),
+    events.flatMap((event) => ('stages' in event && event.type !== 'stages_added' ? event.stages : 'stage' in event ? [event.stage] : [])),
   );
   const stages = [...names].map((stage): StageDefinition => ({
     name: stage,
@@ -286,6 +295,6 @@ export function foldRun(id: RunId, plan: Plan, events: readonly RunEvent[], coun
   const created = events[0];
   if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
   const state = newRun(id, created, plan);
-  for (let index = 1; index < count; index++) evolve(state, plan, events[index] as RunEvent);
+  for (let index = 1; index < count; index++) evolve(state, events[index] as RunEvent);
   return state;
 }

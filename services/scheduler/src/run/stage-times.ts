@@ -9,21 +9,19 @@ export class StageTimes {
   #queued: number[] | undefined;
   /** Since when it waits for its next attempt, or for the end of one. */
   #other: number[] | undefined;
-  readonly #plan: Plan;
   readonly #settings: RunSettings;
 
-  constructor(plan: Plan, settings: RunSettings) {
-    this.#plan = plan;
+  constructor(settings: RunSettings) {
     this.#settings = settings;
   }
 
   /** These events were decided just now. */
-  happened(events: readonly RunEvent[], boot: number): void {
+  happened({ stages: { plan } }: RunState, events: readonly RunEvent[], boot: number): void {
     for (const event of events) {
       if (event.type === 'stages_queued' || event.type === 'gates_queued')
-        for (const stage of event.stages) this.#begin(this.#queuedTimes(), stage, boot);
+        for (const stage of event.stages) begin((this.#queued ??= []), plan, stage, boot);
       else if (event.type === 'stage_started' || event.type === 'stage_retrying')
-        this.#begin(this.#otherTimes(), event.stage, boot);
+        begin((this.#other ??= []), plan, event.stage, boot);
     }
   }
 
@@ -32,24 +30,24 @@ export class StageTimes {
    * now, never younger than new and never older than it lasts.
    */
   restore(run: RunState, now: { readonly wall: number; readonly boot: number }): void {
-    for (const { index, definition } of this.#plan.stages) {
+    for (const { index, definition } of run.stages.plan.stages) {
       const stage = run.stages.get(index);
       if (stage === undefined) continue;
       const timer = timerOf(run, stage, definition, this.#settings);
       // One that is granted may come back to the queue, in which it has waited for longer.
       if (stage.queuedAt !== undefined) {
         const lengthMs = timer?.kind === 'gate' ? timer.lengthMs : this.#settings.queueTimeoutMs;
-        this.#queuedTimes()[index] = now.boot - ageOf(stage.queuedAt, lengthMs, now.wall);
+        (this.#queued ??= [])[index] = now.boot - ageOf(stage.queuedAt, lengthMs, now.wall);
       }
       if (timer !== undefined && timer.kind !== 'queue' && timer.kind !== 'gate')
-        this.#otherTimes()[index] = now.boot - ageOf(timer.since, timer.lengthMs, now.wall);
+        (this.#other ??= [])[index] = now.boot - ageOf(timer.since, timer.lengthMs, now.wall);
     }
   }
 
   /** Of a run of which no stage was granted yet: its stages wait for a runner until then, whatever the wall clock says now. */
   restoreQueued(run: RunState, dueAt: number): void {
-    for (const { index } of this.#plan.stages)
-      if (run.stages.statusOf(index) === 'QUEUED') this.#queuedTimes()[index] = dueAt - this.#settings.queueTimeoutMs;
+    for (const { index } of run.stages.plan.stages)
+      if (run.stages.statusOf(index) === 'QUEUED') (this.#queued ??= [])[index] = dueAt - this.#settings.queueTimeoutMs;
   }
 
   /** The stages whose wait is over. */
@@ -71,7 +69,7 @@ export class StageTimes {
   }
 
   #eachDeadline(run: RunState, each: (stage: string, at: number) => void): void {
-    for (const { index, definition } of this.#plan.stages) {
+    for (const { index, definition } of run.stages.plan.stages) {
       const stage = run.stages.get(index);
       const timer = stage && timerOf(run, stage, definition, this.#settings);
       if (timer === undefined) continue;
@@ -83,24 +81,11 @@ export class StageTimes {
   #since({ kind }: StageTimer, index: number): number | undefined {
     return (kind === 'queue' || kind === 'gate' ? this.#queued : this.#other)?.[index];
   }
+}
 
-  #begin(times: number[], stage: string, boot: number): void {
-    const index = this.#plan.indexOf.get(stage);
-    if (index !== undefined) times[index] = boot;
-  }
-
-  #queuedTimes(): number[] {
-    return (this.#queued ??= this.#noTimes());
-  }
-
-  #otherTimes(): number[] {
-    return (this.#other ??= this.#noTimes());
-  }
-
-  /** Not a number: nothing has begun. */
-  #noTimes(): number[] {
-    return this.#plan.stages.map(() => Number.NaN);
-  }
+function begin(times: number[], { indexOf }: Plan, stage: string, boot: number): void {
+  const index = indexOf.get(stage);
+  if (index !== undefined) times[index] = boot;
 }
 
 /** By the boot clock, until when stages wait for a runner that have waited since then by the wall clock. */

@@ -352,6 +352,6 @@ function standInOf(
   ];
   const events: RunEvent[] = [{ ...rest, yaml: '' }, ...ends];
   const state = newRun(run.id, { ...rest, yaml: '' }, plan);
-  for (const event of ends) evolve(state, plan, event);
+  for (const event of ends) evolve(state, event);
   return encodeRun({ partition, open, incarnation, sequence, state, events, view: viewOf(state) });
 }

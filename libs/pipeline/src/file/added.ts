@@ -1,0 +1,68 @@
+/**
+ * Reads a text that a stage adds to its run: a map of stages in the vocabulary of a pipeline file. They are named
+ * `<stage>/<name>`, come after that stage, and know no others but each other.
+ */
+import type { PipelineDefinition } from '../model/definition.ts';
+import type { AddedBy } from '../model/generates.ts';
+import { PIPELINE_LIMITS } from '../model/limits.ts';
+import { quoted } from '../text/printable.ts';
+import type { Problems } from '../text/problems.ts';
+import { utf8Length } from '../text/text-position.ts';
+import type { MapNode, YamlNode } from '../yaml/yaml-tree.ts';
+import { expandPipeline } from './expand.ts';
+import type { Lacking } from './expansion-budget.ts';
+import type { StageReader } from './extension-use.ts';
+import { isNull, kindOf } from './fields.ts';
+import { checkCeiling } from './generates.ts';
+import { levelOf } from './level.ts';
+import { checkReferences } from './references.ts';
+
+/** Before anything else of it is looked at. */
+export function isAddedTextOfSize(text: string, problems: Problems): boolean {
+  const { addedTextBytesMax } = PIPELINE_LIMITS;
+  if (utf8Length(text, addedTextBytesMax) <= addedTextBytesMax) return true;
+  problems.add(
+    { start: 0, end: 0 },
+    '',
+    `the stages to be added are larger than ${addedTextBytesMax / 1024} KiB`,
+    'put long scripts into files',
+  );
+  return false;
+}
+
+/** Undefined: the problems say why. Of an empty text: no stages. */
+export function readAdded(
+  root: YamlNode,
+  reader: StageReader,
+  added: AddedBy,
+  lacking: Lacking,
+): PipelineDefinition | undefined {
+  const { problems } = reader;
+  const definition = { name: added.stage, schedule: [] };
+  if (isNull(root)) return { ...definition, stages: [] };
+  if (root.kind !== 'map') {
+    problems.add(root, '', `what a stage adds is a map of stages, not ${kindOf(root)}`);
+    return undefined;
+  }
+  if (root.entries.length === 0) return { ...definition, stages: [] };
+  if (isPipelineFile(root)) {
+    problems.add(
+      root,
+      '',
+      `what ${quoted(added.stage)} adds is a map of stages, and this is a pipeline file`,
+      "write what stands under 'stages' alone",
+    );
+    return undefined;
+  }
+  const level = levelOf(root, new Map(Object.entries(added.env)), reader);
+  if (level === undefined) return undefined;
+  checkReferences({ ...level, inputs: added.inputs, template: false, problems }, []);
+  checkCeiling(level.drafts, added, problems);
+  if (problems.count > 0) return undefined;
+  return { ...definition, stages: expandPipeline(level, problems, lacking, added.stage) };
+}
+
+function isPipelineFile({ entries }: MapNode): boolean {
+  const names = new Set(entries.map(({ key }) => key));
+  return names.has('pipeline') && names.has('stages');
+}

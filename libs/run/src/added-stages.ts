@@ -1,0 +1,187 @@
+/**
+ * Stages that a stage adds to its run (P29). The text stands in `stages_added`; what it means follows from it and from what the run
+ * has begun with, so it is made anew wherever the event is applied. A plan does not change: with new stages there is a new one.
+ *
+ *  ADDED-1 New stages stand behind all others, whose places stay what they were.
+ *  ADDED-2 What comes after the adding stage comes after each of the new ones too, and fails or is skipped as they do.
+ *  ADDED-3 The whole run keeps the bounds of a file, which are looked at before anything is made of the new stages.
+ */
+import {
+  definitionBytes,
+  diagnosticLine,
+  parsePipeline,
+  PIPELINE_LIMITS,
+  wantedBy,
+  type PipelineDefinition,
+  type StageDefinition,
+} from '@penstock/pipeline';
+import { TaggedError } from '@penstock/errors';
+import type { StagesAdded } from './events.ts';
+import { partsOf, type Plan, type PlannedStage } from './plan.ts';
+
+/** Of the names of all stages of a run, as JSON: an event that names all of them fits half a commit. */
+const NAMES_BYTES_MAX = 440 * 1024;
+
+/** Of what follows from one result, its small events left out of account. */
+const DECISION_BYTES_MAX = 860 * 1024;
+
+type ReadOptions = NonNullable<Parameters<typeof parsePipeline>[1]>;
+
+/** Stages that cannot join their run. */
+export class NotAdded extends TaggedError {
+  readonly tag = 'NotAdded';
+  readonly reason: 'pipeline_file' | 'quota';
+
+  constructor(reason: 'pipeline_file' | 'quota', message: string) {
+    super(message);
+    this.reason = reason;
+  }
+}
+
+/** How a text that the stage adds is read; undefined: it adds none. */
+export function addedTextOptions(plan: Plan, stage: string): ReadOptions | undefined {
+  const planned = plan.stages[plan.indexOf.get(stage) ?? -1];
+  const { generation, inputs = [] } = plan.definition;
+  const ceiling = planned?.definition.generates;
+  if (planned === undefined || ceiling === undefined || generation === undefined) return undefined;
+  const { env, extensions } = generation;
+  return { extensions, added: { stage, depth: planned.depth + 1, ceiling, env, inputs } };
+}
+
+interface Meaning {
+  readonly before: Plan;
+  readonly after: Plan;
+}
+
+/** By event: whoever folds a run again finds what its texts mean. */
+const meanings = new WeakMap<StagesAdded, Meaning>();
+
+/** The plan with the stages of the event. Reads its text, unless that has been read. Throws NotAdded. */
+export function planAfter(plan: Plan, event: StagesAdded): Plan {
+  const known = meanings.get(event);
+  if (known?.before === plan) return known.after;
+  const options = addedTextOptions(plan, event.stage);
+  // Of a run that cannot be restored there are the stages that its events name, and nothing is known of what they do.
+  if (options === undefined) return plan;
+  const parsed = parsePipeline(event.text, options);
+  if (!parsed.ok) throw new NotAdded('pipeline_file', parsed.diagnostics.map(diagnosticLine).join('\n'));
+  return planWith(plan, event, parsed.definition);
+}
+
+/** The same where the text has been read with `addedTextOptions`. */
+export function planWith(plan: Plan, event: StagesAdded, added: PipelineDefinition): Plan {
+  const after = grow(plan, event.stage, added);
+  meanings.set(event, { before: plan, after });
+  return after;
+}
+
+/** The same event with the names of its stages: one that comes out of the journal has none. What it means has to be known. */
+export function withNames(event: StagesAdded): StagesAdded {
+  const known = meanings.get(event);
+  if (known === undefined) return { ...event, stages: event.stages ?? [] };
+  const added = known.after.stages.slice(known.before.stages.length);
+  const named = { ...event, stages: added.map(({ definition }) => definition.name) };
+  meanings.set(named, known);
+  return named;
+}
+
+/** The plan with these stages, which that one has added. Throws NotAdded. */
+function grow(plan: Plan, stage: string, { stages: added }: PipelineDefinition): Plan {
+  const generator = plan.stages[plan.indexOf.get(stage) ?? -1];
+  if (generator === undefined) throw new NotAdded('pipeline_file', `there is no stage '${stage}'`);
+  const addedBytes = plan.addedBytes + definitionBytes({ name: '', schedule: [], stages: added });
+  checkBounds(plan, generator, added, addedBytes);
+  const first = plan.stages.length;
+  const parts = partsOf(added, (name) => plan.indexOf.get(name), first);
+  const stages = [...plan.stages];
+  const wantedOf = wantedBeside(plan, added);
+  for (const [offset, definition] of added.entries()) {
+    const { dependencies = [], siblings = [], after } = parts[offset] ?? {};
+    stages.push({
+      definition,
+      index: first + offset,
+      dependencies,
+      dependents: [...generator.dependents, ...(parts[offset]?.dependents ?? [])],
+      siblings,
+      labelSet: definition.runsOn.join(','),
+      wanted: wantedOf(definition),
+      after,
+      depth: generator.depth + 1,
+    });
+  }
+  const places = added.map((_, offset) => first + offset);
+  const entries = places.filter((place) => stages[place]?.dependencies.includes(generator.index));
+  stages[generator.index] = { ...generator, dependents: [...generator.dependents, ...entries] };
+  for (const index of new Set(generator.dependents)) {
+    const waiting = stages[index];
+    if (waiting !== undefined) stages[index] = { ...waiting, dependencies: [...waiting.dependencies, ...places] };
+  }
+  const indexOf = new Map(plan.indexOf);
+  for (const [offset, { name }] of added.entries()) indexOf.set(name, first + offset);
+  const gates = places.filter((place) => stages[place]?.definition.approval !== undefined);
+  return { definition: plan.definition, stages, indexOf, gates: [...plan.gates, ...gates], addedBytes };
+}
+
+/** Before anything is made: what the whole run would come to. */
+function checkBounds(plan: Plan, generator: PlannedStage, added: readonly StageDefinition[], addedBytes: number): void {
+  const { stagesMax, dependenciesMax, gatesMax, labelSetsMax, labelSetsTextMax, definitionTextMax } = PIPELINE_LIMITS;
+  const refuse = (isOver: boolean, what: string): void => {
+    if (isOver) throw new NotAdded('quota', `with the stages that '${generator.definition.name}' adds the run has ${what}`);
+  };
+  refuse(plan.stages.length + added.length > stagesMax, `more than ${stagesMax} stages`);
+  for (const { name } of added)
+    if (plan.indexOf.has(name)) throw new NotAdded('pipeline_file', `there is a stage '${name}' already`);
+  const dependencies =
+    plan.stages.reduce((sum, each) => sum + each.dependencies.length, 0) +
+    added.reduce((sum, { after }) => sum + after.length, 0) +
+    generator.dependents.length * added.length;
+  refuse(dependencies > dependenciesMax, `more than ${dependenciesMax} dependencies`);
+  const gates = plan.gates.length + added.filter(({ approval }) => approval !== undefined).length;
+  refuse(gates > gatesMax, `more than ${gatesMax} stages with 'approval'`);
+  const labelSets = new Set([...plan.stages.map(({ labelSet }) => labelSet), ...added.map(({ runsOn }) => runsOn.join(','))]);
+  const labelsText = [...labelSets].reduce((sum, { length }) => sum + length, 0);
+  refuse(
+    labelSets.size > labelSetsMax + 1 || labelsText > labelSetsTextMax,
+    'too many different sets of labels',
+  );
+  refuse(addedBytes > definitionTextMax, `more than ${definitionTextMax / 1024 / 1024} MiB of added stages`);
+  refuse(namesBytes([...plan.stages.map(({ definition }) => definition), ...added]) > NAMES_BYTES_MAX, 'names that are too long');
+}
+
+/** Whether the result, its text and all that may fall due by it fit one commit (P1). */
+export function fitsDecision(
+  plan: Plan,
+  { bytes }: Pick<StagesAdded, 'bytes'>,
+  outputs: Readonly<Record<string, string>> = {},
+): boolean {
+  const names = namesBytes(plan.stages.map(({ definition }) => definition));
+  return names + bytes + Buffer.byteLength(JSON.stringify(outputs)) <= DECISION_BYTES_MAX;
+}
+
+/** As JSON, in a list. */
+function namesBytes(stages: readonly Pick<StageDefinition, 'name'>[]): number {
+  return stages.reduce((sum, { name }) => sum + Buffer.byteLength(JSON.stringify(name)) + 1, 0);
+}
+
+/** Of a new stage: one that shares a workspace goes to the runner that has it, which must be able to take all that share it. */
+function wantedBeside(
+  plan: Plan,
+  added: readonly StageDefinition[],
+): (definition: StageDefinition) => PlannedStage['wanted'] {
+  const known = new Map<string, PlannedStage['wanted']>();
+  const make = (group: readonly StageDefinition[]): PlannedStage['wanted'] => ({
+    trusted: wantedBy(group, true),
+    untrusted: wantedBy(group, false),
+  });
+  return (definition) => {
+    if (definition.workspace !== 'shared') return make([definition]);
+    const labelSet = definition.runsOn.join(',');
+    let wanted = known.get(labelSet);
+    if (wanted === undefined) {
+      const all = [...plan.stages.map((planned) => planned.definition), ...added];
+      wanted = make(all.filter(({ workspace, runsOn }) => workspace === 'shared' && runsOn.join(',') === labelSet));
+      known.set(labelSet, wanted);
+    }
+    return wanted;
+  };
+}
