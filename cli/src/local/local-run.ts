@@ -50,6 +50,7 @@ import type { LocalExecutors } from './local-executors.ts';
 import type { AskGate } from './gate-prompt.ts';
 import { AttemptOutput } from './attempt-output.ts';
 import { LocalArtifacts, type KeptVerdict } from './local-artifacts.ts';
+import { localAdded } from './local-added.ts';
 import type { LocalCaches } from './local-caches.ts';
 import { localReport } from './local-reports.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
@@ -65,7 +66,7 @@ export interface LocalRunOptions {
   /** A value for every input of the definition. */
   readonly inputs: Readonly<Record<string, string>>;
   readonly workspace: LocalWorkspace;
-  readonly executors: Pick<LocalExecutors, 'choose' | 'userIn'>;
+  readonly executors: Pick<LocalExecutors, 'choose' | 'userIn' | 'lacking'>;
   readonly reporter: Reporter;
   /** Values by the names of secrets. */
   readonly secrets: ReadonlyMap<string, string>;
@@ -313,6 +314,7 @@ export class LocalRun {
         workspace: root,
         outputFile,
         maskFile: `${outputFile}-mask`,
+        ...(work.generates === undefined ? {} : { stagesFile: `${outputFile}-stages` }),
         extensionFolder,
       };
       const executor = executors.choose(work.place);
@@ -358,13 +360,17 @@ export class LocalRun {
         declared: work.outputs,
         remark: tell,
       });
-      const verdict = { ...judged, outputs: maskedOutputs(judged.outputs, mask) };
+      const { added, ...verdict } = await localAdded(
+        { ...judged, outputs: maskedOutputs(judged.outputs, mask) },
+        { generates: work.generates, stagesFile: place.stagesFile, mask: (text) => mask.text(text), remark: tell },
+        executors.lacking,
+      );
       const left = { stage, verdict, folder: root, user, signal, remark: tell };
       const kept =
         work.artifacts === undefined ? verdict : await this.#artifacts.keep({ ...left, asked: work.artifacts });
       const report = await localReport({ ...left, asked: work.reports, mask: (text) => mask.text(text) });
       if (kept.status === 'success') await caches.save(toSave, cached);
-      return resultOf(report === undefined ? kept : { ...kept, report });
+      return resultOf({ ...kept, ...(report === undefined ? {} : { report }), added });
     } catch (error) {
       if (!(error instanceof WorkspaceProblem)) throw error;
       output.remark(`the stage cannot start: ${error.message}`);
@@ -395,12 +401,12 @@ export class LocalRun {
 }
 
 type AttemptResult =
-  | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs' | 'artifacts' | 'report'>
+  | Pick<ResultCommand, 'type' | 'status' | 'reason' | 'exitCode' | 'outputs' | 'artifacts' | 'report' | 'added'>
   | { readonly type: 'lose' };
 
 /** A lost attempt is no result: the run's machine decides whether it is tried again. */
-function resultOf(kept: KeptVerdict & Pick<ResultCommand, 'report'>): AttemptResult {
-  const { status, reason, exitCode, outputs, artifacts, report } = kept;
+function resultOf(kept: KeptVerdict & Pick<ResultCommand, 'report' | 'added'>): AttemptResult {
+  const { status, reason, exitCode, outputs, artifacts, report, added } = kept;
   if (reason === 'runner_lost') return { type: 'lose' };
-  return { type: 'result', status, reason, exitCode, outputs, artifacts, report };
+  return { type: 'result', status, reason, exitCode, outputs, artifacts, report, added };
 }

@@ -10,6 +10,7 @@ export {
   type SlipRequest,
   type IdTokens,
 } from './contract/slip.ts';
+export { packText, unpackText } from './wire/packed-text.ts';
 export { type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export {
   BrokerAway,

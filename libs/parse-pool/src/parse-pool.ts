@@ -87,7 +87,7 @@ export class ParsePool {
 
   /** Whether `parse` reads it on the calling thread. */
   isReadAtOnce(text: string, options: ParseOptions): boolean {
-    return recall(text) !== undefined || this.#isSmall(text, options);
+    return recall(text, options) !== undefined || this.#isSmall(text, options);
   }
 
   #ask(question: ParseTask, key: string, deadlineMs: number): Promise<ParseAnswer> {
@@ -144,7 +144,7 @@ export class ParsePool {
   #next(): Task | undefined {
     for (;;) {
       const task = this.#queue.next();
-      const known = task?.options === undefined ? undefined : recall(task.text);
+      const known = task?.options === undefined ? undefined : recall(task.text, task.options);
       if (task === undefined || known === undefined) return task;
       task.settle(known);
     }

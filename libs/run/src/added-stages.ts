@@ -11,13 +11,14 @@ import {
   diagnosticLine,
   parsePipeline,
   PIPELINE_LIMITS,
+  type ParseResult,
   wantedBy,
   type PipelineDefinition,
   type StageDefinition,
 } from '@penstock/pipeline';
 import { TaggedError } from '@penstock/errors';
-import type { StagesAdded } from './events.ts';
-import { partsOf, type Plan, type PlannedStage } from './plan.ts';
+import type { RunEvent, StagesAdded } from './events.ts';
+import { partsOf, planOf, type Plan, type PlannedStage } from './plan.ts';
 
 /** Of the names of all stages of a run, as JSON: an event that names all of them fits half a commit. */
 const NAMES_BYTES_MAX = 440 * 1024;
@@ -25,7 +26,8 @@ const NAMES_BYTES_MAX = 440 * 1024;
 /** Of what follows from one result, its small events left out of account. */
 const DECISION_BYTES_MAX = 860 * 1024;
 
-type ReadOptions = NonNullable<Parameters<typeof parsePipeline>[1]>;
+/** As the parser takes them. */
+export type AddedTextOptions = NonNullable<Parameters<typeof parsePipeline>[1]>;
 
 /** Stages that cannot join their run. */
 export class NotAdded extends TaggedError {
@@ -39,7 +41,7 @@ export class NotAdded extends TaggedError {
 }
 
 /** How a text that the stage adds is read; undefined: it adds none. */
-export function addedTextOptions(plan: Plan, stage: string): ReadOptions | undefined {
+export function addedTextOptions(plan: Plan, stage: string): AddedTextOptions | undefined {
   const planned = plan.stages[plan.indexOf.get(stage) ?? -1];
   const { generation, inputs = [] } = plan.definition;
   const ceiling = planned?.definition.generates;
@@ -73,6 +75,25 @@ export function planWith(plan: Plan, event: StagesAdded, added: PipelineDefiniti
   const after = grow(plan, event.stage, added);
   meanings.set(event, { before: plan, after });
   return after;
+}
+
+/**
+ * Reads what a run's texts mean, in their order, where it holds up nobody: it is known from here on to whoever folds these very
+ * events, as long as the plan of `definition` is in memory. Throws NotAdded.
+ */
+export async function readAdded(
+  definition: PipelineDefinition,
+  events: readonly RunEvent[],
+  read: (text: string, options: AddedTextOptions) => Promise<ParseResult>,
+): Promise<void> {
+  let plan = planOf(definition);
+  for (const event of events) {
+    const options = event.type === 'stages_added' ? addedTextOptions(plan, event.stage) : undefined;
+    if (event.type !== 'stages_added' || options === undefined) continue;
+    const parsed = await read(event.text, options);
+    if (!parsed.ok) throw new NotAdded('pipeline_file', parsed.diagnostics.map(diagnosticLine).join('\n'));
+    plan = planWith(plan, event, parsed.definition);
+  }
 }
 
 /** The same event with the names of its stages: one that comes out of the journal has none. What it means has to be known. */

@@ -7,7 +7,7 @@ export type * from './effects.ts';
 export * from './brands.ts';
 export * from './run-id.ts';
 export { ancestorsOf, planOf, type Plan, type PlannedStage } from './plan.ts';
-export { addedTextOptions, NotAdded, planAfter, planWith, withNames } from './added-stages.ts';
+export { addedTextOptions, type AddedTextOptions, NotAdded, readAdded, withNames } from './added-stages.ts';
 export type { StagePicture } from './stages.ts';
 export * from './evolve.ts';
 export { RUN_OUTPUTS_MAX, STAGE_OUTPUTS_MAX } from './decide.ts';

@@ -2,6 +2,7 @@
 import {
   evaluate,
   renderTemplate,
+  type AddedBy,
   type ArtifactsDefinition,
   type CacheDefinition,
   type Expression,
@@ -9,9 +10,11 @@ import {
   type IdTokenUse,
   type PlaceDefinition,
   type ReportsDefinition,
+  type ResolvedExtension,
   type SecretUse,
   type Template,
 } from '@penstock/pipeline';
+import { addedTextOptions } from './added-stages.ts';
 import { environmentOf, scopeOf } from './scope.ts';
 import { WorkTooLarge } from './errors.ts';
 import { numberOf } from './evolve.ts';
@@ -27,6 +30,12 @@ export interface CacheWork {
   readonly key: CacheText;
   readonly paths: readonly string[];
   readonly restore: readonly CacheText[];
+}
+
+/** What the stages that it adds are read with where it runs, so that its log says what is wrong with them. */
+export interface GenerateWork {
+  readonly extensions: readonly ResolvedExtension[];
+  readonly added: AddedBy;
 }
 
 export interface StageWork {
@@ -48,6 +57,8 @@ export interface StageWork {
   readonly caches?: readonly CacheWork[] | undefined;
   /** Kept files of earlier stages, in their order: what a folder that is made anew for this stage begins with. */
   readonly inherits?: readonly InheritedArtifacts[] | undefined;
+  /** It may add stages to its run; absent: it adds none. */
+  readonly generates?: GenerateWork | undefined;
   readonly timeoutMs: number;
   /** Which execution of the stage it is, where that is another than the number of its grant (P12). */
   readonly number?: number | undefined;
@@ -98,10 +109,16 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
     ...(definition.reports === undefined ? {} : { reports: definition.reports }),
     ...cacheFields(definition.caches, (template) => cacheText(template, textOf)),
     ...inheritedFields(run, plan, index),
+    ...generatesFields(plan, stageName),
     timeoutMs: definition.timeoutMs,
     ...(stage?.returned === undefined ? {} : { number: numberOf(stage) }),
     ...(definition.extension === undefined ? {} : { extension: definition.extension }),
   };
+}
+
+function generatesFields(plan: Plan, stage: string): Pick<StageWork, 'generates'> {
+  const { added, extensions = [] } = addedTextOptions(plan, stage) ?? {};
+  return added === undefined ? {} : { generates: { extensions, added } };
 }
 
 /** How long they are kept is for the run's owner. */

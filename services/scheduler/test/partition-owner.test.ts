@@ -7,6 +7,7 @@ import type { RunDocument, RunsLedger } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { describe, expect, it } from 'vitest';
 import { decodeCommit } from '../src/run/commit.ts';
+import { readAddedText } from '../src/shell/added-texts.ts';
 import { CreateIntake } from '../src/shell/create-intake.ts';
 import { PartitionOwner, type OwnerOptions } from '../src/shell/partition-owner.ts';
 import { definitions, Harness, NOW, settings, stage, text } from './support.ts';
@@ -92,7 +93,7 @@ function ownerOf(documents: readonly RunDocument[] = []) {
   };
   const time = { ...machineTime, turn };
   const ports = { bus, time, newId: () => `c${++ids}`, openLog: () => log.log } as unknown as OwnerOptions['ports'];
-  const reader = { atOnce: () => undefined, readAgain: async () => definitions.find(one) };
+  const reader = { atOnce: () => undefined, readAgain: async () => definitions.find(one), readAdded: readAddedText };
   const options = {
     ports,
     ledger,

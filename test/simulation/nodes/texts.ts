@@ -1,4 +1,5 @@
 /** Where a scheduler of a world reads the texts of runs: some at once, others take a while, as on another thread. */
+import { parsePipeline } from '@penstock/pipeline';
 import type { Texts } from '@penstock/scheduler/testing';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
@@ -25,6 +26,13 @@ export function simTexts(world: World, node: SimNode): Texts {
       readAgain: async ({ yaml, extensions }) => {
         if (random.chance(LATE)) await later();
         return definitions.find(yaml, extensions);
+      },
+      readAdded: async (text, options) => {
+        if (random.chance(LATE)) {
+          world.mark('added stages read later');
+          await later();
+        }
+        return parsePipeline(text, options);
       },
     },
   };

@@ -9,7 +9,7 @@ const LOSSES: ReadonlySet<string> = new Set(['runner_lost', 'evicted', 'image'])
 type Fail = (rule: string, message: string) => void;
 
 export function checkEvent(
-  { state, plan }: { readonly state: RunState; readonly plan: Plan },
+  { state }: { readonly state: RunState },
   event: RunEvent,
   fail: Fail,
   mark: (name: string) => void,
@@ -18,6 +18,7 @@ export function checkEvent(
     fail(event.type === 'stage_started' ? 'P14' : 'terminal', `${event.type} after its end as ${state.status}`);
     return;
   }
+  const { plan } = state.stages;
   checkApproval({ state }, event, fail);
   if (!('stage' in event)) {
     checkRunEvent(state, event, fail, mark);

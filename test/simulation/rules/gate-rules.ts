@@ -1,5 +1,5 @@
 /** Gates and places (P26), by a run's own file and committed events: an account apart from the machine's. */
-import { isEnded, type Person, type RunEvent, type StagePicture } from '@penstock/run';
+import { isEnded, type Person, type PlannedStage, type RunEvent, type StagePicture } from '@penstock/run';
 import type { RunTruth } from './run-truth.ts';
 
 type Fail = (rule: string, message: string) => void;
@@ -58,7 +58,8 @@ export function checkGateEvent(run: RunTruth, event: RunEvent, fail: Fail, mark:
 
 /** The run as a commit has left it. */
 export function checkGates(run: RunTruth, fail: (message: string) => void): void {
-  const { state, plan } = run;
+  const { state } = run;
+  const { plan } = state.stages;
   if (plan.gates.length === 0 || isEnded(state.status)) return;
   for (const index of plan.gates) {
     const gate = state.stages.get(index);
@@ -89,7 +90,8 @@ function checkEnd(
 }
 
 /** Gates are open, and nothing else is or is about to be. */
-function isIdle({ state, plan }: RunTruth): boolean {
+function isIdle({ state }: RunTruth): boolean {
+  const { plan } = state.stages;
   const isGate = (index: number): boolean => plan.stages[index]?.definition.approval !== undefined;
   const open = state.stages.filter((stage, index) => stage.status === 'QUEUED' && isGate(index));
   const others = state.stages.filter(
@@ -105,10 +107,11 @@ function approvedBy({ approvals = [] }: Pick<StagePicture, 'approvals'>): number
   return new Set(approvals.filter(({ decision }) => decision === 'approved').map(({ person }) => person)).size;
 }
 
-function definitionOf({ plan }: RunTruth, name: string): RunTruth['plan']['stages'][number]['definition'] | undefined {
+function definitionOf({ state }: RunTruth, name: string): PlannedStage['definition'] | undefined {
+  const { plan } = state.stages;
   return plan.stages[plan.indexOf.get(name) ?? -1]?.definition;
 }
 
-function stageOf({ state, plan }: RunTruth, name: string): StagePicture | undefined {
-  return state.stages.get(plan.indexOf.get(name) ?? -1);
+function stageOf({ state }: RunTruth, name: string): StagePicture | undefined {
+  return state.stages.get(state.stages.plan.indexOf.get(name) ?? -1);
 }

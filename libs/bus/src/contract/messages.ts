@@ -15,6 +15,7 @@ import type {
   Epoch,
   CacheScopes,
   CacheWork,
+  GenerateWork,
   GateDecision,
   InheritedArtifacts,
   KeptArtifacts,
@@ -264,6 +265,8 @@ export interface ResultRequest extends AttemptRef {
   readonly report?: KeptReport | undefined;
   /** Of a success: what it has left for later runs, stored before this is sent. */
   readonly caches?: readonly SavedCache[] | undefined;
+  /** Of a success: the stages that it adds to its run (`packText`). */
+  readonly added?: string | undefined;
   /** The final offset of the attempt's log. */
   readonly logBytes: number;
   readonly offer?: { readonly scheduler: string; readonly credit: number } | undefined;
@@ -364,6 +367,8 @@ export interface Job extends AttemptRef {
   readonly reports?: ReportsDefinition | undefined;
   /** Files that are to be there before the stage, and to be found by later runs; absent: none. */
   readonly caches?: readonly CacheWork[] | undefined;
+  /** It may add stages to its run: what their text is to be read with. */
+  readonly generates?: GenerateWork | undefined;
   /** Kept files of earlier stages: what a folder that is made anew for this stage begins with. */
   readonly inherits?: readonly InheritedArtifacts[] | undefined;
   /** Names that the stage may publish. */

@@ -9,6 +9,8 @@ export interface StageCircumstances {
   readonly outputFile: string;
   /** Takes values to be masked; absent: whoever reads the output cannot see it. */
   readonly maskFile?: string | undefined;
+  /** Takes stages to be added to the run; absent: it adds none. */
+  readonly stagesFile?: string | undefined;
   /** How the run was triggered. */
   readonly trigger: string;
   readonly repository?: string | undefined;
@@ -30,6 +32,7 @@ export function stageEnvironment(
     PENSTOCK_COMMIT: place.commit,
     SERVICE_EXTENSION_PATH: place.extensionFolder,
     SERVICE_MASK: place.maskFile,
+    SERVICE_STAGES: place.stagesFile,
   };
   return {
     ...inherited,

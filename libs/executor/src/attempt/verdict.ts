@@ -19,6 +19,7 @@ export type VerdictReason =
   | 'quota'
   | 'evicted'
   | 'secret'
+  | 'pipeline_file'
   | 'runner_lost';
 
 export interface AttemptVerdict {

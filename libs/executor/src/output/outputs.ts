@@ -7,9 +7,8 @@
  *
  * Empty lines are skipped; a later value of a name replaces an earlier one.
  */
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
-import { systemReason } from '@penstock/errors';
 import { BadOutputs } from '../contract/errors.ts';
+import { readStageFile } from './stage-file.ts';
 
 const OUTPUT_BYTES_MAX = 64 * 1024;
 /** Of the file: values, and room for names, delimiters and values that were replaced. */
@@ -24,7 +23,7 @@ export interface StageOutputs {
 
 /** Names that are not among `declared` are dropped with a warning. A missing file is no output. Throws BadOutputs. */
 export function readOutputs(path: string, declared: readonly string[]): StageOutputs {
-  const text = readText(path);
+  const text = readStageFile(path, '$SERVICE_OUTPUT', FILE_BYTES_MAX);
   if (text === null) return { outputs: {}, warnings: [] };
   const outputs = new Map<string, string>();
   const undeclared = new Set<string>();
@@ -77,32 +76,6 @@ function* parse(text: string): Iterable<[name: string, value: string]> {
     if (value.includes('\0'))
       throw new BadOutputs(`the output '${name}' holds a NUL byte, which no later stage could be given`, number);
     yield [name, value];
-  }
-}
-
-/** Null where there is no file. The stage may have put anything at the path: nothing is followed or waited for. */
-function readText(path: string): string | null {
-  // The usual case, and an exception is the dearer answer.
-  let fd: number;
-  try {
-    if (lstatSync(path, { throwIfNoEntry: false }) === undefined) return null;
-    fd = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT') return null;
-    // The answer to a link that is not to be followed is the one to links that lead in a circle.
-    if (code === 'ELOOP') throw new BadOutputs('$SERVICE_OUTPUT is a link, which is not followed', 0);
-    throw new BadOutputs(`$SERVICE_OUTPUT cannot be read: ${systemReason(error)}`, 0);
-  }
-  try {
-    const { size } = fstatSync(fd);
-    if (!fstatSync(fd).isFile()) throw new BadOutputs('$SERVICE_OUTPUT is no file any more', 0);
-    if (size > FILE_BYTES_MAX)
-      throw new BadOutputs(`$SERVICE_OUTPUT holds ${size} bytes; ${FILE_BYTES_MAX} are read`, 0);
-    const buffer = Buffer.alloc(size);
-    return buffer.toString('utf8', 0, readSync(fd, buffer, 0, size, 0));
-  } finally {
-    closeSync(fd);
   }
 }
 

@@ -21,15 +21,16 @@ let bytesHeld = 0;
 
 /** As `parsePipeline`. A file that is good by itself is just as good, and the same, as the server's template. */
 export function parseRemembered(text: string, options: ParseOptions = {}): ParseResult {
-  const known = recall(text);
+  const known = recall(text, options);
   if (known !== undefined) return known;
   const result = parsePipeline(text, options);
   if (result.ok && isPlain(options)) remember(text, result);
   return result;
 }
 
-/** What is remembered of a file; it becomes the most recently used. */
-export function recall(text: string): ParseResult | undefined {
+/** What is remembered of a file; it becomes the most recently used. The same text means something else where a stage adds it. */
+export function recall(text: string, { added }: ParseOptions = {}): ParseResult | undefined {
+  if (added !== undefined) return undefined;
   const known = remembered.get(text);
   if (known === undefined) return undefined;
   remembered.delete(text);

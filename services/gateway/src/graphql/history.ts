@@ -7,6 +7,7 @@ import {
   attemptsOf,
   compareViews,
   eventViewOf,
+  readAdded,
   viewAt,
   type AttemptView,
   type RunEvent,
@@ -184,7 +185,11 @@ export async function runAtVersion(
     throw new BadUserInput(`'atVersion' is ${version}; the run has the versions 1 to ${run.version}.`);
   if (version === run.version) return run;
   const events = await readRunEvents({ owners, store }, run.id, [run.tenant], 0);
-  const view = viewAt(run.id, await definitionOf(events[0], run), events, version);
+  const definition = await definitionOf(events[0], run);
+  await readAdded(definition, events.slice(0, version), (text, options) =>
+    parsePipelineOffThread(text, { ...options, key: run.tenant }, PARSE_MS_MAX),
+  );
+  const view = viewAt(run.id, definition, events, version);
   past.add(view);
   return view;
 }

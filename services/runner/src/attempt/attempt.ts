@@ -43,6 +43,7 @@ import { NotPrepared } from '../workspace/errors.ts';
 import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from '../workspace/preparation.ts';
 import type { SlipDesk } from '../session/slip-desk.ts';
 import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
+import { withAdded } from './added-stages.ts';
 import { StageIdTokens } from './stage-id-tokens.ts';
 import { stageSecrets, type GivenToStage } from './stage-secrets.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
@@ -270,14 +271,16 @@ export class Attempt {
       }
     }
     const { mask } = this.#secrets;
+    const remark = (text: string): void => void chunker.remark(mask.text(text));
     const judged = judgeAttempt(exit, {
       timeoutMs: job.timeoutMs,
       outputFile: prepared.folders.outputFile,
       declared: job.outputs,
-      remark: (text) => void chunker.remark(mask.text(text)),
+      remark,
     });
     const outputs = maskedOutputs(judged.outputs, mask);
-    const verdict = outputs === undefined ? judged : { ...judged, outputs };
+    const adding = { job, stagesFile: prepared.stagesFile, mask: (text: string) => mask.text(text), remark };
+    const { added, ...verdict } = await withAdded(outputs === undefined ? judged : { ...judged, outputs }, adding);
     const ending = await this.#keepLeft(verdict, prepared, process.leavingsFault, chunker);
     if (ending === null) {
       outgoingLog.drop();
@@ -285,7 +288,12 @@ export class Attempt {
       return null;
     }
     const caches = ending.status === 'success' ? await this.#saveCaches(prepared, chunker) : undefined;
-    const result = this.#keep({ ...ending, ...(caches === undefined ? {} : { caches }), logBytes: chunker.finish() });
+    const result = this.#keep({
+      ...ending,
+      ...(caches === undefined ? {} : { caches }),
+      ...(added === undefined || ending.status !== 'success' ? {} : { added }),
+      logBytes: chunker.finish(),
+    });
     await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);
     return result;
   }
@@ -491,7 +499,7 @@ export class Attempt {
     return result;
   }
 
-  #specOf({ folders, packageFolder, maskFile }: Prepared, timeoutMs: number): StageSpec {
+  #specOf({ folders, packageFolder, maskFile, stagesFile }: Prepared, timeoutMs: number): StageSpec {
     const { job } = this;
     return {
       helperKey: job.key,
@@ -508,6 +516,7 @@ export class Attempt {
           workspace: folders.workspace,
           outputFile: folders.outputFile,
           maskFile,
+          stagesFile,
           trigger: job.origin.kind,
           repository: job.origin.repository,
           ref: job.origin.ref,

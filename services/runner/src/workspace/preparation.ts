@@ -32,6 +32,8 @@ export interface Prepared {
   readonly packageFolder: string | undefined;
   /** What `$SERVICE_MASK` names; the stage makes it. */
   readonly maskFile: string;
+  /** What `$SERVICE_STAGES` names, where the stage may add stages; it makes the file. */
+  readonly stagesFile?: string | undefined;
   /** What is to be found by later runs once the stage has succeeded. */
   readonly caches?: readonly CacheToSave[] | undefined;
 }
@@ -67,7 +69,11 @@ export async function prepareStage(
     fill: inherited.filling(job, checkouts.filling(job, signal, user), signal, user),
   });
   const maskFile = join(folders.home, `mask-${attempt}`);
-  if (job.extension === undefined) return { folders, packageFolder: undefined, maskFile };
+  const files = {
+    maskFile,
+    ...(job.generates === undefined ? {} : { stagesFile: join(folders.home, `stages-${attempt}`) }),
+  };
+  if (job.extension === undefined) return { folders, packageFolder: undefined, ...files };
   const packageFolder = join(folders.home, `extension-${attempt}`);
   try {
     await packages.copyTo(packageFolder, job.extension, signal, user);
@@ -75,16 +81,17 @@ export async function prepareStage(
     await workspaces.finish(folders);
     throw error;
   }
-  return { folders, packageFolder, maskFile };
+  return { folders, packageFolder, ...files };
 }
 
 /** After the attempt's outputs were read. */
 export async function clearAfterStage(
-  { folders, packageFolder, maskFile }: Prepared,
+  { folders, packageFolder, maskFile, stagesFile }: Prepared,
   workspaces: Pick<Workspaces, 'finish'>,
 ): Promise<void> {
   await Promise.all([
     removeTree(maskFile),
+    ...(stagesFile === undefined ? [] : [removeTree(stagesFile)]),
     workspaces.finish(folders),
     ...(packageFolder === undefined ? [] : [removeTree(packageFolder)]),
   ]);

@@ -56,6 +56,7 @@ import { Approvals } from './approvals.ts';
 import { PullRequests } from '../admission/pull-requests.ts';
 import { PartitionInvariants } from './partition-invariants.ts';
 import { RunRequests } from './run-requests.ts';
+import type { ReadAdded } from './results.ts';
 import { RunCreation } from './run-creation.ts';
 import { RunnerRuns } from './runner-runs.ts';
 import { ConcurrencySlots, turnOf } from '../admission/concurrency-slots.ts';
@@ -449,8 +450,13 @@ export class Partition {
     this.#reads.attempt(request, this.settings.artifactExpireMs, reply);
   }
 
-  result(request: ResultRequest, runner: string, reply: (reply: ResultReply) => void): void {
-    this.#requests.result(request, runner, reply);
+  /** How what the result adds to its run is to be read before `result`; undefined: it adds nothing. */
+  addedOptions(request: ResultRequest, runner: string): ReturnType<RunRequests['addedOptions']> {
+    return this.#requests.addedOptions(request, runner);
+  }
+
+  result(request: ResultRequest, runner: string, reply: (reply: ResultReply) => void, added?: ReadAdded): void {
+    this.#requests.result(request, runner, reply, added);
   }
 
   // --- What happens to runners -------------------------------------------------------------------------------------

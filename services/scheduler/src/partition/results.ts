@@ -1,7 +1,18 @@
 /** A runner's result of an attempt (P16): whether it is about the attempt that lives, and the command that it becomes. */
 import type { AttemptRef, ResultRequest } from '@penstock/bus';
-import type { KeptArtifacts, KeptReport, RunCommand, SavedCache, StageArtifacts, StageReport } from '@penstock/run';
-import { PIPELINE_LIMITS } from '@penstock/pipeline';
+import {
+  addedTextOptions,
+  type AddedTextOptions,
+  type KeptArtifacts,
+  type KeptReport,
+  type ResultCommand,
+  type RunCommand,
+  type SavedCache,
+  type StageArtifacts,
+  type StageReport,
+} from '@penstock/run';
+import { PIPELINE_LIMITS, type PipelineDefinition } from '@penstock/pipeline';
+import { journaledBytes } from '../run/commit.ts';
 import { liveAttemptOf } from '../dispatch/job-deliveries.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
@@ -16,14 +27,38 @@ export function awaitsResult(run: LiveRun, request: AttemptRef, runner: string):
   );
 }
 
+/** What a result adds to its run, once it has been read. `text` undefined: it is none. */
+export interface ReadAdded {
+  readonly text: string | undefined;
+  readonly meaning: PipelineDefinition | undefined;
+}
+
+/** How what the result adds is to be read; undefined: nobody waits for it. */
+export function addedOptionsOf(run: LiveRun, request: ResultRequest, runner: string): AddedTextOptions | undefined {
+  if (request.status !== 'success' || request.added === undefined || !awaitsResult(run, request, runner)) return undefined;
+  return addedTextOptions(run.plan, request.stage);
+}
+
 /** `expireMs`: of what the stage leaves. */
-export function resultCommand(request: ResultRequest, at: number, expireMs: number): RunCommand {
+export function resultCommand(
+  request: ResultRequest,
+  at: number,
+  expireMs: number,
+  added?: ResultCommand['added'],
+): RunCommand {
   const { stage, attempt, status, reason, exitCode, outputs, logBytes } = request;
   const artifacts = request.artifacts === undefined ? undefined : keptUntil(request.artifacts, at + expireMs);
   const report = request.report === undefined ? undefined : reportUntil(request.report, at + expireMs);
   const caches = status === 'success' ? savedCaches(request.caches) : undefined;
   const kept = { outputs, artifacts, report, caches };
-  return { type: 'result', at, stage, attempt, status, reason, exitCode, ...kept, logBytes };
+  return { type: 'result', at, stage, attempt, status, reason, exitCode, ...kept, added, logBytes };
+}
+
+/** With what it takes of what the texts of a run may take (P29). */
+export function sizedAdded(run: LiveRun, { text, meaning }: ReadAdded): ResultCommand['added'] {
+  const [created] = run.events;
+  const fileBytes = created?.type === 'run_created' ? journaledBytes(created.yaml) : 0;
+  return { text, meaning, bytes: text === undefined ? 0 : journaledBytes(text), fileBytes };
 }
 
 export function expireMsOf(run: LiveRun, stage: string, defaultMs: number): number {

@@ -3,7 +3,7 @@
  * committed (PARTITION-1). Owns nothing.
  */
 import type { CancelReply, CancelRequest, DecideReply, DecideRequest, ResultReply, ResultRequest } from '@penstock/bus';
-import { viewOf, type RunId } from '@penstock/run';
+import { viewOf, type AddedTextOptions, type RunId } from '@penstock/run';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { CommitCycle } from './commit-cycle.ts';
@@ -13,7 +13,7 @@ import type { Parking } from './parking.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import type { Reads } from './reads.ts';
 import { refusal } from './refusals.ts';
-import { awaitsResult, expireMsOf, resultCommand } from './results.ts';
+import { addedOptionsOf, awaitsResult, expireMsOf, resultCommand, sizedAdded, type ReadAdded } from './results.ts';
 
 export interface RunRequestsHost {
   readonly settings: Pick<PartitionSettings, 'epoch' | 'member' | 'artifactExpireMs'>;
@@ -92,7 +92,18 @@ export class RunRequests {
     this.#host.advance();
   }
 
-  result(request: ResultRequest, runner: string, reply: (reply: ResultReply) => void): void {
+  /** How what the result adds to its run is to be read before it is decided, and for whom; undefined: it adds nothing. */
+  addedOptions(
+    request: ResultRequest,
+    runner: string,
+  ): { readonly options: AddedTextOptions; readonly key: string } | undefined {
+    const run = this.#host.runs.get(request.runId);
+    const options = run && addedOptionsOf(run, request, runner);
+    return run === undefined || options === undefined ? undefined : { options, key: run.state.key };
+  }
+
+  /** `added`: what it adds to its run. */
+  result(request: ResultRequest, runner: string, reply: (reply: ResultReply) => void, added?: ReadAdded): void {
     const { settings, runs, dispatch, cycle, decisions } = this.#host;
     if (!this.#host.accepts()) return;
     const { epoch, member } = settings;
@@ -103,7 +114,8 @@ export class RunRequests {
     const run = runs.get(request.runId);
     if (run !== undefined && awaitsResult(run, request, runner)) {
       const expireMs = expireMsOf(run, request.stage, settings.artifactExpireMs);
-      decisions.decide(run, resultCommand(request, decisions.at(run), expireMs));
+      const joining = added === undefined ? undefined : sizedAdded(run, added);
+      decisions.decide(run, resultCommand(request, decisions.at(run), expireMs, joining));
       cycle.whenCommitted(run, () => reply({ ok: true, answer: 'committed', epoch, offerTaken }));
     } else {
       // Said only by an owner that is sure to be the owner, and only of what is committed (P7).

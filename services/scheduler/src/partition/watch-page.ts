@@ -11,8 +11,11 @@ export function watchPage(run: LiveRun, after: Version): WatchedRun {
   let bytes = 0;
   for (let version = after; version < run.committedVersion && bytes < PAGE_BYTES_MAX; version++) {
     const event = run.events[version] as RunEvent;
+    const size = sizeOf(event);
+    // One of them alone may be nearly all that a message carries.
+    if (events.length > 0 && size > PAGE_BYTES_MAX) break;
     events.push(event);
-    bytes += sizeOf(event);
+    bytes += size;
   }
   return {
     tenant: run.state.tenant,
@@ -31,6 +34,7 @@ function sizeOf(event: RunEvent): number {
   return (
     160 +
     ('outputs' in event && event.outputs !== undefined ? JSON.stringify(event.outputs).length : 0) +
+    (event.type === 'stages_added' ? JSON.stringify(event.text).length : 0) +
     ('stages' in event ? event.stages.reduce((sum, name) => sum + name.length + 3, 0) : 0)
   );
 }

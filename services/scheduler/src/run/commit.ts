@@ -14,8 +14,8 @@ import {
 } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
-/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates. All before it is read too. */
-export const COMMIT_FORMAT = 3;
+/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates; 4: `stages_added`. All before it is read too. */
+export const COMMIT_FORMAT = 4;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
 export const COMMIT_BYTES_MAX = 512 * 1024;
@@ -53,6 +53,10 @@ export class UnreadableCommit extends TaggedError {
 }
 
 export function encodeEvent(event: RunEvent): string {
+  if (event.type === 'stages_added') {
+    const { text, stages: _stages, ...rest } = event;
+    return JSON.stringify({ ...rest, textDeflated: deflated(text) });
+  }
   if (event.type !== 'run_created' || (event.extensions === undefined && event.yaml.length < DEFLATE_FROM))
     return JSON.stringify(event);
   const { yaml, extensions, ...rest } = event;
@@ -77,6 +81,7 @@ function lengthAtMost(event: RunEvent): number {
   let units = 100;
   if (event.type === 'run_created') return Number.POSITIVE_INFINITY;
   if ('stage' in event) units += event.stage.length;
+  if (event.type === 'stages_added') return 6 * units + event.bytes;
   if (event.type === 'stages_queued' || event.type === 'gates_queued' || event.type === 'stages_skipped')
     for (const stage of event.stages) units += stage.length + 1;
   if (event.type === 'gate_decided') units += event.person.length + event.by.length + (event.comment?.length ?? 0);
@@ -125,8 +130,16 @@ export function decodeCommit(bytes: Uint8Array): Commit {
 }
 
 function inflated(
-  event: RunEvent & { readonly yamlDeflated?: string; readonly extensionsDeflated?: string },
+  event: RunEvent & {
+    readonly yamlDeflated?: string;
+    readonly extensionsDeflated?: string;
+    readonly textDeflated?: string;
+  },
 ): RunEvent {
+  if (event.type === 'stages_added' && event.textDeflated !== undefined) {
+    const { textDeflated, ...rest } = event;
+    return { ...rest, text: inflate(textDeflated), stages: [] };
+  }
   if (event.type !== 'run_created' || (event.yamlDeflated === undefined && event.extensionsDeflated === undefined))
     return event;
   const { yamlDeflated, extensionsDeflated, ...rest } = event;
@@ -137,6 +150,11 @@ function inflated(
       ? {}
       : { extensions: JSON.parse(inflate(extensionsDeflated)) as NonNullable<RunCreated['extensions']> }),
   };
+}
+
+/** What a text takes in the journal. */
+export function journaledBytes(text: string): number {
+  return deflated(text).length;
 }
 
 /** Level 3: most of the gain at a third of the time. */

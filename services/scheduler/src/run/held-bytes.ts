@@ -17,6 +17,8 @@ const STAGE_BYTES = 40;
 const RECORD_BYTES = 256;
 /** Of an event with its names, which it shares with the definition. */
 const EVENT_BYTES = 320;
+/** Of a stage that was added: what it does, its place in the plan and its name. */
+const ADDED_STAGE_BYTES = 2 * 1024;
 /** Objects on the heap for a byte of JSON; the plan of a definition included. */
 const DEFINITION_FACTOR = 2;
 
@@ -135,6 +137,7 @@ export function bytesOfHistory(
 function eventBytes(event: RunEvent): number {
   let bytes = EVENT_BYTES;
   if ('stages' in event) bytes += event.stages.length * (event.type === 'stages_skipped' ? 8 + RECORD_BYTES : 8);
+  if (event.type === 'stages_added') bytes += 2 * event.text.length + ADDED_STAGE_BYTES * event.stages.length;
   if (event.type === 'stage_started') bytes += RECORD_BYTES;
   if (event.type === 'run_cancelled') bytes += event.cancelledStages * RECORD_BYTES;
   if ('outputs' in event)

@@ -6,8 +6,9 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { within } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
 import { isReadAtOnce, parsePipelineOffThread } from '@penstock/parse-pool';
-import type { ResolvedExtension } from '@penstock/pipeline';
+import type { ParseResult, ResolvedExtension } from '@penstock/pipeline';
 import type { Log } from '@penstock/telemetry/log';
+import { readAddedText, type ReadAddedText } from './added-texts.ts';
 import { readOptions, type DefinedPipeline, type Definitions } from '../run/definitions.ts';
 
 /** The costliest files take half a second; the rest is waiting for those of others. Senders ask for 10 s. */
@@ -31,6 +32,7 @@ export class DefinitionReader {
   readonly #log: Pick<Log, 'warn'>;
   readonly #offThread: OffThread;
   readonly #underWay = new Map<string, Promise<DefinedPipeline>>();
+  readonly #addedUnderWay = new Map<string, Promise<ParseResult>>();
   #turnBeganAt = 0;
   #turns: Promise<void> = Promise.resolve();
 
@@ -64,6 +66,14 @@ export class DefinitionReader {
     const parsed = await this.#offThread(yaml, { ...readOptions(extensions), key }, READ_MS_MAX);
     return this.#definitions.keep(yaml, extensions, parsed);
   }
+
+  /** What a stage adds to its run. The same text of the same stage is read once at a time, however often it is sent. */
+  readonly readAdded: ReadAddedText = async (text, options, key) => {
+    const id = JSON.stringify([key, options.added?.stage, text]);
+    const reading = this.#addedUnderWay.get(id) ?? readAddedText(text, options, key).finally(() => this.#addedUnderWay.delete(id));
+    this.#addedUnderWay.set(id, reading);
+    return await reading;
+  };
 
   /** Of a run that exists: it is read whatever that takes, here in the end. Throws BadPipeline. */
   async readAgain(text: Text, partition: number): Promise<DefinedPipeline> {

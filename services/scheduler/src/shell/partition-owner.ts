@@ -22,15 +22,18 @@ import {
   type PartitionOpened,
   type PartitionReleased,
   type Responder,
+  type ResultReply,
   type ResultRequest,
   RUNNER_ANSWER_MS,
   type RunnerLease,
   type StopReply,
   type StopRequest,
   subjects,
+  unpackText,
   type WaitsRequest,
   type WatchRequest,
 } from '@penstock/bus';
+import { PIPELINE_LIMITS, type ParseResult } from '@penstock/pipeline';
 import type { RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
@@ -39,6 +42,8 @@ import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
 import { Partition } from '../partition/partition.ts';
 import type { PartitionPorts } from '../run/ports.ts';
+import type { ReadAdded } from '../partition/results.ts';
+import type { ReadAddedText } from './added-texts.ts';
 import type { CreateIntake } from './create-intake.ts';
 import type { DefinitionReader } from './definition-reader.ts';
 import type { EncodedStories } from './encoded-stories.ts';
@@ -67,7 +72,7 @@ export interface OwnerOptions {
   readonly partition: number;
   readonly settings: Omit<PartitionSettings, 'partition' | 'member' | 'epoch'>;
   readonly definitions: DefinitionSource;
-  readonly reader: Pick<DefinitionReader, 'readAgain'>;
+  readonly reader: Pick<DefinitionReader, 'readAgain'> & { readonly readAdded: ReadAddedText };
   readonly intake: CreateIntake;
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
@@ -315,7 +320,7 @@ export class PartitionOwner {
   #restoring(): Omit<Restoring, 'room'> {
     const { definitions, settings, log } = this.#options;
     const { time } = this.#options.ports;
-    return { definitions, settings, log, read: (created) => this.#readAgain(created), turn: () => time.turn() };
+    return { definitions, settings, log, read: (created) => this.#readAgain(created), readAdded: this.#options.reader.readAdded, turn: () => time.turn() };
   }
 
   /** One that is parked. */
@@ -383,7 +388,7 @@ export class PartitionOwner {
         core.attempt(body as AttemptRequest, reply);
         break;
       case 'result':
-        core.result(body as ResultRequest, runner ?? '', reply);
+        this.#result(core, body as ResultRequest, runner ?? '', reply);
         break;
       default:
         call.fail();
@@ -401,6 +406,31 @@ export class PartitionOwner {
       request,
       this.#guarded('partition.request', decide, () => call.fail()),
     );
+  }
+
+  /** What a result adds to its run is read before it is decided, on another thread where that takes a while. */
+  #result(core: Partition, request: ResultRequest, runner: string, reply: (answer: ResultReply) => void): void {
+    const adds = request.added === undefined ? undefined : core.addedOptions(request, runner);
+    if (adds === undefined) {
+      core.result(request, runner, reply);
+      return;
+    }
+    const decide = (added: ReadAdded): void => {
+      core.result(request, runner, reply, added);
+      this.#armTimer();
+    };
+    const text = unpackText(request.added, PIPELINE_LIMITS.addedTextBytesMax);
+    if (text === undefined) {
+      decide({ text, meaning: undefined });
+      return;
+    }
+    const decideRead = this.#guarded('partition.request', (parsed: ParseResult) =>
+      decide({ text, meaning: parsed.ok ? parsed.definition : undefined }),
+    );
+    this.#options.reader.readAdded(text, adds.options, adds.key).then(decideRead, (error: unknown) => {
+      // Its runner sends it again.
+      this.#options.log.warn({ err: error, runId: request.runId }, 'what a stage adds could not be read; asked again');
+    });
   }
 
   /** Of a run that was created before: its text is good. */

@@ -60,7 +60,7 @@ const ARTIFACT_EXPIRE_MS = 30 * 24 * 60 * 60_000;
 /** Where the texts of runs are read; the simulation has its own. */
 export interface Texts {
   readonly definitions: DefinitionSource;
-  readonly reader: Pick<DefinitionReader, 'atOnce' | 'read' | 'readAgain'>;
+  readonly reader: Pick<DefinitionReader, 'atOnce' | 'read' | 'readAgain' | 'readAdded'>;
 }
 
 function readTexts({ log }: Pick<SchedulerOptions, 'log'>): Texts {

@@ -4,6 +4,7 @@
  */
 import { RUN_ID_AHEAD_MS, type PartitionLog } from '@penstock/bus';
 import {
+  readAdded,
   RunInvariantError,
   type RunCreated,
   type RunEvent,
@@ -14,6 +15,7 @@ import {
 } from '@penstock/run';
 import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from '../run/commit.ts';
+import { readAddedAgain, readAddedText, type ReadAddedText } from './added-texts.ts';
 import { definedRun, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
@@ -53,6 +55,8 @@ export interface Restoring {
   readonly log: Pick<Log, 'error'>;
   /** Reads a run's text where it holds up nobody; `definitions` reads it where this is absent. */
   readonly read?: ((created: RunCreated) => Promise<DefinitionSource>) | undefined;
+  /** The same of what its stages have added. */
+  readonly readAdded?: ReadAddedText | undefined;
   /** Absent: everything is read into memory. */
   readonly room?: Pick<RestoreRoom, 'take' | 'isTight'> | undefined;
   /** Gives others a turn; absent: nobody else is there. */
@@ -321,13 +325,16 @@ export async function readRun(
 async function liveRunOf(
   id: RunId,
   history: History,
-  { definitions, settings, log, read }: Omit<Restoring, 'room'>,
+  { definitions, settings, log, read, readAdded: readText = readAddedText }: Omit<Restoring, 'room'>,
 ): Promise<LiveRun> {
   try {
     const [created] = history.events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
     const defined = definedRun(created, (await read?.(created)) ?? definitions);
     history.events[0] = defined.created;
+    await readAdded(defined.definition, history.events, (text, options) =>
+      readAddedAgain(readText, text, options, created.key),
+    );
     return LiveRun.restore(id, defined.definition, history, settings);
   } catch (error) {
     log.error({ runId: id, err: error }, 'this run cannot be restored; it will be quarantined');
