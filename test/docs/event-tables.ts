@@ -89,6 +89,7 @@ function wordFor(type: string): string {
   if (type === 'StageReason') return 'a [reason](#reasons)';
   if (type === 'TestsSummary') return 'an object of four numbers';
   if (type === '`service:${string}`') return '`"service:<name>"`';
+  if (type === 'readonly string[]') return 'array of string';
   if (type === 'string' || type === 'number') return type;
   throw new RangeError(`no word for the type ${type}`);
 }

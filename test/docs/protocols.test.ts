@@ -6,7 +6,14 @@ import { describe, expect, it } from 'vitest';
 const ROOT = join(import.meta.dirname, '..', '..');
 const RULES = 37;
 /** The rules that are built; the others say that they are not. */
-const BUILT = new Set([...Array.from({ length: 25 }, (_, index) => `P${index + 1}`), 'P26', 'P27', 'P31', 'P36']);
+const BUILT = new Set([
+  ...Array.from({ length: 25 }, (_, index) => `P${index + 1}`),
+  'P26',
+  'P27',
+  'P29',
+  'P31',
+  'P36',
+]);
 
 const sections = new Map(
   readFileSync(join(ROOT, 'docs', 'protocols.md'), 'utf8')

@@ -2,6 +2,7 @@
 export type * from './model/cache.ts';
 export type * from './model/approval.ts';
 export type * from './model/definition.ts';
+export type * from './model/ceiling.ts';
 export type * from './model/generates.ts';
 export type * from './model/id-token-use.ts';
 export type * from './model/kept-files.ts';

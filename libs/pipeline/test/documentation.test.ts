@@ -115,10 +115,10 @@ describe('docs/extension.schema.json', () => {
     ['properties', MANIFEST_KEYS],
     ['properties.inputs.additionalProperties.oneOf.1.properties', INPUT_KEYS],
     ['properties.outputs.oneOf.1.additionalProperties.oneOf.1.properties', OUTPUT_KEYS],
-    // An extension names no secrets, asks for no id tokens, has no gates, and is in no quarantine.
+    // An extension names no secrets, asks for no id tokens, has no gates, adds no stages, and is in no quarantine.
     [
       '$defs.stage.properties',
-      STAGE_KEYS.filter((key) => !['secrets', 'id_token', 'approval', 'quarantine'].includes(key)),
+      STAGE_KEYS.filter((key) => !['secrets', 'id_token', 'approval', 'generates', 'quarantine'].includes(key)),
     ],
     ['$defs.stage.properties.retry.oneOf.1.properties', RETRY_KEYS],
     ['$defs.image.oneOf.1.properties', IMAGE_KEYS],

@@ -7,6 +7,7 @@ import { PIPELINE_LIMITS } from '../src/index.ts';
 import {
   APPROVAL_KEYS,
   CONCURRENCY_KEYS,
+  GENERATES_KEYS,
   ID_TOKEN_KEYS,
   INPUT_KEYS,
   PIPELINE_KEYS,
@@ -143,6 +144,16 @@ const STAGE: Readonly<Record<string, Schema>> = {
   id_token: {
     description: 'For whom the stage gets a token that says who it is.',
     oneOf: [ID_TOKEN, { type: 'array', minItems: 1, maxItems: PIPELINE_LIMITS.idTokensMax, items: ID_TOKEN }],
+  },
+  generates: {
+    description: 'The stage may add stages to its run, which name no other secrets and audiences than these.',
+    oneOf: [
+      BOOLEAN,
+      objectOf(GENERATES_KEYS, {
+        secrets: oneOrMore(SECRET),
+        id_token: oneOrMore({ type: 'string', minLength: 1, maxLength: PIPELINE_LIMITS.audienceLengthMax }),
+      }),
+    ],
   },
   approval: { ...objectOf(APPROVAL_KEYS, {}), description: 'Who is to approve before what comes after it begins.' },
   quarantine: {

@@ -147,7 +147,8 @@ function grow(plan: Plan, stage: string, { stages: added }: PipelineDefinition):
 function checkBounds(plan: Plan, generator: PlannedStage, added: readonly StageDefinition[], addedBytes: number): void {
   const { stagesMax, dependenciesMax, gatesMax, labelSetsMax, labelSetsTextMax, definitionTextMax } = PIPELINE_LIMITS;
   const refuse = (isOver: boolean, what: string): void => {
-    if (isOver) throw new NotAdded('quota', `with the stages that '${generator.definition.name}' adds the run has ${what}`);
+    if (isOver)
+      throw new NotAdded('quota', `with the stages that '${generator.definition.name}' adds the run has ${what}`);
   };
   refuse(plan.stages.length + added.length > stagesMax, `more than ${stagesMax} stages`);
   for (const { name } of added)
@@ -159,14 +160,17 @@ function checkBounds(plan: Plan, generator: PlannedStage, added: readonly StageD
   refuse(dependencies > dependenciesMax, `more than ${dependenciesMax} dependencies`);
   const gates = plan.gates.length + added.filter(({ approval }) => approval !== undefined).length;
   refuse(gates > gatesMax, `more than ${gatesMax} stages with 'approval'`);
-  const labelSets = new Set([...plan.stages.map(({ labelSet }) => labelSet), ...added.map(({ runsOn }) => runsOn.join(','))]);
+  const labelSets = new Set([
+    ...plan.stages.map(({ labelSet }) => labelSet),
+    ...added.map(({ runsOn }) => runsOn.join(',')),
+  ]);
   const labelsText = [...labelSets].reduce((sum, { length }) => sum + length, 0);
-  refuse(
-    labelSets.size > labelSetsMax + 1 || labelsText > labelSetsTextMax,
-    'too many different sets of labels',
-  );
+  refuse(labelSets.size > labelSetsMax + 1 || labelsText > labelSetsTextMax, 'too many different sets of labels');
   refuse(addedBytes > definitionTextMax, `more than ${definitionTextMax / 1024 / 1024} MiB of added stages`);
-  refuse(namesBytes([...plan.stages.map(({ definition }) => definition), ...added]) > NAMES_BYTES_MAX, 'names that are too long');
+  refuse(
+    namesBytes([...plan.stages.map(({ definition }) => definition), ...added]) > NAMES_BYTES_MAX,
+    'names that are too long',
+  );
 }
 
 /** Whether the result, its text and all that may fall due by it fit one commit (P1). */

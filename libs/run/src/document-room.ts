@@ -44,8 +44,7 @@ export function eventBytes(plan: Plan, event: RunEvent): number {
     return (
       EVENT_BYTES + nameBytes(plan, event.stage) + APPROVAL_COPIES * textBytes([event.person, event.by, event.comment])
     );
-  if (event.type === 'stages_added')
-    return EVENT_BYTES + nameBytes(plan, event.stage) + textBytes(event.text);
+  if (event.type === 'stages_added') return EVENT_BYTES + nameBytes(plan, event.stage) + textBytes(event.text);
   if ('cause' in event) return EVENT_BYTES + textBytes(event.cause);
   if ('by' in event) return EVENT_BYTES + textBytes(event.by);
   if ('runner' in event)

@@ -33,7 +33,9 @@ export interface RunInput {
 /** Of a command that names an attempt: whether that attempt lives. */
 const namesLiveAttempt = ({ context, event }: { context: RunContext; event: RunCommand }): boolean => {
   if (!('attempt' in event)) return false;
-  return context.run.stages.get(context.run.stages.plan.indexOf.get(event.stage) ?? -1)?.live?.attempt === event.attempt;
+  return (
+    context.run.stages.get(context.run.stages.plan.indexOf.get(event.stage) ?? -1)?.live?.attempt === event.attempt
+  );
 };
 
 const stageWaits = ({ context, event }: { context: RunContext; event: RunCommand }): boolean =>

@@ -20,8 +20,7 @@ export function readStageFile(path: string, variable: string, bytesMax: number):
   try {
     const { size } = fstatSync(fd);
     if (!fstatSync(fd).isFile()) throw new BadOutputs(`${variable} is no file any more`, 0);
-    if (size > bytesMax)
-      throw new BadOutputs(`${variable} holds ${size} bytes; ${bytesMax} are read`, 0);
+    if (size > bytesMax) throw new BadOutputs(`${variable} holds ${size} bytes; ${bytesMax} are read`, 0);
     const buffer = Buffer.alloc(size);
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, size, 0));
   } finally {

@@ -17,6 +17,9 @@ import { checkCeiling } from './generates.ts';
 import { levelOf } from './level.ts';
 import { checkReferences } from './references.ts';
 
+/** Of a text that is looked through for anything to read. */
+const EMPTY_LENGTH_MAX = 64 * 1024;
+
 /** Before anything else of it is looked at. */
 export function isAddedTextOfSize(text: string, problems: Problems): boolean {
   const { addedTextBytesMax } = PIPELINE_LIMITS;
@@ -30,6 +33,15 @@ export function isAddedTextOfSize(text: string, problems: Problems): boolean {
   return false;
 }
 
+/** Comments and blank lines, which the reader of a file takes for a mistake. */
+export function holdsNothing(text: string): boolean {
+  return text.length < EMPTY_LENGTH_MAX && text.split('\n').every((line) => /^\s*(#|$)/.test(line));
+}
+
+export function noStages({ stage }: Pick<AddedBy, 'stage'>): PipelineDefinition {
+  return { name: stage, schedule: [], stages: [] };
+}
+
 /** Undefined: the problems say why. Of an empty text: no stages. */
 export function readAdded(
   root: YamlNode,
@@ -38,13 +50,12 @@ export function readAdded(
   lacking: Lacking,
 ): PipelineDefinition | undefined {
   const { problems } = reader;
-  const definition = { name: added.stage, schedule: [] };
-  if (isNull(root)) return { ...definition, stages: [] };
+  if (isNull(root)) return noStages(added);
   if (root.kind !== 'map') {
     problems.add(root, '', `what a stage adds is a map of stages, not ${kindOf(root)}`);
     return undefined;
   }
-  if (root.entries.length === 0) return { ...definition, stages: [] };
+  if (root.entries.length === 0) return noStages(added);
   if (isPipelineFile(root)) {
     problems.add(
       root,
@@ -59,7 +70,7 @@ export function readAdded(
   checkReferences({ ...level, inputs: added.inputs, template: false, problems }, []);
   checkCeiling(level.drafts, added, problems);
   if (problems.count > 0) return undefined;
-  return { ...definition, stages: expandPipeline(level, problems, lacking, added.stage) };
+  return { ...noStages(added), stages: expandPipeline(level, problems, lacking, added.stage) };
 }
 
 function isPipelineFile({ entries }: MapNode): boolean {

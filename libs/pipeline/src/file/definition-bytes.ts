@@ -2,8 +2,14 @@
  * How large a definition is when it is written out as JSON, without writing it: what a process that keeps it, or sends it,
  * admits it by. Parts that stages share are looked at once and counted for each, as they are written.
  */
-import type { Command, Expression, PipelineDefinition, StageDefinition, Template } from '../model/definition.ts';
-import type { Generation } from '../model/generates.ts';
+import type {
+  Command,
+  Expression,
+  Generation,
+  PipelineDefinition,
+  StageDefinition,
+  Template,
+} from '../model/definition.ts';
 import type { ImageDefinition, PlaceDefinition } from '../model/place.ts';
 import { utf8Length } from '../text/text-position.ts';
 

@@ -8,7 +8,7 @@ import type { ApprovalDefinition } from '../model/approval.ts';
 import type { ArtifactsDraft } from './artifacts.ts';
 import type { Quarantine } from '../model/quarantine.ts';
 import type { CacheDefinition } from '../model/cache.ts';
-import type { Ceiling } from '../model/generates.ts';
+import type { Ceiling } from '../model/ceiling.ts';
 import type { IdTokenUse } from '../model/id-token-use.ts';
 import type { SecretUse } from '../model/secret-use.ts';
 import type { Span } from '../text/text-position.ts';

@@ -1,5 +1,6 @@
 /** Reads `generates` of a stage: that it adds stages to its run, and what these may name. */
-import type { AddedBy, Ceiling } from '../model/generates.ts';
+import type { Ceiling } from '../model/ceiling.ts';
+import type { AddedBy } from '../model/generates.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
@@ -26,8 +27,7 @@ export function readGenerates(field: Field): Ceiling | undefined {
   const [secrets, audiences] = [keys.get('secrets'), keys.get('id_token')];
   return {
     secrets: secrets === undefined ? [] : namesIn(fieldOf(secrets, path, problems), 'secret', readSecretName),
-    audiences:
-      audiences === undefined ? [] : namesIn(fieldOf(audiences, path, problems), 'audience', readAudienceIn),
+    audiences: audiences === undefined ? [] : namesIn(fieldOf(audiences, path, problems), 'audience', readAudienceIn),
   };
 }
 
@@ -36,7 +36,11 @@ function namesIn(
   what: string,
   read: (node: ScalarNode, field: Field) => string | undefined,
 ): readonly string[] {
-  const nodes = readList(field, `a list of names of ${what === 'secret' ? 'secrets' : 'audiences'}`, PIPELINE_LIMITS.ceilingMax);
+  const nodes = readList(
+    field,
+    `a list of names of ${what === 'secret' ? 'secrets' : 'audiences'}`,
+    PIPELINE_LIMITS.ceilingMax,
+  );
   const names = new Set<string>();
   for (const node of nodes ?? []) {
     const name = read(node, field);
@@ -67,8 +71,18 @@ export function checkCeiling(drafts: readonly StageDraft[], added: AddedBy, prob
   };
   for (const draft of drafts) {
     const at = (key: string): string => joinPath(draft.path, key);
-    check(draft.secretsSpan, at('secrets'), 'secrets', (draft.secrets ?? []).map(({ name }) => name));
-    check(draft.idTokensSpan, at('id_token'), 'audiences', (draft.idTokens ?? []).map(({ audience }) => audience));
+    check(
+      draft.secretsSpan,
+      at('secrets'),
+      'secrets',
+      (draft.secrets ?? []).map(({ name }) => name),
+    );
+    check(
+      draft.idTokensSpan,
+      at('id_token'),
+      'audiences',
+      (draft.idTokens ?? []).map(({ audience }) => audience),
+    );
     const { image, services = [] } = draft.place;
     for (const each of [image, ...services.map((service) => service.image)])
       if (each?.settings.secret !== undefined) check(each.span, at('image'), 'secrets', [each.settings.secret]);

@@ -11,9 +11,7 @@ import type { MapEntry, MapNode } from '../yaml/yaml-tree.ts';
 /** Undefined where the stages cannot be numbered; the problems then say why. */
 export function readLevel(entry: MapEntry | undefined, env: Environment, reader: StageReader): Level | undefined {
   const map =
-    entry === undefined
-      ? undefined
-      : readMap(fieldOf(entry, '', reader.problems), 'a map of stage names to stages');
+    entry === undefined ? undefined : readMap(fieldOf(entry, '', reader.problems), 'a map of stage names to stages');
   if (map?.entries.length === 0) reader.problems.add(map, 'stages', "'stages' has no stages");
   return levelOf(map, env, reader);
 }

@@ -5,9 +5,9 @@
  * The order is that of growing cost: size and characters, lexical tokens (nesting, aliases), YAML, keys and values,
  * matrices, dependencies, names in expressions. Each step is bounded by what the step before has let through.
  */
-import type { ParseResult, PipelineDefinition, ResolvedExtension, Template } from '../model/definition.ts';
-import type { AddedBy, Generation } from '../model/generates.ts';
-import { isAddedTextOfSize, readAdded } from './added.ts';
+import type { Generation, ParseResult, PipelineDefinition, ResolvedExtension, Template } from '../model/definition.ts';
+import type { AddedBy } from '../model/generates.ts';
+import { holdsNothing, isAddedTextOfSize, noStages, readAdded } from './added.ts';
 import { readEnvironment } from './environment.ts';
 import type { Environment } from './environment.ts';
 import { expandPipeline } from './expand.ts';
@@ -49,6 +49,7 @@ export function parsePipeline(text: string, options: ParseOptions = {}): ParseRe
   // A byte order mark is no part of the text, and its columns do not count it.
   const body = text.startsWith('\uFEFF') ? text.slice(1) : text;
   const { added } = options;
+  if (added !== undefined && holdsNothing(body)) return { ok: true, definition: noStages(added) };
   const isOfSize = added === undefined || isAddedTextOfSize(body, problems);
   const root = isOfSize && screenText(body, problems) ? readYaml(body, problems) : undefined;
   const definition =

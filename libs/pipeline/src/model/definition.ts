@@ -7,7 +7,7 @@
 import type { ApprovalDefinition } from './approval.ts';
 import type { ArtifactsDefinition, ReportsDefinition } from './kept-files.ts';
 import type { CacheDefinition } from './cache.ts';
-import type { Ceiling, Generation } from './generates.ts';
+import type { Ceiling } from './ceiling.ts';
 import type { IdTokenUse } from './id-token-use.ts';
 import type { PlaceDefinition } from './place.ts';
 import type { Quarantine } from './quarantine.ts';
@@ -151,6 +151,14 @@ export interface InputDefinition {
 export interface EventFilters {
   readonly push?: PushFilter | undefined;
   readonly pullRequest?: PullRequestFilter | undefined;
+}
+
+/** What texts that are added to a run of a pipeline are read with; only where one of its stages adds any. */
+export interface Generation {
+  /** Of all stages of the file: those that are added have it too. */
+  readonly env: Readonly<Record<string, Template>>;
+  /** The run's lock with its manifests: nothing else can be used. */
+  readonly extensions: readonly ResolvedExtension[];
 }
 
 export interface PipelineDefinition {

@@ -35,7 +35,8 @@ export interface ReadAdded {
 
 /** How what the result adds is to be read; undefined: nobody waits for it. */
 export function addedOptionsOf(run: LiveRun, request: ResultRequest, runner: string): AddedTextOptions | undefined {
-  if (request.status !== 'success' || request.added === undefined || !awaitsResult(run, request, runner)) return undefined;
+  if (request.status !== 'success' || request.added === undefined || !awaitsResult(run, request, runner))
+    return undefined;
   return addedTextOptions(run.plan, request.stage);
 }
 

@@ -240,8 +240,7 @@ export class LiveRun {
   #fold(count: number): RunState {
     if (this.#standIn === undefined) return foldRun(this.id, planOf(this.definition), this.#events, count);
     const state = copyOf(this.#standIn.state);
-    for (let index = this.#standIn.count; index < count; index++)
-      evolve(state, this.#events[index] as RunEvent);
+    for (let index = this.#standIn.count; index < count; index++) evolve(state, this.#events[index] as RunEvent);
     return state;
   }
 
@@ -272,7 +271,9 @@ function withSharedNames(events: readonly RunEvent[], { indexOf, stages }: Plan)
 /** A definition with the stages that the events name, and nothing known of them. */
 function standInOf(name: string, events: readonly RunEvent[]): PipelineDefinition {
   const names = new Set(
-    events.flatMap((event) => ('stages' in event && event.type !== 'stages_added' ? event.stages : 'stage' in event ? [event.stage] : [])),
+    events.flatMap((event) =>
+      'stages' in event && event.type !== 'stages_added' ? event.stages : 'stage' in event ? [event.stage] : [],
+    ),
   );
   const stages = [...names].map((stage): StageDefinition => ({
     name: stage,

@@ -70,7 +70,8 @@ export class DefinitionReader {
   /** What a stage adds to its run. The same text of the same stage is read once at a time, however often it is sent. */
   readonly readAdded: ReadAddedText = async (text, options, key) => {
     const id = JSON.stringify([key, options.added?.stage, text]);
-    const reading = this.#addedUnderWay.get(id) ?? readAddedText(text, options, key).finally(() => this.#addedUnderWay.delete(id));
+    const reading =
+      this.#addedUnderWay.get(id) ?? readAddedText(text, options, key).finally(() => this.#addedUnderWay.delete(id));
     this.#addedUnderWay.set(id, reading);
     return await reading;
   };

@@ -320,7 +320,14 @@ export class PartitionOwner {
   #restoring(): Omit<Restoring, 'room'> {
     const { definitions, settings, log } = this.#options;
     const { time } = this.#options.ports;
-    return { definitions, settings, log, read: (created) => this.#readAgain(created), readAdded: this.#options.reader.readAdded, turn: () => time.turn() };
+    return {
+      definitions,
+      settings,
+      log,
+      read: (created) => this.#readAgain(created),
+      readAdded: this.#options.reader.readAdded,
+      turn: () => time.turn(),
+    };
   }
 
   /** One that is parked. */
