@@ -10,6 +10,10 @@ import { startRunner } from '../src/start.ts';
 import type { Runner } from '../src/runner-options.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
+/** 700,000 lines are some seconds' work, and ten times that where others have the processors. */
+const RESULT_MS_MAX = 60_000;
+const TEST_MS_MAX = 180_000;
+
 let broker: TestBroker;
 let bus: Bus;
 let scheduler: FakeScheduler;
@@ -50,7 +54,7 @@ async function endsUnheard(lines: number): Promise<Job> {
   while (!(await scheduler.logOf(job.runId)).includes('up')) continue;
   broker.pause();
   writeFileSync(join(dataDir, 'work', '0', job.runId, 'shared', 'go'), '');
-  await expect.poll(results, { timeout: 20_000 }).toContain(job.runId);
+  await expect.poll(results, { timeout: RESULT_MS_MAX }).toContain(job.runId);
   return job;
 }
 
@@ -91,6 +95,7 @@ describe('a stage that has ended while the broker is away (P16)', () => {
       scheduler.answerResult = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
       await expect.poll(() => readdirSync(join(dataDir, 'runner', 'spool'))).toEqual([]);
     },
+    TEST_MS_MAX,
   );
 
   it('is reported although the guard of its session has fired since', async () => {
