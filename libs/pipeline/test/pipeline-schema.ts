@@ -15,6 +15,7 @@ import {
   PULL_REQUEST_TYPES,
   PUSH_KEYS,
   QUARANTINE_KEYS,
+  SCHEDULE_KEYS,
   SECRET_KEYS,
   STAGE_KEYS,
   TOP_KEYS,
@@ -77,6 +78,21 @@ function oneOrMore(item: Schema): Schema {
 
 const PATTERNS = oneOrMore({ type: 'string', minLength: 1 });
 
+const CRON = {
+  type: 'string',
+  maxLength: PIPELINE_LIMITS.cronLengthMax,
+  description: 'Minute, hour, day, month, weekday.',
+};
+const CRON_LINE = {
+  oneOf: [
+    CRON,
+    {
+      ...objectOf(SCHEDULE_KEYS, { cron: CRON, inputs: { type: 'object', additionalProperties: TEXT } }),
+      required: ['cron'],
+    },
+  ],
+};
+
 const TOP: Readonly<Record<string, Schema>> = {
   engine: { ...TEXT, description: 'Any text; it has no meaning.' },
   pipeline: {
@@ -101,6 +117,10 @@ const TOP: Readonly<Record<string, Schema>> = {
         }),
       ),
     },
+  },
+  schedule: {
+    description: 'When a server starts the pipeline by itself: cron lines of five fields, in UTC.',
+    oneOf: [CRON_LINE, { type: 'array', maxItems: PIPELINE_LIMITS.schedulesMax, items: CRON_LINE }],
   },
   concurrency: {
     ...objectOf(CONCURRENCY_KEYS, { group: TEXT, cancel_in_progress: BOOLEAN }),
@@ -173,6 +193,7 @@ export const LEVELS: readonly (readonly [path: string, keys: readonly string[]])
   ['properties.pipeline.properties', PIPELINE_KEYS],
   ['properties.on.properties.push.oneOf.1.properties', PUSH_KEYS],
   ['properties.on.properties.pull_request.oneOf.1.properties', PULL_REQUEST_KEYS],
+  ['properties.schedule.oneOf.0.oneOf.1.properties', SCHEDULE_KEYS],
   ['properties.concurrency.properties', CONCURRENCY_KEYS],
   ['properties.inputs.additionalProperties.oneOf.1.properties', INPUT_KEYS],
   ['$defs.stage.properties', STAGE_KEYS],

@@ -1,4 +1,5 @@
-/** Checks cron lines: five fields in UTC, with names, ranges, steps and lists. */
+/** Reads cron lines: five fields in UTC, with names, ranges, steps and lists. */
+import type { Cron } from '../model/cron.ts';
 import { didYouMean } from '../text/suggest.ts';
 
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
@@ -32,13 +33,13 @@ const MACROS: Readonly<Record<string, string>> = {
   '@annually': '0 0 1 1 *',
 };
 
-export interface CronFault {
+interface CronFault {
   readonly message: string;
   readonly suggestion?: string | undefined;
 }
 
-/** What is wrong with a cron line, or undefined. */
-export function checkCron(line: string): CronFault | undefined {
+/** What a cron line means, or what is wrong with it. */
+export function readCron(line: string): Cron | CronFault {
   if (line.startsWith('@')) {
     const fields = Object.hasOwn(MACROS, line) ? MACROS[line] : undefined;
     return {
@@ -59,12 +60,31 @@ export function checkCron(line: string): CronFault | undefined {
     if ('message' in read) return read;
     values.push(read.values);
   }
-  const [days, months] = [values[2] ?? [], values[3] ?? []];
-  const weekdayFree = fields[4] === '*';
-  if (weekdayFree && !months.some((month) => days.some((day) => day <= (DAYS_IN_MONTH[month - 1] ?? 31)))) {
+  const [minutes = [], hours = [], days = [], months = [], weekdays = []] = values;
+  const weekdaysFree = fields[4] === '*';
+  if (weekdaysFree && !months.some((month) => days.some((day) => day <= (DAYS_IN_MONTH[month - 1] ?? 31)))) {
     return { message: 'no such day ever comes, so this line would never start anything' };
   }
-  return undefined;
+  return {
+    minutes: ascending(minutes),
+    hours: ascending(hours),
+    days: new Set(days),
+    months: new Set(months),
+    weekdays: new Set(weekdays.map((day) => day % 7)),
+    daysFree: fields[2] === '*',
+    weekdaysFree,
+  };
+}
+
+/** Of a line that was read before, as a definition has it. */
+export function cronOf(line: string): Cron {
+  const cron = readCron(line);
+  if ('message' in cron) throw new RangeError(`'${line}' is no cron line: ${cron.message}`);
+  return cron;
+}
+
+function ascending(values: readonly number[]): number[] {
+  return [...new Set(values)].toSorted((a, b) => a - b);
 }
 
 function readField(text: string, field: Field): { values: number[] } | CronFault {

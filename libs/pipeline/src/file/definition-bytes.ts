@@ -25,9 +25,9 @@ export function definitionBytes(definition: PipelineDefinition): number {
   const { name, description, stages, concurrency, schedule, inputs = [], generation } = definition;
   const own = textBytes(name) + textBytes(description ?? '') + textBytes(JSON.stringify(definition.on ?? null));
   const group = concurrency === undefined ? 0 : measure.template(concurrency.group) + NODE_BYTES;
-  const takes = textBytes(JSON.stringify(inputs));
+  const takes = textBytes(JSON.stringify(inputs)) + textBytes(JSON.stringify(schedule));
   const adds = generation === undefined ? 0 : measure.generation(generation);
-  return stages.reduce((sum, stage) => sum + measure.stage(stage), own + takes + adds + group + measure.list(schedule));
+  return stages.reduce((sum, stage) => sum + measure.stage(stage), own + takes + adds + group);
 }
 
 function textBytes(text: string): number {

@@ -75,7 +75,7 @@ export function readUse(
   const names = new Set(given?.value.kind === 'map' ? given.value.entries.map(({ key }) => key) : []);
   for (const [name, { entry }] of values) {
     if (!extension.body.inputs.some((input) => input.name === name))
-      noteUnknownInput(entry, extension.body.inputs, extension.id, `${path}.with`, problems);
+      noteUnknownInput(entry, extension.body.inputs, `extension ${quoted(extension.id)}`, `${path}.with`, problems);
   }
   for (const input of extension.body.inputs) {
     const value = values.get(input.name);

@@ -71,7 +71,7 @@ const ON: Hints = new Map([
   ['pull_request_target', "did you mean 'pull_request'? The file is that of the pull request's head"],
   ['merge_request', "did you mean 'pull_request'?"],
   ['merge_requests', "did you mean 'pull_request'?"],
-  ['schedule', 'it would stand at the top of the file, and is not supported yet'],
+  ['schedule', 'it stands at the top of the file'],
   ['workflow_dispatch', "every pipeline can be started by 'penstock trigger'; leave it out"],
   ['workflow_call', 'what pipelines share can be an extension'],
   ['tag', "tags stand under 'push', as 'tags'"],

@@ -219,7 +219,7 @@ export function notAValue(value: MapEntry['value']): string | undefined {
 export function noteUnknownInput(
   entry: MapEntry,
   inputs: readonly InputDefinition[],
-  extension: string,
+  whose: string,
   path: string,
   problems: Problems,
 ): void {
@@ -227,7 +227,7 @@ export function noteUnknownInput(
   problems.add(
     entry.keySpan,
     path,
-    `extension ${quoted(extension)} has no input ${quoted(entry.key)}`,
+    `${whose} has no input ${quoted(entry.key)}`,
     () =>
       didYouMean(entry.key, names) ??
       (names.length === 0 ? 'it has none' : `it has ${names.slice(0, 10).join(', ')}${names.length > 10 ? ', …' : ''}`),

@@ -20,7 +20,8 @@ import { readLevel } from './level.ts';
 import { readManifest } from './manifest.ts';
 import { Problems } from '../text/problems.ts';
 import { checkReferences } from './references.ts';
-import { readConcurrency, readEngine, readOn, readPipelineKeys, readSchedule } from './settings.ts';
+import { readConcurrency, readEngine, readOn, readPipelineKeys } from './settings.ts';
+import { checkScheduleInputs, readSchedule } from './schedule.ts';
 import type { ExpressionSite } from './template.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { TOP_KEYS } from './vocabulary.ts';
@@ -101,6 +102,7 @@ function readPipeline(
   const schedule = read('schedule', (entry) => readSchedule(fieldOf(entry, '', problems))) ?? [];
   const inputs =
     read('inputs', (entry) => readInputs(fieldOf(entry, '', problems), PIPELINE_LIMITS.pipelineInputsMax)) ?? [];
+  checkScheduleInputs(schedule, inputs, problems);
   const env: Environment =
     read('env', (entry) => readEnvironment(fieldOf(entry, '', problems), 'top-env', reader, sites)) ??
     new Map<string, Template>();
@@ -116,7 +118,7 @@ function readPipeline(
     ...(engine === undefined ? {} : { engine }),
     ...(on === undefined ? {} : { on }),
     ...(inputs.length === 0 ? {} : { inputs }),
-    schedule,
+    schedule: schedule.map(({ line }) => line),
     ...(concurrency === undefined ? {} : { concurrency }),
     stages,
     ...(stages.some(({ generates }) => generates !== undefined) ? { generation: generationOf(env, options) } : {}),

@@ -1,5 +1,4 @@
-/** Reads what stands beside `stages`: the pipeline's own name, its triggers, its schedule and its concurrency group. */
-import { checkCron } from './cron.ts';
+/** Reads what stands beside `stages`: the pipeline's own name, its triggers and its concurrency group. */
 import type {
   EventFilters,
   PipelineDefinition,
@@ -154,45 +153,6 @@ function readPush(field: Field): PushFilter | undefined {
     pathsIgnore: globs('paths-ignore'),
   };
   return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
-}
-
-/** Checks the lines, and refuses them all the same: nothing would start the runs. */
-export function readSchedule(field: Field): string[] {
-  const before = field.problems.count;
-  const lines = readCronLines(field);
-  if (field.problems.count === before)
-    field.problems.add(
-      field.node,
-      field.path,
-      "'schedule' is not supported yet",
-      'nothing would start it; leave it out',
-    );
-  return lines;
-}
-
-function readCronLines(field: Field): string[] {
-  const nodes = readList(field, 'a cron line or a list of cron lines', PIPELINE_LIMITS.schedulesMax) ?? [];
-  const lines: string[] = [];
-  for (const node of nodes) {
-    const fault =
-      node.text.length > PIPELINE_LIMITS.cronLengthMax
-        ? { message: `a cron line is longer than ${PIPELINE_LIMITS.cronLengthMax} characters` }
-        : checkCron(node.text);
-    if (fault !== undefined)
-      field.problems.add(
-        node,
-        field.path,
-        printable(fault.message),
-        'suggestion' in fault ? fault.suggestion : undefined,
-      );
-    lines.push(
-      node.text
-        .trim()
-        .split(/[ \t]+/)
-        .join(' '),
-    );
-  }
-  return lines;
 }
 
 export function readConcurrency(

@@ -32,6 +32,8 @@ export const STAGE_KEYS = [
   'generates',
 ] as const;
 export const GENERATES_KEYS = ['secrets', 'id_token'] as const;
+/** Of a line of `schedule` that is a map. */
+export const SCHEDULE_KEYS = ['cron', 'inputs'] as const;
 export const QUARANTINE_KEYS = ['until', 'reason'] as const;
 export const CACHE_KEYS = ['key', 'paths', 'restore'] as const;
 export const APPROVAL_KEYS = ['approvers', 'quorum', 'timeout', 'prevent_self', 'message'] as const;

@@ -161,6 +161,14 @@ export interface Generation {
   readonly extensions: readonly ResolvedExtension[];
 }
 
+/** At which times of UTC, and with which inputs. */
+export interface ScheduleLine {
+  /** Five fields with one blank between them, checked. */
+  readonly cron: string;
+  /** Names and values; absent: none. */
+  readonly inputs?: Readonly<Record<string, string>> | undefined;
+}
+
 export interface PipelineDefinition {
   readonly name: string;
   readonly description?: string | undefined;
@@ -169,8 +177,8 @@ export interface PipelineDefinition {
   readonly on?: EventFilters | undefined;
   /** Absent: a run takes none. */
   readonly inputs?: readonly InputDefinition[] | undefined;
-  /** Cron lines in UTC, checked. */
-  readonly schedule: readonly string[];
+  /** When a server starts it by itself. */
+  readonly schedule: readonly ScheduleLine[];
   readonly concurrency?: { readonly group: Template; readonly cancelInProgress: boolean } | undefined;
   readonly stages: readonly StageDefinition[];
   /** Absent: none of its stages adds others. */
