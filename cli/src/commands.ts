@@ -162,6 +162,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/cache.ts')).cacheCommand,
   },
   {
+    name: 'schedule',
+    summary: 'show, pause and resume what a server starts by itself',
+    load: async () => (await import('./commands/schedule.ts')).scheduleCommand,
+  },
+  {
     name: 'secret',
     summary: 'set, list and remove the secrets of stages',
     load: async () => (await import('./commands/secret.ts')).secretCommand,

@@ -88,6 +88,7 @@ class Bare {
       sendStop: () => {},
       release: () => {},
       isStored: (_id, then) => then(false),
+      storedRuns: (_ids, then) => then(new Set()),
       headInStore: (_of, then) => then(null),
       closeLog: (_log, _stands, then) => then(1),
       projectSoon: () => {},
@@ -114,6 +115,7 @@ class Bare {
         dispatch: this.dispatch,
         definitions: new Definitions(),
         readRun: (_id, then) => then('unavailable'),
+        readText: (_request, then) => then(new Definitions()),
         load: {
           liveRuns: 0,
           liveRunsMax: 2 * RUNS,

@@ -97,7 +97,7 @@ describe('the stream of deliveries', () => {
     await log.persist('b', Buffer.from('second'), at('lane-b'));
     const [a, b] = [await seen.next(), await seen.next()];
     expect([a.lane, b.lane]).toEqual(['lane-a', 'lane-b']);
-    expect(Buffer.from((await log.read(b.sequence)) ?? []).toString()).toBe('second');
+    expect(Buffer.from((await log.read(b.sequence))?.bytes ?? []).toString()).toBe('second');
     expect([a.host, a.bytes, b.bytes]).toEqual(['host', 5, 6]);
     a.acknowledge();
     b.acknowledge();

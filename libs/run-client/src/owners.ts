@@ -26,6 +26,12 @@ import {
   type GetReply,
   type GetRequest,
   type OwnerErrorCode,
+  type PauseReply,
+  type PauseRequest,
+  type SchedulesReply,
+  type SchedulesRequest,
+  type SetScheduleReply,
+  type SetScheduleRequest,
   type OwnerRefusal,
   type PartitionOpened,
   type WaitsReply,
@@ -33,7 +39,7 @@ import {
   type WatchReply,
   type WatchRequest,
 } from '@penstock/bus';
-import { partitionOf, type Epoch, type RunId } from '@penstock/run';
+import { partitionOf, partitionOfKey, type Epoch, type RunId } from '@penstock/run';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   BadUserInput,
@@ -136,6 +142,21 @@ export class Owners {
     return await this.#ask<DecideRequest, DecideReply>(this.partitionOf(request.runId), 'decide', request);
   }
 
+  /** A refusal is thrown as `OwnerRefused`. */
+  async setSchedule(request: SetScheduleRequest): Promise<void> {
+    const partition = partitionOfKey(request.key, this.partitions);
+    await this.#ask<SetScheduleRequest, SetScheduleReply>(partition, 'schedule', request);
+  }
+
+  async schedules(partition: number, request: SchedulesRequest): Promise<Accepted<SchedulesReply>> {
+    return await unwrapped(this.#ask<SchedulesRequest, SchedulesReply>(partition, 'schedules', request));
+  }
+
+  /** The id says which partition it is of. */
+  async pauseSchedule(request: PauseRequest): Promise<Accepted<PauseReply>> {
+    return await unwrapped(this.#ask<PauseRequest, PauseReply>(this.partitionOf(request.id), 'pause', request));
+  }
+
   async get(partition: number, request: GetRequest): Promise<Accepted<GetReply>> {
     return await unwrapped(this.#ask<GetRequest, GetReply>(partition, 'get', request));
   }
@@ -150,7 +171,7 @@ export class Owners {
 
   async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: Epoch }>(
     partition: number,
-    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'waits',
+    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'waits' | 'schedule' | 'schedules' | 'pause',
     body: Req,
   ): Promise<Exclude<Rep, OwnerRefusal>> {
     const deadline = performance.now() + this.#msMax;

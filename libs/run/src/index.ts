@@ -17,6 +17,7 @@ export { nextDeadline, timerOf, type RunSettings, type StageTimer } from './time
 export * from './machine.ts';
 export * from './projection.ts';
 export * from './run-filter.ts';
+export * from './schedule.ts';
 export * from './public-events.ts';
 export * from './history.ts';
 export * from './waiting.ts';

@@ -32,9 +32,9 @@ function originViewOf(
   origin: TriggerOrigin,
 ): Pick<
   RunView,
-  'trigger' | 'trusted' | 'actor' | 'provider' | 'source' | 'repository' | 'ref' | 'commit' | 'pullRequest'
+  'trigger' | 'trusted' | 'actor' | 'provider' | 'source' | 'repository' | 'ref' | 'commit' | 'pullRequest' | 'tick'
 > {
-  const { source, repository, ref, commit, actor, provider, pullRequest } = origin;
+  const { source, repository, ref, commit, actor, provider, pullRequest, tick } = origin;
   return {
     trigger: triggerOf(origin),
     trusted: isTrusted(origin),
@@ -45,6 +45,7 @@ function originViewOf(
     ...(ref === undefined ? {} : { ref }),
     ...(commit === undefined ? {} : { commit }),
     ...(pullRequest === undefined ? {} : { pullRequest }),
+    ...(tick === undefined ? {} : { tick: { ...tick, at: isoTime(tick.at) } }),
   };
 }
 

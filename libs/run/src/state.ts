@@ -38,6 +38,15 @@ export interface LockedExtension {
   readonly hash: string;
 }
 
+/** Which time of a schedule a run is for. */
+export interface FiredTick {
+  readonly cron: string;
+  /** Milliseconds since 1970. */
+  readonly at: number;
+  /** How many times of the line before it nobody was there to fire. */
+  readonly missed: number;
+}
+
 /** Where a run came from; shown to its owner, and to the stages as their environment. */
 export interface TriggerOrigin {
   readonly kind: 'api' | 'webhook' | 'schedule' | 'local';
@@ -57,6 +66,8 @@ export interface TriggerOrigin {
   readonly defaultBranch?: string | undefined;
   /** False: an unsigned delivery, or a pull request from a fork; no secrets, no writing to caches. */
   readonly trusted?: boolean | undefined;
+  /** Of a run that a schedule began. */
+  readonly tick?: FiredTick | undefined;
   /** Where a runner fetches `commit` from; absent: the stages begin in an empty workspace. */
   readonly cloneUrl?: string | undefined;
 }
@@ -138,6 +149,8 @@ export interface RunView {
   readonly ref?: string | undefined;
   readonly commit?: string | undefined;
   readonly pullRequest?: PullRequestOrigin | undefined;
+  /** Of a run that a schedule began. */
+  readonly tick?: { readonly cron: string; readonly at: string; readonly missed: number } | undefined;
   /** As the run has them, defaults included; absent where its file declares none. */
   readonly inputs?: readonly { readonly key: string; readonly value: string }[] | undefined;
   /** The run's lock; absent where its file uses no extension. */

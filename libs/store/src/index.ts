@@ -20,6 +20,7 @@ export {
 } from './run-documents.ts';
 export { CacheEntries, cacheScopeId, type CacheEntry, type NewCacheEntry } from './cache-entries.ts';
 export * from './runs-repository.ts';
+export type { ScheduleDocument } from './schedule-documents.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export { openStore, storeAddressOf, type StoreAddress } from './open-store.ts';
 export { openMongoStore } from './mongodb/open-mongo-store.ts';

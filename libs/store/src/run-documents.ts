@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { RunEvent, RunState, RunView, Sequence, StoredRunState } from '@penstock/run';
 import { cachesSpec } from './cache-entries.ts';
+import { schedulesSpec } from './schedule-documents.ts';
 import type { CollectionSpec, DocumentOf } from './port.ts';
 
 export const runsSpec = {
@@ -78,7 +79,13 @@ export const countersSpec = {
   version: ['incarnation', 'sequence'],
 } as const satisfies CollectionSpec;
 
-export const runCollections: readonly CollectionSpec[] = [runsSpec, checkpointsSpec, countersSpec, cachesSpec];
+export const runCollections: readonly CollectionSpec[] = [
+  runsSpec,
+  checkpointsSpec,
+  countersSpec,
+  cachesSpec,
+  schedulesSpec,
+];
 
 /** A run as the projector writes it; all that its actor needs to go on (P6). */
 export interface RunDocument {

@@ -27,6 +27,7 @@ import {
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { CacheEntries, type NewCacheEntry } from './cache-entries.ts';
 import { StoreUsageError } from './errors.ts';
+import { ScheduleDocuments, type ScheduleDocument, type SchedulesLedger } from './schedule-documents.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
 import type { Collection, Condition, DocumentOf, DocumentStore } from './port.ts';
 import {
@@ -127,7 +128,7 @@ export interface PullRequestName {
   readonly number: number;
 }
 
-export interface RunsLedger {
+export interface RunsLedger extends SchedulesLedger {
   /** Writes those that are newer than what is stored; answers the ids of the others. Any number; sent in batches. */
   saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }>;
 
@@ -182,6 +183,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   readonly #checkpoints: Collection<typeof checkpointsSpec>;
   readonly #counters: Collection<typeof countersSpec>;
   readonly #caches: CacheEntries;
+  readonly #schedules: ScheduleDocuments;
 
   /** The store has to be opened with `runCollections` among its collections. */
   constructor(store: DocumentStore) {
@@ -189,6 +191,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
     this.#checkpoints = store.collection(checkpointsSpec);
     this.#counters = store.collection(countersSpec);
     this.#caches = new CacheEntries(store);
+    this.#schedules = new ScheduleDocuments(store);
   }
 
   async get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null> {
@@ -404,6 +407,18 @@ export class RunsRepository implements RunsReader, RunsLedger {
       if (head === null || sequence > head.sequence) head = { sequence, commit: view.commit };
     }
     return head;
+  }
+
+  async saveSchedules(documents: readonly ScheduleDocument[]): Promise<void> {
+    await this.#schedules.saveSchedules(documents);
+  }
+
+  schedulesOf(partition: number): AsyncIterable<ScheduleDocument> {
+    return this.#schedules.schedulesOf(partition);
+  }
+
+  newestSchedule(partition: number): ReturnType<SchedulesLedger['newestSchedule']> {
+    return this.#schedules.newestSchedule(partition);
   }
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {

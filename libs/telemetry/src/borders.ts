@@ -27,6 +27,8 @@ export const borders = {
   'partition.job-answered': 'the run is quarantined',
   'partition.head-looked-up': 'the request, which its sender repeats',
   'partition.id-looked-up': 'the request, which its sender repeats',
+  'partition.ids-looked-up': 'the partition is dropped and opened anew',
+  'partition.text-read': 'the partition is dropped and opened anew',
   'partition.run-read': 'the partition is dropped and opened anew',
   'partition.log-ends': 'the partition is dropped and opened anew',
   'partition.projection': 'the partition is dropped and opened anew',

@@ -100,6 +100,10 @@ export class Harness {
   readonly askedHeads: number[] = [];
   readonly headAnswers: (() => void)[] = [];
   answersHeadsLater = false;
+  /** Runs that the store knows, as it is asked for ticks. */
+  readonly storedIds = new Set<string>();
+  readonly storeAnswers: (() => void)[] = [];
+  answersStoreLater = false;
   storedHead: { readonly sequence: number; readonly commit: string } | null | 'unavailable' = null;
   /** What `project` has written, or a test. */
   readonly documents = new Map<string, { readonly events: readonly RunEvent[]; readonly sequence: number }>();
@@ -120,7 +124,7 @@ export class Harness {
   #sequence = 100;
 
   constructor(
-    options: Partial<Pick<RestoredPartition, 'runs' | 'parked' | 'usages' | 'neverOwned' | 'idsTo'>> & {
+    options: Partial<Pick<RestoredPartition, 'runs' | 'parked' | 'usages' | 'schedules' | 'neverOwned' | 'idsTo'>> & {
       readonly liveBytesMax?: number;
       readonly settings?: Partial<PartitionSettings>;
       readonly start?: boolean;
@@ -154,6 +158,15 @@ export class Harness {
       isStored: (runId, then) => {
         this.askedStore.push(runId);
         then(this.stored);
+      },
+      storedRuns: (runIds, then) => {
+        this.askedStore.push(...runIds);
+        this.storeAnswers.push(() =>
+          this.#step(() =>
+            then(this.stored === 'unavailable' ? this.stored : new Set(runIds.filter((id) => this.storedIds.has(id)))),
+          ),
+        );
+        if (!this.answersStoreLater) this.storeAnswers.pop()?.();
       },
       headInStore: (of, then) => {
         this.askedHeads.push(of.number);
@@ -189,12 +202,13 @@ export class Harness {
           }),
       });
     };
-    const shared = { dispatch: this.dispatch, definitions, load: this.load, readRun };
+    const readText: ConstructorParameters<typeof Partition>[2]['readText'] = (_request, then) => then(definitions);
+    const shared = { dispatch: this.dispatch, definitions, load: this.load, readRun, readText };
     this.bare = new Partition({ ...settings, ...options.settings }, ports, shared);
     this.partition = this.#checked(this.bare);
-    const { runs = [], parked, usages, neverOwned, idsTo } = options;
+    const { runs = [], parked, usages, schedules, neverOwned, idsTo } = options;
     if (options.start !== false)
-      this.start({ sequence: this.#sequence, commitNumber: 1, runs, parked, usages, neverOwned, idsTo });
+      this.start({ sequence: this.#sequence, commitNumber: 1, runs, parked, usages, schedules, neverOwned, idsTo });
   }
 
   /** All slices, one after the other. */

@@ -13,7 +13,7 @@ import {
   type Opening,
   type RunEntry,
 } from '@penstock/scheduler/testing';
-import type { Checkpoint, EncodedRun, RunDocument, RunsLedger } from '@penstock/store';
+import type { Checkpoint, EncodedRun, RunDocument, RunsLedger, ScheduleDocument } from '@penstock/store';
 import { encodeEvent } from '../src/run/commit.ts';
 import { definitions, NOW, settings, stage, text } from './support.ts';
 
@@ -142,6 +142,7 @@ class StoredPartition implements PartitionLog {
     return 0;
   }
 
+  readonly schedules: ScheduleDocument[] = [];
   readonly #ledger: RunsLedger = {
     saveBatch: async (_documents: readonly (RunDocument | EncodedRun)[]) => ({ stale: [] }),
     checkpoint: async () => {
@@ -159,10 +160,17 @@ class StoredPartition implements PartitionLog {
     exists: async () => new Set(),
     addCaches: async () => {},
     headOf: async () => null,
+    saveSchedules: async () => {},
+    schedulesOf: () => this.#schedulesOf(),
+    newestSchedule: async () => null,
     saveCounters: async () => {},
     counter: async () => null,
     async *countersOf() {},
   };
+
+  async *#schedulesOf(): AsyncIterable<ScheduleDocument> {
+    yield* this.schedules;
+  }
 
   async *#where(matches: (document: RunDocument) => boolean): AsyncIterable<RunDocument> {
     yield* [...this.documents.values()].filter(matches);

@@ -53,8 +53,11 @@ export function ingestCalls(options: CallsOptions): Handlers {
       return { repositories: (await connections.of(userId)).map(shown) };
     },
     async disconnect({ userId, id }) {
-      if (!(await connections.disconnect(userId, id)))
-        throw new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
+      const connection = await connections.find(userId, id);
+      if (connection === null) throw new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
+      // First: whatever becomes of this process, it ends the connection too.
+      await options.intake.connectionEnds(connection);
+      await connections.disconnect(userId, id);
       tellOthers();
       return { disconnected: true };
     },

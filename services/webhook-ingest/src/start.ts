@@ -116,6 +116,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     bus,
     mirrors,
     template: options.template ?? null,
+    namesRepositories: options.repositories !== undefined,
     forks: options.forks ?? 'approve',
     log,
     tierOf: (delivery: Pick<Delivery, 'userId'>) => tiers.tierOf(delivery),
@@ -124,6 +125,8 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   const processing = new Processing({
     ...sources,
     owners,
+    connections,
+    idKey: keys.runIds,
     deliveries,
     now,
     limitsOf: (delivery) => tiers.limitsOf(delivery),

@@ -38,7 +38,7 @@ class Stream {
         readLane: (lane, after, most) => {
           this.reads += 1;
           const all = this.stored
-            .map((stored, at) => ({ ...stored, sequence: at + 1 }))
+            .map((stored, at) => ({ ...stored, sequence: at + 1, storedAtMs: 1_000 * at }))
             .filter((each) => each.lane === lane && each.sequence > after);
           const deliveries = all.slice(0, most.deliveries);
           this.readMost = Math.max(this.readMost, deliveries.length);

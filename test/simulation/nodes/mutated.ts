@@ -1,5 +1,13 @@
 /** The mutations that stand between a partition and its store. */
-import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter, RunDocument, RunsLedger } from '@penstock/store';
+import type {
+  Checkpoint,
+  EncodedRun,
+  NewCacheEntry,
+  RunCounter,
+  RunDocument,
+  RunsLedger,
+  ScheduleDocument,
+} from '@penstock/store';
 import type { Mutation } from '../world/mutations.ts';
 
 /** Writes each checkpoint before the documents that it covers, or before the counters. */
@@ -24,6 +32,18 @@ class MisorderedLedger implements RunsLedger {
     if (this.#late !== 'documents') return this.#ledger.saveBatch(documents);
     this.#documents = documents;
     return { stale: [] };
+  }
+
+  saveSchedules(documents: readonly ScheduleDocument[]): Promise<void> {
+    return this.#ledger.saveSchedules(documents);
+  }
+
+  schedulesOf(partition: number): AsyncIterable<ScheduleDocument> {
+    return this.#ledger.schedulesOf(partition);
+  }
+
+  newestSchedule(partition: number): ReturnType<RunsLedger['newestSchedule']> {
+    return this.#ledger.newestSchedule(partition);
   }
 
   addCaches(entries: readonly NewCacheEntry[]): Promise<void> {

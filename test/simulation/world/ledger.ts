@@ -13,6 +13,7 @@ import {
   type RunCounter,
   type RunDocument,
   type RunsLedger,
+  type ScheduleDocument,
 } from '@penstock/store';
 import type { RunView } from '@penstock/run';
 import type { Network } from './network.ts';
@@ -80,6 +81,33 @@ export class SimLedger implements RunsLedger {
   exists(ids: readonly string[]): Promise<Set<string>> {
     this.#network.world.mark('create asks the store');
     return this.#ask((store) => new Set(ids.filter((id) => store.documents.has(id))));
+  }
+
+  async saveSchedules(documents: readonly ScheduleDocument[]): Promise<void> {
+    for (let from = 0; from < documents.length; from += BATCH) {
+      const batch = documents.slice(from, from + BATCH).map((document) => structuredClone(document));
+      await this.#ask((store) => {
+        for (const document of batch) {
+          const known = store.schedules.get(document.state.id);
+          if (known === undefined || isLower(known, document)) store.schedules.set(document.state.id, document);
+        }
+        return true;
+      });
+    }
+  }
+
+  async *schedulesOf(partition: number): AsyncIterable<ScheduleDocument> {
+    const all = await this.#ask((store) =>
+      [...store.schedules.values()].filter((each) => each.partition === partition),
+    );
+    yield* all;
+  }
+
+  newestSchedule(partition: number): ReturnType<RunsLedger['newestSchedule']> {
+    return this.#ask((store) => {
+      const all = [...store.schedules.values()].filter((each) => each.partition === partition);
+      return all.toSorted((a, b) => (isLower(a, b) ? 1 : -1))[0] ?? null;
+    });
   }
 
   async addCaches(entries: readonly NewCacheEntry[]): Promise<void> {

@@ -1,11 +1,12 @@
 /** What the simulated store holds. */
 import type { RunEvent, RunView } from '@penstock/run';
-import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter } from '@penstock/store';
+import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter, ScheduleDocument } from '@penstock/store';
 
 export class SimStore {
   up = true;
   readonly documents = new Map<string, EncodedRun>();
   readonly checkpoints = new Map<number, Checkpoint>();
+  readonly schedules = new Map<string, ScheduleDocument>();
   /** By key and month. */
   readonly counters = new Map<string, RunCounter>();
   /** By scope and key. */

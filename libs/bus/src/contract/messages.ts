@@ -9,6 +9,7 @@ import type {
   PlaceDefinition,
   ReportsDefinition,
   ResolvedExtension,
+  ScheduleLine,
   SecretUse,
 } from '@penstock/pipeline';
 import type {
@@ -27,6 +28,7 @@ import type {
   RunId,
   RunView,
   RunWaits,
+  ScheduleSet,
   Sequence,
   StageReason,
   TriggerOrigin,
@@ -150,6 +152,46 @@ export interface DecideRequest {
   readonly person: Person;
 }
 export type DecideReply = { readonly ok: true; readonly epoch: Epoch; readonly run: RunView } | OwnerRefusal;
+
+/**
+ * `run.<p>.schedule`: what the newest file of a repository wants to be started at which times (P28). One of a delivery that is
+ * behind a known one changes nothing. BAD_USER_INPUT: it is too large. QUOTA_EXCEEDED: the owner has no room for it.
+ */
+export type SetScheduleRequest = Omit<ScheduleSet, 'type' | 'at' | 'text' | 'lines'> & {
+  readonly yaml: string;
+  readonly extensions?: readonly ResolvedExtension[] | undefined;
+  readonly lines: readonly ScheduleLine[];
+};
+export type SetScheduleReply = { readonly ok: true; readonly epoch: Epoch } | OwnerRefusal;
+
+/** `run.<p>.schedules`: the lines of these tenants' schedules, ordered by id, behind `after`; `more`: there are others behind the last. */
+export interface SchedulesRequest {
+  readonly tenants: readonly string[];
+  readonly after?: string | undefined;
+}
+export type SchedulesReply =
+  | { readonly ok: true; readonly epoch: Epoch; readonly schedules: readonly ScheduleView[]; readonly more: boolean }
+  | OwnerRefusal;
+
+/** `run.<p>.pause`. NOT_FOUND: no line of these tenants has this id. Saying it twice is the same. */
+export interface PauseRequest {
+  readonly id: string;
+  readonly tenants: readonly string[];
+  readonly paused: boolean;
+}
+export type PauseReply = { readonly ok: true; readonly epoch: Epoch; readonly schedule: ScheduleView } | OwnerRefusal;
+
+export interface ScheduleView {
+  readonly id: string;
+  readonly provider: string;
+  readonly repository: string;
+  readonly cron: string;
+  readonly inputs: readonly { readonly key: string; readonly value: string }[];
+  /** ISO 8601; null: never, as it is. */
+  readonly nextAt: string | null;
+  readonly lastRunId: RunId | null;
+  readonly paused: boolean;
+}
 
 /** `run.<p>.get`: committed views of the runs that the owner has in memory; the others are in the store, or nowhere. */
 export interface GetRequest {

@@ -2,10 +2,7 @@
 
 export const subjects = {
   journal: (partition: number) => `journal.${partition}`,
-  owner: (
-    partition: number,
-    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'waits' | 'open' | 'attempt',
-  ) => `run.${partition}.${verb}`,
+  owner: (partition: number, verb: OwnerVerb) => `run.${partition}.${verb}`,
   result: (partition: number, runner: string) => `run.${partition}.result.${runner}`,
   /** What the owner of a partition alone subscribes to. */
   ownerAll: (partition: number) => `run.${partition}.>`,
@@ -45,6 +42,20 @@ export const subjects = {
   /** Processes of one service tell each other that they live. */
   alive: (service: PeerService) => `alive.${service}`,
 } as const;
+
+type OwnerVerb =
+  | 'create'
+  | 'cancel'
+  | 'approve'
+  | 'decide'
+  | 'get'
+  | 'watch'
+  | 'waits'
+  | 'open'
+  | 'attempt'
+  | 'schedule'
+  | 'schedules'
+  | 'pause';
 
 export type PeerService = 'gateway' | 'auth' | 'registry' | 'webhook-ingest';
 

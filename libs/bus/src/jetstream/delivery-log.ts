@@ -35,8 +35,15 @@ interface LaneReadMost {
   readonly bytes: number;
 }
 
+interface StoredDelivery {
+  readonly sequence: number;
+  readonly bytes: Uint8Array;
+  /** By the broker's clock. */
+  readonly storedAtMs: number;
+}
+
 interface LaneRead {
-  readonly deliveries: readonly { readonly sequence: number; readonly bytes: Uint8Array }[];
+  readonly deliveries: readonly StoredDelivery[];
   /** How many stand in the lane behind those. */
   readonly behind: number;
 }
@@ -45,7 +52,7 @@ export interface DeliveryLog {
   /** Throws `StoreRefused`, `RequestTimeout`, `BrokerAway`, `NoResponders`, `MessageTooLarge`, `NotPermitted`. */
   persist(id: string, bytes: Uint8Array, place: DeliveryPlace): Promise<Persisted>;
   /** Null: it has been removed. */
-  read(sequence: number): Promise<Uint8Array | null>;
+  read(sequence: number): Promise<StoredDelivery | null>;
   /** What stands in a lane behind a sequence, in order, at least one of them where there is one. */
   readLane(lane: string, after: number, most: LaneReadMost): Promise<LaneRead>;
   /** The delivery of this id, if it was not removed yet. */
@@ -110,9 +117,8 @@ class JetStreamDeliveries implements DeliveryLog {
     return message?.bytes ?? null;
   }
 
-  async read(sequence: number): Promise<Uint8Array | null> {
-    const message = await leaderMessage(this.#wire, streams.deliveries, { seq: sequence }, ATTEMPT_TIMEOUT_MS);
-    return message?.bytes ?? null;
+  async read(sequence: number): Promise<StoredDelivery | null> {
+    return await leaderMessage(this.#wire, streams.deliveries, { seq: sequence }, ATTEMPT_TIMEOUT_MS);
   }
 
   async readLane(lane: string, after: number, most: LaneReadMost): Promise<LaneRead> {

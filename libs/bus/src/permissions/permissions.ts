@@ -152,7 +152,7 @@ function gatewayUser(): PeerUser {
   return peerUser('gateway', 'GATEWAY', {
     asks: [
       ...ownersAsked(),
-      ...(['decide', 'waits'] as const).map((verb) => many(subjects.owner(ANY, verb))),
+      ...(['decide', 'waits', 'schedules', 'pause'] as const).map((verb) => many(subjects.owner(ANY, verb))),
       one(api(`STREAM.MSG.GET.${streams.logs}`)),
       many(api(`DIRECT.GET.${streams.logs}`)),
       ...watchOf(buckets.revocations).map(one),
@@ -205,6 +205,7 @@ function webhookIngestUser(): PeerUser {
   return peerUser('webhook-ingest', 'WEBHOOK-INGEST', {
     asks: [
       ...ownersAsked(),
+      many(subjects.owner(ANY, 'schedule')),
       { ...one(subjects.service('auth', 'user')), of: 'auth' },
       { ...many(subjects.service('registry', 'resolve')), of: 'registry' },
       one(subjects.delivery('*', '*')),

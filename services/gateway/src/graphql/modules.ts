@@ -10,6 +10,7 @@ import { historyModule } from './history.ts';
 import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
 import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
+import { schedulesModule } from './schedules.ts';
 import { secretsModule } from './secrets.ts';
 import { SCHEMA } from './schema.ts';
 import { testReportsModule } from './test-reports.ts';
@@ -25,6 +26,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     cachesModule({ bus: options.identity.bus }),
+    schedulesModule(options),
     secretsModule({ bus: options.identity.bus }),
     testReportsModule(options),
     verdictsModule(options),

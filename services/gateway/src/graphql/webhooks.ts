@@ -16,9 +16,9 @@ export interface WebhooksModuleOptions {
 const SDL = /* GraphQL */ `
   "One step on the way to what came of a delivery (additional)."
   type DecisionStep {
-    "verified, event, address, repository, proved, message, fetched, file, read, matched or run"
+    "verified, event, address, repository, proved, head, message, fetched, file, read, matched, run or schedule"
     step: String!
-    "False: this step decided that nothing runs; of 'verified', that the delivery was not signed."
+    "False: this step decided that nothing runs; of 'verified', that the delivery was not signed; of 'schedule', that nothing starts it by itself."
     passed: Boolean!
     detail: String!
   }

@@ -2,12 +2,14 @@
  * The commit that is being filled, and those that wait behind it: events of many runs join one message (P1), and what
  * is to happen once it is acknowledged waits with it, in order.
  */
-import type { RunEvent, RunId, Version } from '@penstock/run';
+import type { RunEvent, RunId, ScheduleEvent, ScheduleState, Version } from '@penstock/run';
 import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import type { LiveSchedule } from '../run/live-schedule.ts';
 
 export interface CommitDraft {
   readonly runs: Map<string, DraftEntry>;
+  readonly schedules: Map<LiveSchedule, ScheduleDraftEntry>;
   bytes: number;
   /** Carried out in order when the commit is acknowledged, after its events have been shown. */
   readonly afterwards: (() => void)[];
@@ -19,6 +21,13 @@ interface DraftEntry {
   readonly from: Version;
   readonly events: string[];
   to: Version;
+}
+
+interface ScheduleDraftEntry {
+  readonly id: string;
+  readonly events: string[];
+  /** As the commit leaves it. */
+  to: ScheduleState;
 }
 
 export class CommitBuilder {
@@ -50,8 +59,7 @@ export class CommitBuilder {
         draft.bytes > COMMIT_BYTES_MAX ||
         (draft.runs.size >= COMMIT_RUNS_MAX && !draft.runs.has(run.id)));
     if (draft === undefined || isFull) {
-      draft = { runs: new Map(), bytes: 0, afterwards: [] };
-      this.#drafts.push(draft);
+      draft = this.#next();
     }
     const entry = draft.runs.get(run.id);
     if (entry === undefined)
@@ -61,6 +69,29 @@ export class CommitBuilder {
       entry.to += events.length;
     }
     draft.bytes += bytes;
+    return draft;
+  }
+
+  /** Adds an event of a schedule, which then stands at `to`: to the draft that has `run`, or to any that has room. */
+  addSchedule(schedule: LiveSchedule, event: ScheduleEvent, to: ScheduleState, run: LiveRun | undefined): void {
+    const encoded = JSON.stringify(event);
+    const bytes = Buffer.byteLength(encoded) + 1;
+    const of = run && this.#drafts.find((each) => each.runs.has(run.id));
+    const last = this.last;
+    const hasRoom = last !== undefined && last.bytes <= COMMIT_BYTES_MAX && last.bytes + bytes <= DECISION_BYTES_MAX;
+    const draft = of ?? (hasRoom ? last : this.#next());
+    const entry = draft.schedules.get(schedule);
+    if (entry === undefined) draft.schedules.set(schedule, { id: schedule.id, events: [encoded], to });
+    else {
+      entry.events.push(encoded);
+      entry.to = to;
+    }
+    draft.bytes += bytes;
+  }
+
+  #next(): CommitDraft {
+    const draft: CommitDraft = { runs: new Map(), schedules: new Map(), bytes: 0, afterwards: [] };
+    this.#drafts.push(draft);
     return draft;
   }
 

@@ -7,11 +7,12 @@
  *  COMMIT-3 What is decided about a run and not acknowledged stands in the commits to come, once and in its order.
  *  COMMIT-4 A commit has no more runs than COMMIT_RUNS_MAX.
  */
-import { runIdTime, type RunEvent, type Epoch, type Sequence, type Version } from '@penstock/run';
+import { runIdTime, type RunEvent, type Epoch, type ScheduleEvent, type Sequence, type Version } from '@penstock/run';
 import { CommitBuilder, type CommitDraft } from './commit-builder.ts';
 import { COMMIT_FORMAT, COMMIT_RUNS_MAX, encodeCommit, type CommitHead } from '../run/commit.ts';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import type { LiveSchedule } from '../run/live-schedule.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import { TenantChanges } from './tenant-changes.ts';
 
@@ -78,6 +79,11 @@ export class CommitCycle {
     return this.#builder.add(run, from, events);
   }
 
+  /** Decides an event of a schedule; it joins a commit to come, that of the creation of `run` where one is given. */
+  addSchedule(schedule: LiveSchedule, event: ScheduleEvent, run?: LiveRun): void {
+    this.#builder.addSchedule(schedule, event, schedule.decide(event), run);
+  }
+
   /** Whether a commit about the run is under way. */
   isUnderWay(run: LiveRun): boolean {
     return this.#inFlight?.runs.has(run.id) === true;
@@ -122,7 +128,7 @@ export class CommitCycle {
       at: now,
       idsTo: this.#idsTo,
     };
-    this.#ports.append(encodeCommit(head, draft.runs.values()), {
+    this.#ports.append(encodeCommit(head, draft.runs.values(), draft.schedules.values()), {
       commitId: head.id,
       expectedSequence: this.#sequence,
     });
@@ -140,6 +146,7 @@ export class CommitCycle {
       run.committed(to, sequence);
       this.changes.committed(run.state.tenant, sequence);
     }
+    for (const [schedule, { to }] of draft.schedules) schedule.acknowledged(to, sequence);
     return draft;
   }
   /** `runs` are all those in memory, between two steps. Throws InvariantBroken. */

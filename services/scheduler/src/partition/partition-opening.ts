@@ -25,6 +25,7 @@ import type { RememberedIds } from './remembered-ids.ts';
 import type { RestoredPartition } from './restored-partition.ts';
 import type { Resumption } from './resumption.ts';
 import type { RunBorder } from './run-border.ts';
+import type { Schedules } from './schedules.ts';
 import type { RunnerRuns } from './runner-runs.ts';
 import type { SlotsInUse } from './slots-in-use.ts';
 
@@ -46,6 +47,7 @@ export interface PartitionOpeningHost {
   readonly newest: Pick<NewestRuns, 'set'>;
   readonly deadlines: Pick<Deadlines, 'arm'>;
   readonly resumption: Pick<Resumption, 'add'>;
+  readonly schedules: Pick<Schedules, 'restore'>;
   readonly border: RunBorder;
   /** Takes a run into memory. */
   remember(run: LiveRun): void;
@@ -63,7 +65,17 @@ interface Now {
 
 export function* openPartition(
   host: PartitionOpeningHost,
-  { sequence, commitNumber, idsTo = 0, runs, parked = [], usages = [], neverOwned = false, room }: RestoredPartition,
+  {
+    sequence,
+    commitNumber,
+    idsTo = 0,
+    runs,
+    parked = [],
+    usages = [],
+    schedules = [],
+    neverOwned = false,
+    room,
+  }: RestoredPartition,
 ): Generator<void, void> {
   const { settings, ports, cycle, ids, counts, slots, runnerRuns } = host;
   const now: Now = { wall: ports.now(), boot: ports.bootNow() };
@@ -95,6 +107,7 @@ export function* openPartition(
   yield* inSlices(inOrder, (run) => host.border.run(run, () => goOnWith(host, run)), weightOf);
   for (const runner of runnerRuns.names) runnerRuns.lookAtLabels(runner);
   yield* slots.open();
+  yield* host.schedules.restore(schedules);
 }
 
 /** What waits in it, and what has to be done about it by a time. */

@@ -25,11 +25,17 @@ import type {
   GetRequest,
   OpenReply,
   OpenRequest,
+  PauseReply,
+  PauseRequest,
   ResultReply,
   ResultRequest,
   RunnerLease,
   WaitsReply,
   WaitsRequest,
+  SchedulesReply,
+  SchedulesRequest,
+  SetScheduleReply,
+  SetScheduleRequest,
   WatchReply,
   WatchRequest,
 } from '@penstock/bus';
@@ -69,6 +75,7 @@ import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
 import { releasesOf } from './releases.ts';
 import { Reads } from './reads.ts';
 import { RememberedIds } from './remembered-ids.ts';
+import { Schedules, type DirtySchedule } from './schedules.ts';
 import { SlotsInUse } from './slots-in-use.ts';
 import { Waits } from './waits.ts';
 import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
@@ -110,6 +117,7 @@ export class Partition {
   readonly #heldAttempts: HeldAttempts;
   readonly #offers: Offers;
   readonly #resumption: Resumption;
+  readonly #schedules: Schedules;
   readonly #openingHost: PartitionOpeningHost;
   #open = false;
   #advancing = false;
@@ -124,6 +132,8 @@ export class Partition {
       readonly load: SchedulerLoad;
       /** Makes an open run anew from its document. Answers as the ports do. */
       readRun(runId: RunId, then: (run: ReadRun) => void): void;
+      /** Reads the text of a run to be made where that holds up nobody. Answers as the ports do, or at once. */
+      readText(request: CreateRequest, then: (source: DefinitionSource) => void): void;
     },
   ) {
     this.settings = settings;
@@ -311,6 +321,18 @@ export class Partition {
       has: (run) => this.#runs.get(run.id) === run,
       watchRunner: (runner) => this.#watchRunner(runner),
     });
+    this.#schedules = new Schedules({
+      epoch: settings.epoch,
+      ports,
+      cycle: this.#cycle,
+      creation: this.#creation,
+      isKnown: (runId) => this.#runs.has(runId) || this.#parking.find(runId) !== undefined || this.#ids.has(runId),
+      readText: (request, then) => shared.readText(request, then),
+      accepts: () => this.#accepts(),
+      mayAnswer: () => this.#mayAnswer(),
+      mayFire: () => this.#accepts() && this.#mayAnswer(),
+      advance: () => this.#advance(),
+    });
     this.#openingHost = {
       settings,
       ports,
@@ -330,6 +352,7 @@ export class Partition {
       deadlines: this.#deadlines,
       resumption: this.#resumption,
       border: this.#border,
+      schedules: this.#schedules,
       remember: (run) => this.#remember(run),
       offerWaiting: (run) => this.#decisions.offerWaiting(run),
       supersede: (runId) => this.#outside.supersede(runId),
@@ -397,6 +420,7 @@ export class Partition {
     this.#slotsInUse.clear();
     this.#lengths.clear();
     this.#pulls.clear();
+    this.#schedules.clear();
     this.#runs.clear();
   }
 
@@ -448,6 +472,18 @@ export class Partition {
 
   attempt(request: AttemptRequest, reply: (reply: AttemptReply) => void): void {
     this.#reads.attempt(request, this.settings.artifactExpireMs, reply);
+  }
+
+  setSchedule(request: SetScheduleRequest, reply: (reply: SetScheduleReply) => void): void {
+    this.#schedules.set(request, reply);
+  }
+
+  schedules(request: SchedulesRequest, reply: (reply: SchedulesReply) => void): void {
+    this.#schedules.list(request, reply);
+  }
+
+  pauseSchedule(request: PauseRequest, reply: (reply: PauseReply) => void): void {
+    this.#schedules.pause(request, reply);
   }
 
   /** How what the result adds to its run is to be read before `result`; undefined: it adds nothing. */
@@ -515,6 +551,7 @@ export class Partition {
     this.#counts.forgetOld(this.#ports.now());
     this.#parking.tick(boot);
     this.#outside.tick();
+    this.#schedules.tick();
     this.#advance();
   }
 
@@ -524,7 +561,8 @@ export class Partition {
       this.#offers.isBusy ||
       this.#resumption.isBusy ||
       this.#runnerRuns.isBusy ||
-      this.#jobs.isBusy
+      this.#jobs.isBusy ||
+      this.#schedules.isBusy
       ? this.#ports.bootNow()
       : this.#deadlines.next;
   }
@@ -545,6 +583,7 @@ export class Partition {
         events: run.events.slice(from - 1, to),
       });
     }
+    this.#schedules.committed(draft.schedules.keys());
     for (const act of draft.afterwards) act();
     this.#ports.projectSoon();
     this.#advance();
@@ -564,8 +603,18 @@ export class Partition {
     return this.#counts.take();
   }
 
+  /** Schedules with commits that no document stands for yet. */
+  takeDirtySchedules(): readonly DirtySchedule[] {
+    return this.#schedules.takeDirty();
+  }
+
   /** The store did not take them: they are to be written again. */
-  stillDirty(runs: Iterable<LiveRun>, counters: Iterable<KeyCounter> = []): void {
+  stillDirty(
+    runs: Iterable<LiveRun>,
+    counters: Iterable<KeyCounter> = [],
+    schedules: Iterable<DirtySchedule> = [],
+  ): void {
+    this.#schedules.stillDirty(schedules);
     for (const run of runs) if (this.#runs.get(run.id) === run) this.#backlog.add(run);
     this.#counts.stillDirty(counters);
   }

@@ -95,6 +95,18 @@ export class RunCreation {
     });
   }
 
+  /**
+   * A run that the partition makes by itself, of an id that nobody has; its creation stands in a commit to come. Undefined: there is
+   * no room for it now. Throws BadPipeline, MonthUsedUp and Unavailable.
+   */
+  createOwn(request: CreateRequest, definitions: DefinitionSource): LiveRun | undefined {
+    if (this.#noRoomFor(request) !== undefined) return undefined;
+    const { settings, slots, counts, now } = this.#partition;
+    const run = newRunOf(request, { now: now(), settings, definitions, slots, counts });
+    this.#take(run, request);
+    return run;
+  }
+
   /** PULLS-2. True: the store is asked, and the request comes again. */
   #asksForHead(request: CreateRequest, reply: Reply, definitions: DefinitionSource): boolean {
     const { pulls, ports, settings, accepts } = this.#partition;

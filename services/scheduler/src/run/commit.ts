@@ -10,11 +10,12 @@ import {
   type RunCreated,
   type RunEvent,
   type RunId,
+  type ScheduleEvent,
   type Version,
 } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
-/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates; 4: `stages_added`. All before it is read too. */
+/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates; 4: `stages_added`, and schedules. All before it is read too. */
 export const COMMIT_FORMAT = 4;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
@@ -44,8 +45,16 @@ export interface RunEntry {
   readonly events: readonly RunEvent[];
 }
 
+/** What was decided about a schedule, in order (P28). */
+export interface ScheduleEntry {
+  readonly id: string;
+  readonly events: readonly ScheduleEvent[];
+}
+
 export interface Commit extends CommitHead {
   readonly runs: readonly RunEntry[];
+  /** Absent: none. */
+  readonly schedules?: readonly ScheduleEntry[] | undefined;
 }
 
 export class UnreadableCommit extends TaggedError {
@@ -92,14 +101,17 @@ function lengthAtMost(event: RunEvent): number {
   return units * 6;
 }
 
-/** `entries` are the runs' events as `encodeEvent` made them. */
+/** `entries` are the runs' events as `encodeEvent` made them, `schedules` those of schedules as JSON. */
 export function encodeCommit(
   head: CommitHead,
   entries: Iterable<{ readonly id: RunId; readonly from: Version; readonly events: readonly string[] }>,
+  schedules: Iterable<{ readonly id: string; readonly events: readonly string[] }> = [],
 ): Uint8Array {
   const runs: string[] = [];
   for (const { id, from, events } of entries) runs.push(`{"id":"${id}","from":${from},"events":[${events.join(',')}]}`);
-  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"runs":[${runs.join(',')}]}`);
+  const more = Array.from(schedules, ({ id, events }) => `{"id":"${id}","events":[${events.join(',')}]}`);
+  const last = more.length === 0 ? '' : `,"schedules":[${more.join(',')}]`;
+  return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"runs":[${runs.join(',')}]${last}}`);
 }
 
 /** Throws UnreadableCommit for bytes of a newer format, or that are no commit. */

@@ -38,6 +38,8 @@ export interface PartitionPorts {
   release(runner: string, runIds: readonly RunId[]): void;
   /** Whether the store knows the run (P7). */
   isStored(runId: RunId, then: (stored: boolean | 'unavailable') => void): void;
+  /** Which of these runs the store knows (P28). */
+  storedRuns(runIds: readonly RunId[], then: (stored: ReadonlySet<string> | 'unavailable') => void): void;
   /** The head of highest sequence among the runs that the store has of the pull request; null: it has none (P27). */
   headInStore(of: PullRequestRef, then: (head: PullRequestHead | null | 'unavailable') => void): void;
   /**

@@ -18,6 +18,7 @@ import {
   MessageTooLarge,
   NoResponders,
   type OpenRequest,
+  type PauseRequest,
   type PartitionLog,
   type PartitionOpened,
   type PartitionReleased,
@@ -26,6 +27,8 @@ import {
   type ResultRequest,
   RUNNER_ANSWER_MS,
   type RunnerLease,
+  type SchedulesRequest,
+  type SetScheduleRequest,
   type StopReply,
   type StopRequest,
   subjects,
@@ -169,7 +172,7 @@ export class PartitionOwner {
   /** False: it was given up meanwhile. */
   async #begin(
     opened: OpenedPartition,
-    { runs, parked, usages, room }: LoadedPartition & { readonly room: RestoreRoom },
+    { runs, parked, usages, schedules, room }: LoadedPartition & { readonly room: RestoreRoom },
   ): Promise<boolean> {
     const { signal } = this.#abort;
     if (signal.aborted) return false;
@@ -180,6 +183,8 @@ export class PartitionOwner {
       definitions,
       load,
       readRun: (runId, then) => void this.#readRun(runId).then(this.#guarded('partition.run-read', then, this.#drop)),
+      readText: (request, then) =>
+        this.#options.intake.take(request, this.#guarded('partition.text-read', then, this.#drop)),
     });
     this.#partition = core;
     this.#projector = new Projector({
@@ -201,6 +206,7 @@ export class PartitionOwner {
       runs,
       parked,
       usages,
+      schedules,
       room,
     });
     while (opening.next().done !== true) {
@@ -388,6 +394,15 @@ export class PartitionOwner {
       case 'waits':
         core.waits(body as WaitsRequest, reply);
         break;
+      case 'schedule':
+        core.setSchedule(body as SetScheduleRequest, reply);
+        break;
+      case 'schedules':
+        core.schedules(body as SchedulesRequest, reply);
+        break;
+      case 'pause':
+        core.pauseSchedule(body as PauseRequest, reply);
+        break;
       case 'open':
         core.openRuns(body as OpenRequest, reply);
         break;
@@ -484,6 +499,11 @@ export class PartitionOwner {
             () => 'unavailable' as const,
           )
           .then(this.#guarded('partition.id-looked-up', then)),
+      storedRuns: (runIds, then) =>
+        void ledger
+          .exists(runIds)
+          .catch(() => 'unavailable' as const)
+          .then(this.#guarded('partition.ids-looked-up', then, this.#drop)),
       headInStore: (of, then) =>
         void ledger
           .headOf(of)

@@ -17,6 +17,7 @@ import {
 } from '@penstock/run';
 import { emptyPipeline } from '../run/definitions.ts';
 import type { DirtyRun } from '../partition/projection-backlog.ts';
+import type { DirtySchedule } from '../partition/schedules.ts';
 import {
   encodeRun,
   encodeRunInSteps,
@@ -152,6 +153,7 @@ export class Projector {
       const { sequence, commitNumber, dirtyRuns } = partition;
       if (!this.#isBehind) return;
       const counters = partition.takeCounters();
+      const schedules = partition.takeDirtySchedules();
       const begunAt = this.#clock.bootNow();
       const { encoded, runs } = await this.#encode(dirtyRuns);
       const restMs = Math.max(INTERVAL_MS, (ENCODE_SHARE - 1) * (this.#clock.bootNow() - begunAt));
@@ -165,6 +167,7 @@ export class Projector {
           );
           for (const run of runs.slice(taken, taken + this.#documentsAtOnce)) this.#written.add(run);
         }
+        await this.#saveSchedules(schedules);
         await this.#writePosition(counters, sequence, commitNumber);
       } catch (error) {
         const left = encoded.slice(taken);
@@ -174,7 +177,7 @@ export class Projector {
         );
         this.#countUnprojected(left.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
         this.#documentsAtOnce = Math.max(DOCUMENTS_MIN, Math.floor(this.#documentsAtOnce / 2));
-        partition.stillDirty(runs.slice(taken), counters);
+        partition.stillDirty(runs.slice(taken), counters, schedules);
         await this.#clock.pause(retryMs, signal);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
         continue;
@@ -302,6 +305,14 @@ export class Projector {
       if (!(second instanceof StoreUsageError)) throw second;
       log.warn({ err: second, runId: run.id }, 'not even that is taken: the run is in no list');
     }
+  }
+
+  /** Behind the runs: a tick that a schedule counts as fired has its run in the store. */
+  async #saveSchedules(schedules: readonly DirtySchedule[]): Promise<void> {
+    if (schedules.length === 0) return;
+    const { incarnation, ledger } = this.#options;
+    const { partition } = this.#options.partition.settings;
+    await ledger.saveSchedules(schedules.map(({ state, sequence }) => ({ partition, incarnation, sequence, state })));
   }
 
   async #writePosition(counters: readonly KeyCounter[], sequence: Sequence, commit: number): Promise<void> {

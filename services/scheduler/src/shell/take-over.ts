@@ -19,6 +19,8 @@ import { readAddedAgain, readAddedText, type ReadAddedText } from './added-texts
 import { definedRun, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
+import type { RestoredSchedule } from '../partition/schedules.ts';
+import { isBehind, ReplayedSchedules } from './schedule-take-over.ts';
 import { parkedDocumentOf, type ParkedDocument } from '../run/parked-run.ts';
 import type { RestoreRoom } from './restore-room.ts';
 import { Turns } from './turns.ts';
@@ -47,6 +49,7 @@ export interface LoadedPartition {
   /** Open runs that were left where they are, the oldest first. */
   readonly parked: ParkedDocument[];
   readonly usages: KeyUsage[];
+  readonly schedules: readonly RestoredSchedule[];
 }
 
 export interface Restoring {
@@ -182,7 +185,7 @@ export async function loadPartition(
         runs.push(await liveRunOf(id, history, shared));
         await turns.after(history.events.length);
       }
-      return { runs, usages, parked: [...loaded.parked.values()] };
+      return { runs, usages, parked: [...loaded.parked.values()], schedules: loaded.schedules.restored(opened) };
     }
     if (attempt === LOAD_TRIES)
       throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
@@ -213,7 +216,9 @@ async function loadHistories(
     turns,
   }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'> & { readonly turns: Turns },
   room: Restoring['room'],
-): Promise<(Found & { readonly replayed: readonly ReplayedEvents[] }) | undefined> {
+): Promise<
+  (Found & { readonly replayed: readonly ReplayedEvents[]; readonly schedules: ReplayedSchedules }) | undefined
+> {
   const checkpoint = await ledger.checkpoint(partition);
   const position = { incarnation: checkpoint?.incarnation ?? 0, sequence: checkpoint?.sequence ?? 0 };
   const found: Found = { histories: new Map(), parked: new Map() };
@@ -243,6 +248,11 @@ async function loadHistories(
   };
   for await (const document of ledger.openOf(partition)) await take(document, true);
   for await (const document of ledger.laterThan(partition, position)) await take(document, true);
+  const schedules = new ReplayedSchedules();
+  for await (const document of ledger.schedulesOf(partition)) {
+    schedules.add(document);
+    await turns.after(1);
+  }
   const sameIncarnation = checkpoint?.incarnation === opened.incarnation;
   let next = sameIncarnation ? checkpoint.commit + 1 : undefined;
   for await (const entry of log.read(sameIncarnation ? checkpoint.sequence + 1 : 1, signal)) {
@@ -251,6 +261,7 @@ async function loadHistories(
     next = commit.number + 1;
     if (!(await replay(found, commit, entry.sequence, ledger, take))) return undefined;
     for (const { events } of commit.runs) await turns.after(events.length);
+    schedules.replay(commit.schedules ?? [], { incarnation: incarnationOf(commit.epoch), sequence: entry.sequence });
     for (const { id, from, events } of commit.runs) {
       // Of a run that waits outside, a commit with its beginning says all that is to be counted.
       const all = histories.get(id)?.events ?? events;
@@ -263,7 +274,7 @@ async function loadHistories(
       });
     }
   }
-  return { ...found, replayed };
+  return { ...found, replayed, schedules };
 }
 
 /** False: a run's events do not continue what is known of it. */
@@ -362,6 +373,11 @@ async function incarnationNow(
   for await (const { incarnation } of ledger.laterThan(log.partition, { incarnation: known, sequence: lastSequence })) {
     isAhead = true;
     newest = Math.max(newest, incarnation);
+  }
+  const schedule = await ledger.newestSchedule(log.partition);
+  if (schedule !== null && isBehind({ incarnation: known, sequence: lastSequence }, schedule)) {
+    isAhead = true;
+    newest = Math.max(newest, schedule.incarnation);
   }
   return isAhead ? newest + 1 : newest;
 }

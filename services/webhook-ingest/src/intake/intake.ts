@@ -34,6 +34,7 @@ import {
   type IngestKeys,
 } from '../model/delivery.ts';
 import { BodyTooLarge, InvalidSignature, type DeliveryError } from '../model/errors.ts';
+import type { Connection } from '../model/connections-repository.ts';
 import { isProvedFor } from '../model/proof.ts';
 import { hostOf, laneOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
@@ -188,6 +189,34 @@ export class Intake {
     };
     await this.#persist(again);
     return again;
+  }
+
+  /** From its place in the stream on the repository's schedule starts nothing any more. */
+  async connectionEnds({ id: connection, userId, provider, repository, createdAt }: Connection): Promise<void> {
+    const now = this.#options.now();
+    const tenant = tenantOfUser(userId);
+    const { id, deliveryId } = identify({ provider, repository, tenant, verified: 'connection', deliveryId: null });
+    await this.#persist({
+      id,
+      deliveryId,
+      runId: runIdOf(id, tenant, now, this.#options.keys),
+      provider,
+      event: 'disconnected',
+      repository,
+      ref: '',
+      commit: '',
+      cloneUrl: '',
+      tenant,
+      key: tenant,
+      userId,
+      verified: 'connection',
+      receivedAt: now,
+      answeredBy: now,
+      message: null,
+      paths: null,
+      ended: { connection, createdAt },
+      bodySha256: '',
+    });
   }
 
   async #take(

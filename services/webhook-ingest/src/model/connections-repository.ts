@@ -123,6 +123,11 @@ export class ConnectionsRepository {
     return gone;
   }
 
+  /** Ends this very connection, where it has not ended; one that was made since stays. */
+  async end(userId: string, id: string, createdAt: number): Promise<void> {
+    if ((await this.find(userId, id))?.createdAt === createdAt) await this.disconnect(userId, id);
+  }
+
   /** Those of a repository, with what its deliveries may be signed with. */
   async secretsOf(provider: ProviderName, repository: string): Promise<readonly ConnectionSecret[]> {
     const repositoryKey = repository.toLowerCase();

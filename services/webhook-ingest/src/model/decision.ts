@@ -1,5 +1,5 @@
 /** What comes of a delivery. Once in the store it does not change, but for what its carrying out adds. */
-import type { ResolvedExtension } from '@penstock/pipeline';
+import type { ResolvedExtension, ScheduleLine } from '@penstock/pipeline';
 import type { StageReason } from '@penstock/run';
 import type { DeliveryError } from './errors.ts';
 
@@ -17,10 +17,19 @@ export interface TraceStep {
     | 'file'
     | 'read'
     | 'matched'
+    | 'schedule'
     | 'run';
   /** `no`: this step decided that nothing runs. */
   readonly passed: boolean;
   readonly detail: string;
+}
+
+/** What the file of a push wants a server to start by itself; no lines: nothing. */
+export interface ScheduleFile {
+  readonly lines: readonly ScheduleLine[];
+  readonly source: string;
+  readonly yaml: string;
+  readonly extensions: readonly ResolvedExtension[];
 }
 
 interface Decided {
@@ -29,6 +38,8 @@ interface Decided {
   readonly trace: readonly TraceStep[];
   /** Of a pull request: its head leaves the runs of older heads alone. */
   readonly keepsSuperseded?: boolean | undefined;
+  /** Absent: the push says nothing of it. */
+  readonly schedule?: ScheduleFile | undefined;
 }
 
 export type Decision =
@@ -56,7 +67,7 @@ export type Decision =
 
 /** What stands for "nothing" where a run's id was answered before it was known: a run of that id that ends as it begins. */
 export function promised(decision: Extract<Decision, { kind: 'nothing' }>, pipelineName: string): Decision {
-  const { status, source, trace, error } = decision;
+  const { status, source, trace, error, schedule } = decision;
   return {
     kind: 'ended',
     pipelineName,
@@ -65,5 +76,6 @@ export function promised(decision: Extract<Decision, { kind: 'nothing' }>, pipel
     status: status === 'Failed' ? 'FAILED' : 'SKIPPED',
     ...(status === 'Failed' ? { reason: 'checkout' } : {}),
     ...(error === undefined ? {} : { error }),
+    ...(schedule === undefined ? {} : { schedule }),
   };
 }

@@ -38,6 +38,8 @@ export interface Delivery {
   readonly defaultBranch?: string | undefined;
   /** Absent: it is a push. */
   readonly pullRequest?: PullRequestEvent | undefined;
+  /** It is no push: the connection of the repository has ended. */
+  readonly ended?: { readonly connection: string; readonly createdAt: number } | undefined;
   /** Of the body, in hex. */
   readonly bodySha256: string;
   /** The delivery that this one repeats on somebody's wish. */

@@ -23,6 +23,8 @@ export interface BacklogOptions {
 
 export interface Piece {
   readonly sequence: number;
+  /** By the broker's clock. */
+  readonly storedAt: number;
   readonly delivery: Delivery;
   /** What was read ahead of its lane, the next first; a few. */
   readonly behind: () => readonly Delivery[];
@@ -31,6 +33,7 @@ export interface Piece {
 interface Ahead {
   readonly sequence: number;
   readonly bytes: Uint8Array;
+  readonly storedAtMs: number;
   /** Once somebody has looked at it. */
   delivery?: Delivery;
 }
@@ -108,7 +111,7 @@ export class Backlog {
       if (first !== undefined) {
         const { ahead } = lane;
         const behind = (): Delivery[] => ahead.slice(1, 1 + BEHIND_MAX).map(deliveryOf);
-        return { sequence: first.sequence, delivery: deliveryOf(first), behind };
+        return { sequence: first.sequence, storedAt: first.storedAtMs, delivery: deliveryOf(first), behind };
       }
       const { newest, position } = lane;
       const isEmpty = !(await this.#readAhead(name, lane));
@@ -165,8 +168,8 @@ export class Backlog {
   }
 
   async #readAlone(sequence: number, position: number): ReturnType<DeliveryLog['readLane']> {
-    const bytes = position < sequence ? await this.#options.stream.read(sequence) : null;
-    return { deliveries: bytes === null ? [] : [{ sequence, bytes }], behind: 0 };
+    const found = position < sequence ? await this.#options.stream.read(sequence) : null;
+    return { deliveries: found === null ? [] : [found], behind: 0 };
   }
 
   /** BACKLOG-4: of what is there in order, the last that is decided; the first where none is. */

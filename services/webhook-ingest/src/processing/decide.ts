@@ -32,6 +32,7 @@ import {
 import type { Decision, TraceStep } from '../model/decision.ts';
 import { isTrustedDelivery, type Delivery } from '../model/delivery.ts';
 import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
+import { PushSchedule } from './schedule.ts';
 import type { FetchedCommit, CommitSource, RefSource } from '../model/ports.ts';
 import { HeadElsewhere } from '../model/errors.ts';
 import type { Log } from '@penstock/telemetry/log';
@@ -55,6 +56,8 @@ export interface DecisionSources {
   readonly along?: readonly string[] | undefined;
   /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
   readonly template: string | null;
+  /** Whether `SERVICE_WEBHOOK_REPOSITORIES` is set. */
+  readonly namesRepositories: boolean;
   readonly log: Log;
   /** Answers the tenant's tier, which decides what its extensions may be. */
   tierOf(delivery: Pick<Delivery, 'userId'>): Promise<string>;
@@ -68,6 +71,11 @@ export function commitsBehind(delivery: Delivery, behind: readonly Delivery[]): 
 }
 
 export async function decide(delivery: Delivery, sources: DecisionSources): Promise<Decision> {
+  const schedule = new PushSchedule(delivery, sources.namesRepositories);
+  return schedule.addTo(await decideAbout(delivery, schedule, sources));
+}
+
+async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: DecisionSources): Promise<Decision> {
   const trace: TraceStep[] = [
     { step: 'verified', passed: delivery.verified !== 'none', detail: VERIFIED[delivery.verified] },
   ];
@@ -99,8 +107,9 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
   };
 
   const { pullRequest } = delivery;
-  if (pullRequest === undefined && delivery.message !== null && SKIP.test(delivery.message))
-    return skipped('message', SKIPPED_BY_MESSAGE);
+  let isSkipped = pullRequest === undefined && delivery.message !== null && SKIP.test(delivery.message);
+  // Its file is read all the same where it says what else is to be started.
+  if (isSkipped && !schedule.isWanted) return skipped('message', SKIPPED_BY_MESSAGE);
   let commit: FetchedCommit;
   let found: { readonly path: string; readonly text: string } | null;
   try {
@@ -123,7 +132,10 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
       ...(pullRequest === undefined ? { along: sources.along } : { ref: delivery.ref }),
     });
     passed('fetched', `${delivery.commit} was fetched`);
-    if (delivery.message === null && SKIP.test(await commit.message())) return skipped('message', SKIPPED_BY_MESSAGE);
+    if (delivery.message === null && SKIP.test(await commit.message())) {
+      if (!schedule.isWanted) return skipped('message', SKIPPED_BY_MESSAGE);
+      isSkipped = true;
+    }
     found =
       sources.template === null
         ? await commit.readFile(PIPELINE_FILES, PIPELINE_LIMITS.textBytesMax)
@@ -132,6 +144,8 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
     const code = gitCodeOf(error);
     if (code === null) throw error;
     const message = error instanceof Error ? error.message : String(error);
+    if (code === 'bad_file') schedule.none();
+    if (isSkipped) return skipped('message', SKIPPED_BY_MESSAGE);
     // Without git on this machine no push can be read; everything else is its sender's affair.
     const tell = code === 'git_unusable' ? 'error' : 'info';
     sources.log[tell](
@@ -153,6 +167,8 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
       : failed('fetched', { code: 'checkout', message });
   }
   if (found === null) {
+    schedule.none();
+    if (isSkipped) return skipped('message', SKIPPED_BY_MESSAGE);
     trace.push({ step: 'file', passed: false, detail: `none of ${PIPELINE_FILES.join(', ')} is in the commit` });
     return { kind: 'nothing', status: 'Skipped', source: NO_SOURCE, trace };
   }
@@ -167,6 +183,8 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
   } catch (error) {
     const code = gitCodeOf(error);
     if (code === null) throw error;
+    if (code === 'bad_file') schedule.none();
+    if (isSkipped) return skipped('message', SKIPPED_BY_MESSAGE);
     return failed(
       'read',
       {
@@ -176,6 +194,9 @@ export async function decide(delivery: Delivery, sources: DecisionSources): Prom
       source,
     );
   }
+  if ('problem' in read) schedule.none();
+  else schedule.read(read.definition, text, source, read.extensions);
+  if (isSkipped) return skipped('message', SKIPPED_BY_MESSAGE);
   if ('problem' in read) return failed('read', { code: 'pipeline_file', message: read.problem }, source);
   const { definition, extensions } = read;
   passed('read', `the pipeline '${definition.name}'`);

@@ -30,9 +30,12 @@ import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece } from './backlog.ts';
 import { Lanes } from './lanes.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
+import { endConnection, keepSchedule, type PlacedDelivery, type ScheduleSources } from './schedule.ts';
+import type { Owners } from '@penstock/run-client';
 import type { Log } from '@penstock/telemetry/log';
 
-export interface ProcessingOptions extends DecisionSources, CarryOutSources {
+export interface ProcessingOptions extends DecisionSources, CarryOutSources, ScheduleSources {
+  readonly owners: Owners;
   readonly bus: Bus;
   readonly deliveries: DeliveriesRepository;
   /** Puts the status that the host is to show into the outbox. */
@@ -125,7 +128,8 @@ export class Processing {
     if (piece === null) return false;
     await this.#giveWay();
     const from = performance.now();
-    await this.#settle({ ...piece.delivery, sequence: piece.sequence }, piece.behind);
+    const { sequence, storedAt, delivery, behind } = piece;
+    await this.#settle({ ...delivery, sequence, storedAt }, behind);
     this.#tookMs = performance.now() - from;
     this.#backlog.done(lane, piece);
     return true;
@@ -137,8 +141,9 @@ export class Processing {
     await pauseOrAbort(Math.min(REST_MS_MAX, this.#tookMs * REST_SHARE), this.#stopped.signal);
   }
 
-  async #settle(delivery: Delivery & { readonly sequence: number }, behind: Piece['behind']): Promise<void> {
+  async #settle(delivery: PlacedDelivery, behind: Piece['behind']): Promise<void> {
     const { bus, deliveries } = this.#options;
+    if (delivery.ended !== undefined) return await endConnection(delivery, this.#options);
     const standing = await this.#decided(delivery, behind);
     if (standing.delivery.runId !== delivery.runId) {
       await this.#settleRepetition(delivery, standing);
@@ -148,7 +153,8 @@ export class Processing {
       standing.decision.kind === 'nothing' && this.#isPromised(delivery)
         ? promised(standing.decision, delivery.repository)
         : standing.decision;
-    const decision = await carryOut(delivery, wanted, this.#options);
+    const carriedOut = await carryOut(delivery, wanted, this.#options);
+    const decision = await keepSchedule(delivery, carriedOut, this.#options);
     if (decision !== standing.decision) await deliveries.revise(standing, decision);
     await this.#options.beginStatus(delivery, decision);
     bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));

@@ -1,0 +1,109 @@
+import { actionOf } from '../command-line/actions.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { printableText } from '../output/printable-text.ts';
+import { tableLines } from '../output/table.ts';
+import { EXIT, ServerUnreached, UsageError } from '../process/errors.ts';
+import { fieldAnswered } from '../server/graphql.ts';
+import { serverClient, type ServerClient } from '../server/http-client.ts';
+import { fieldOf } from '../server/json.ts';
+import { readCredentials } from '../server/read-credentials.ts';
+import { serverAddress } from '../server/server-address.ts';
+import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
+
+type Action = (client: ServerClient, id: string, args: ParsedArguments, context: CommandContext) => Promise<void>;
+
+const ACTIONS: Readonly<Record<string, { readonly takesId: boolean; readonly act: Action }>> = {
+  ls: { takesId: false, act: list },
+  pause: { takesId: true, act: changed('pauseSchedule') },
+  resume: { takesId: true, act: changed('resumeSchedule') },
+};
+
+const FIELDS = 'id provider repository cron inputs { key value } nextAt lastRunId paused';
+const COLUMNS = ['CRON (UTC)', 'REPOSITORY', 'NEXT', 'LAST RUN', 'ID'].map((title) => ({ title }));
+
+export const scheduleCommand: Command = {
+  spec: {
+    name: 'schedule',
+    usage: 'ls | pause <ID> | resume <ID>',
+    about:
+      'What a server starts by itself, by the `schedule` of your repositories: `ls` shows the lines and when each starts its next run, `pause` keeps one from ' +
+      'starting anything, `resume` lets it go on with its next time.',
+    options: {
+      json: { type: 'boolean', text: 'The answer as JSON, on one line.' },
+      ...SERVER_OPTIONS,
+    },
+    positionals: {
+      min: 1,
+      max: 2,
+      missing:
+        'what about schedules? penstock schedule ls, penstock schedule pause <ID>, penstock schedule resume <ID>',
+    },
+    environment: SERVER_ENVIRONMENT,
+    examples: [
+      ['penstock schedule ls', 'what is started when'],
+      ['penstock schedule pause 00000000-…', 'one of them, by the id that ls shows'],
+    ],
+    exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
+  },
+  run: schedule,
+};
+
+async function schedule(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const [word = '', id] = args.positionals;
+  const action = actionOf('schedule', word, ACTIONS);
+  if (action.takesId !== (id !== undefined))
+    throw new UsageError(
+      action.takesId ? `'schedule ${word}' needs the id of a schedule` : `'schedule ${word}' takes no argument`,
+      'schedule',
+    );
+  const server = serverAddress(args.text('server'), context.env);
+  await action.act(serverClient(server, await readCredentials(args, context, server)), id ?? '', args, context);
+  return EXIT.success;
+}
+
+async function list(
+  client: ServerClient,
+  _id: string,
+  args: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
+  const schedules = await fieldAnswered(client, `query { schedules { ${FIELDS} } }`, {}, 'schedules');
+  if (!Array.isArray(schedules))
+    throw new ServerUnreached(`${client.server.base} lists no schedules: is it a Penstock server?`);
+  if (args.flag('json')) terminal.print(`${JSON.stringify(schedules)}\n`);
+  else if (schedules.length === 0) terminal.note('penstock: nothing is started by a schedule.');
+  else {
+    const rows = schedules.map((entry) => [
+      cellOf(entry, 'cron'),
+      cellOf(entry, 'repository'),
+      fieldOf(entry, 'paused') === true ? 'paused' : minuteOf(cellOf(entry, 'nextAt')),
+      cellOf(entry, 'lastRunId'),
+      cellOf(entry, 'id'),
+    ]);
+    for (const line of tableLines(COLUMNS, rows)) terminal.print(`${line}\n`);
+  }
+}
+
+function changed(mutation: 'pauseSchedule' | 'resumeSchedule'): Action {
+  return async (client, id, args, { terminal }) => {
+    const query = `mutation ($id: String!) { ${mutation}(id: $id) { ${FIELDS} } }`;
+    const line = await fieldAnswered(client, query, { id }, mutation);
+    if (args.flag('json')) terminal.print(`${JSON.stringify(line)}\n`);
+    else {
+      const named = `'${cellOf(line, 'cron')}' of ${cellOf(line, 'repository')}`;
+      const next = minuteOf(cellOf(line, 'nextAt'));
+      terminal.note(
+        fieldOf(line, 'paused') === true ? `${named} is paused.` : `${named} starts its next run at ${next}.`,
+      );
+    }
+  };
+}
+
+function minuteOf(time: string): string {
+  return time.replace('T', ' ').replace(/:\d\d\.\d+Z$/, 'Z');
+}
+
+function cellOf(entry: unknown, field: string): string {
+  const value = fieldOf(entry, field);
+  return printableText(typeof value === 'string' ? value : '-');
+}
