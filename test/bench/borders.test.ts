@@ -14,6 +14,7 @@ import {
   type JobReply,
   type PullRequest,
   type RunnerLease,
+  type SetScheduleRequest,
 } from '@penstock/bus';
 import { startRunner, type Runner } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
@@ -42,6 +43,7 @@ let store: DocumentStore;
 let scheduler: Scheduler;
 let runner: Runner;
 let driver: RunDriver;
+let schedules = 0;
 const escaped: unknown[] = [];
 const onEscaped = (error: unknown): void => void escaped.push(error);
 
@@ -91,6 +93,7 @@ async function provoke(name: BorderName): Promise<void> {
   if (name === 'partition.log-ends') await loseOne();
   if (name === 'partition.run-read') await readOne(name);
   if (name === 'partition.head-looked-up') await createHead();
+  if (name === 'partition.ids-looked-up' || name === 'partition.text-read') await setSchedule();
   if (name !== 'bus.connection') return;
   const heard = new Promise((resolve) => bus.events.once('reconnected', () => resolve(undefined)));
   await broker.kill();
@@ -138,6 +141,28 @@ async function createHead(): Promise<void> {
     bus.request<CreateRequest, CreateReply>(subjects.owner(0, 'create'), request, { timeoutMs: 1_000 });
   // The first is what fails.
   await until('the request is answered', async () => (await ask().catch(() => undefined))?.ok === true);
+}
+
+/** A line of which a tick is due. */
+async function setSchedule(): Promise<void> {
+  const repository = 'o/nightly';
+  schedules += 1;
+  const request: SetScheduleRequest = {
+    tenant: SERVICE_TENANT,
+    key: keyOf({ tenant: SERVICE_TENANT, repository, pipelineName: '' }),
+    provider: 'git_host_a',
+    repository,
+    delivery: { sequence: schedules, storedAt: Date.now() - 120_000 },
+    ref: 'refs/heads/main',
+    commit: '1'.repeat(40),
+    cloneUrl: '',
+    source: '.pipeline.yaml',
+    yaml: 'pipeline:\n  name: nightly\nstages:\n  a: { run: "true" }\n',
+    // Another one each time: the tick of the one before has been fired.
+    lines: [{ cron: schedules === 1 ? '* * * * *' : '* * * * 0-6' }],
+    idKey: 'bench',
+  };
+  await bus.requestRetrying(subjects.owner(0, 'schedule'), request, { deadlineMs: 10_000, timeoutMs: 1_000 });
 }
 
 /** A runner takes a stage and is gone: what it has written has no end but the mark of the run's owner. */

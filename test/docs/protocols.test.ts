@@ -10,6 +10,7 @@ const BUILT = new Set([
   ...Array.from({ length: 25 }, (_, index) => `P${index + 1}`),
   'P26',
   'P27',
+  'P28',
   'P29',
   'P31',
   'P36',

@@ -74,8 +74,10 @@ export interface ScheduleState extends Omit<ScheduleSet, 'type' | 'at' | 'lines'
 export interface LineState extends NamedLine {
   /** No tick before this is its own. */
   readonly from: number;
-  /** Ticks that were fired or passed over, the latest done last; a clock that was set back has later ones before earlier ones. */
-  readonly done: readonly number[];
+  /** The tick that was fired, or passed over, last; a clock that was set back fires an earlier one than before. */
+  readonly last?: number | undefined;
+  /** Up to here each tick was fired, passed over or said to be missed. */
+  readonly toldTo?: number | undefined;
   readonly lastRunId?: RunId | undefined;
   readonly paused?: true | undefined;
 }
@@ -85,9 +87,6 @@ export interface DueTick {
   readonly tick: number;
   readonly missed: number;
 }
-
-/** Enough to know the one before after a clock was set back and forth. */
-const DONE_KEPT = 4;
 
 export function newSchedule(id: string, event: ScheduleSet): ScheduleState {
   return set({ id, lines: [] }, event);
@@ -114,11 +113,11 @@ export function dueTick(line: LineState, now: number): DueTick | undefined {
   const cron = cronOf(line.cron);
   const tick = newestTick(cron, now);
   if (tick === undefined || tick < line.from) return undefined;
-  const last = line.done.at(-1);
+  const { last } = line;
   // One that lies ahead was fired by a clock that was wrong, and says nothing.
   if (last !== undefined && last <= now && tick <= last) return undefined;
-  const before = line.done.filter((each) => each < tick);
-  return { tick, missed: ticksBetween(cron, Math.max(line.from - 1, ...before), tick) };
+  const toldTo = Math.max(line.from - 1, line.toldTo ?? 0);
+  return { tick, missed: tick <= toldTo ? 0 : ticksBetween(cron, toldTo, tick) };
 }
 
 /** When a line that has nothing to fire now is to be looked at again; undefined: never, as it stands. */
@@ -141,7 +140,7 @@ function set(
     ...event,
     id: known.id,
     lines: lines.map(
-      (line) => known.lines.find(({ id }) => id === line.id) ?? { ...line, from: event.delivery.storedAt, done: [] },
+      (line) => known.lines.find(({ id }) => id === line.id) ?? { ...line, from: event.delivery.storedAt },
     ),
   };
 }
@@ -151,5 +150,5 @@ function changed(state: ScheduleState, id: string, change: (line: LineState) => 
 }
 
 function done(line: LineState, tick: number): LineState {
-  return { ...line, done: [...line.done, tick].slice(-DONE_KEPT) };
+  return { ...line, last: tick, toldTo: Math.max(tick, line.toldTo ?? 0) };
 }

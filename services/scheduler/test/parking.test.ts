@@ -299,6 +299,8 @@ function stored(documents: readonly RunDocument[], commits: readonly Uint8Array[
     },
     laterThan: async function* () {},
     countersOf: async function* () {},
+    schedulesOf: async function* () {},
+    newestSchedule: async () => null,
     checkpoint: async () => ({ partition: 0, incarnation: 1, sequence: 50, commit: 0 }),
     getAsOwner: async (id: string) => byId.get(id) ?? null,
     saveBatch: async (batch: readonly RunDocument[]) => {

@@ -78,6 +78,8 @@ function ownerOf(documents: readonly RunDocument[] = []) {
     },
     laterThan: async function* () {},
     countersOf: async function* () {},
+    schedulesOf: async function* () {},
+    newestSchedule: async () => null,
     checkpoint: async () => null,
     exists: async () => new Set<string>(),
     saveBatch: async () => ({ stale: [] }),
