@@ -13,7 +13,7 @@ export { decodeManifest, encodeManifest, type KeptFile, MANIFEST_BYTES_MAX, path
 export { TEST_STATUSES, type TestCase, testCaseOf, type TestStatus } from './reports/test-case.ts';
 export { readReport, type TestReport } from './reports/read-report.ts';
 export { pickPaths, type ListedTree } from './collect/pick.ts';
-export { filesText, isKeptAfter, keptLine, leftOutLines, nothingMatchesLine } from './stage-rules.ts';
+export { isKeptAfter, keptLine, leftOutLines, nothingMatchesLine } from './stage-rules.ts';
 export { unpackFiles } from './unpack.ts';
 export { PART_BYTES } from './messages.ts';
 export type * from './messages.ts';

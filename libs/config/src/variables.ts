@@ -20,6 +20,7 @@ import {
   uidRange,
   type Kind,
 } from './kinds.ts';
+import { objectsUrl } from './object-address.ts';
 
 type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest';
 
@@ -628,8 +629,8 @@ export const variables = {
   }),
   objectsUrl: optional({
     name: 'SERVICE_OBJECTS_URL',
-    kind: text('`nats` or a folder'),
-    defaultText: 'a folder in the data folder; `nats` for services apart',
+    kind: objectsUrl(),
+    defaultText: 'a folder in the data folder; `nats:` for services apart',
     services: ['serve', 'registry', 'runner'],
     meaning: 'Where packages and other large objects are kept.',
   }),

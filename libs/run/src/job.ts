@@ -23,7 +23,7 @@ import type { InheritedArtifacts } from './stage-state.ts';
 import type { RunState, TriggerOrigin } from './state.ts';
 
 /** A text whose hashes have their values where the files are. */
-export type CacheText = readonly (string | { readonly hash: readonly string[] })[];
+type CacheText = readonly (string | { readonly hash: readonly string[] })[];
 
 /** Files that are to be there before the stage, and to be found again by later runs. */
 export interface CacheWork {

@@ -1,7 +1,7 @@
 /** FerretDB's binary, built with Go. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Built, builtOnce, runTool } from './build-cache.ts';
+import { type Built, builtOnce, runTool } from '@penstock/testkit';
 
 const MODULE = fileURLToPath(new URL('../../../../test/support/ferretdb/', import.meta.url));
 

@@ -1,7 +1,7 @@
 /** The classes of mongo-java-server and of the small program around it, had by Maven and compiled with a JDK. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type Built, builtOnce, runTool } from './build-cache.ts';
+import { type Built, builtOnce, runTool } from '@penstock/testkit';
 
 const SOURCES = fileURLToPath(new URL('../../../../test/support/mongodb-java/', import.meta.url));
 const POM = join(SOURCES, 'pom.xml');
