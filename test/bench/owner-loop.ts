@@ -84,6 +84,7 @@ class Bare {
       mayAct: () => true,
       mayDeclareLoss: () => true,
       publishEvents: () => {},
+      counted: () => {},
       sendJob: () => {},
       sendStop: () => {},
       release: () => {},
@@ -251,6 +252,7 @@ function manyKeys(): Measured[] {
       labelSet: '',
       count: 1,
       waits: () => waits,
+      since: () => undefined,
       boundTo: () => undefined,
       grant: () => {
         waits = false;
@@ -288,6 +290,7 @@ function manyLabelSets(): Measured[] {
       labelSet,
       count: 1,
       waits: () => waiting.has(labelSet),
+      since: () => undefined,
       boundTo: () => undefined,
       grant: () => waiting.delete(labelSet),
       rest() {

@@ -82,6 +82,8 @@ describe('a service whose database does not answer', () => {
     });
     expect(reason).toMatch(/not ready: opening the store: .*127\.0\.0\.1:1/);
     expect((await fetch(`http://127.0.0.1:${internal}/health`)).status).toBe(200);
+    const figures = await fetch(`http://127.0.0.1:${internal}/metrics`);
+    expect(await figures.text()).toContain('process_cpu_seconds_total');
     child?.kill('SIGTERM');
     expect(await exitCode()).toBe(0);
     expect(output()).not.toContain('cannot go on');

@@ -19,6 +19,8 @@ export interface RateLimits extends Readonly<Record<RequestTier, number>> {
 declare module 'fastify' {
   interface FastifyContextConfig {
     tier?: RequestTier;
+    /** It lasts as long as somebody watches. */
+    isStream?: true;
   }
   interface FastifyRequest {
     /** The client's address, as far as the proxies on the way are trusted; '' where its socket is gone. */

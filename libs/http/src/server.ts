@@ -8,8 +8,10 @@ import type { Duplex } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ERROR_CODES, RateLimited, ServiceError, Unauthenticated, Unavailable } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
+import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
+import { countAnswers } from './answers.ts';
 import { parseJson } from './json.ts';
 import { answerMalformed, rawResponse } from './malformed.ts';
 import { rateLimiting, type RateLimits } from './rate-limits.ts';
@@ -20,6 +22,8 @@ export interface ServerOptions {
   readonly corsOrigins: readonly string[];
   readonly connectionsMax: number;
   readonly log: Log;
+  /** Default: nothing is counted. */
+  readonly meter?: Meter | undefined;
   /** Default: none. */
   readonly rateLimits?: RateLimits | undefined;
   /** Addresses and CIDR ranges of proxies whose `X-Forwarded-For` is believed; default none. */
@@ -132,6 +136,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       bodyBytesMax: route.bodyLimit,
     });
   });
+  countAnswers(app, options.meter ?? noMeter);
   app.addHook('onRequest', (request, reply, done) => {
     addHeaders(request, reply);
     if (closing) {

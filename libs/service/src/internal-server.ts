@@ -1,10 +1,11 @@
 /**
- * The internal port of a service process: `/health` says that the process lives, `/ready` that it can do its work. For
- * probes inside the installation; nothing here is for clients.
+ * The internal port of a service process: `/health` says that the process lives, `/ready` that it can do its work,
+ * `/metrics` what it counts. For probes inside the installation; nothing here is for clients.
  */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { within } from '@penstock/async';
+import type { MetricsText } from '@penstock/telemetry/metrics';
 
 export interface InternalServer {
   readonly port: number;
@@ -15,6 +16,8 @@ export interface InternalServerOptions {
   readonly listen: { readonly host: string; readonly port: number };
   /** Rejects, with the reason as its message, while the service cannot do its work. */
   ready(): Promise<void>;
+  /** What the process counts, in the form that the header asks for. */
+  metrics(accept: string | undefined): Promise<MetricsText>;
 }
 
 /** A probe that takes longer has its answer: not ready. */
@@ -36,7 +39,12 @@ export async function startInternalServer(options: InternalServerOptions): Promi
       if (request.method !== 'GET' && request.method !== 'HEAD') answer(405, 'only GET\n');
       else if (request.url === '/health') answer(200, 'ok');
       else if (request.url === '/ready') void readiness(options.ready).then(({ status, body }) => answer(status, body));
-      else answer(404, 'there are /health and /ready\n');
+      else if (request.url === '/metrics')
+        options.metrics(request.headers.accept).then(
+          ({ type, body }) => answer(200, body, type),
+          () => answer(500, 'the figures could not be read\n'),
+        );
+      else answer(404, 'there are /health, /ready and /metrics\n');
     },
   );
   await listening(server, options.listen);

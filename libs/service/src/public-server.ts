@@ -6,6 +6,7 @@ import type { Bus, PeerService } from '@penstock/bus';
 import type { Configuration } from '@penstock/config';
 import { buildServer, closeWithin } from '@penstock/http';
 import type { Logger } from '@penstock/telemetry';
+import type { Meter } from '@penstock/telemetry/metrics';
 import { httpSettings, type HTTP_KEYS } from './http-settings.ts';
 import { countPeers } from './peers.ts';
 import type { DrainStep } from './service.ts';
@@ -15,6 +16,7 @@ export interface PublicServerOptions {
   readonly settings: Configuration<(typeof HTTP_KEYS)[number]>;
   readonly bus: Bus;
   readonly log: Logger;
+  readonly meter: Meter;
   readonly connectionsMax: number;
 }
 
@@ -33,9 +35,9 @@ const CLOSE_MS_MAX = 12_000;
 /** Connections that the kernel holds until they are accepted: a burst of hosts and clients at a restart. */
 const BACKLOG = 1_024;
 
-export function publicServer({ name, settings, bus, log, connectionsMax }: PublicServerOptions): PublicServer {
+export function publicServer({ name, settings, bus, log, meter, connectionsMax }: PublicServerOptions): PublicServer {
   const peers = countPeers(bus, name);
-  const app = buildServer({ ...httpSettings(settings, () => peers.count()), connectionsMax, log });
+  const app = buildServer({ ...httpSettings(settings, () => peers.count()), connectionsMax, log, meter });
   let url = '';
   return {
     app,

@@ -13,6 +13,7 @@ import {
   type VariableKey,
 } from '@penstock/config';
 import { createLogger, type Logger } from '@penstock/telemetry';
+import { Metrics, metricsText, type Meter } from '@penstock/telemetry/metrics';
 import { pauseOrAbort } from '@penstock/async';
 import { startInternalServer } from './internal-server.ts';
 
@@ -23,6 +24,8 @@ interface ServiceContext<K extends VariableKey> {
   readonly settings: Configuration<K | CommonKey>;
   readonly bus: Bus;
   readonly log: Logger;
+  /** Read at the internal port. */
+  readonly meter: Meter;
   /**
    * Tries until it succeeds, for what another service has to set up first; `/ready` says what is waited for and why.
    * What `isPassing` denies is thrown. Throws `ToldToStop` when the process is told to stop meanwhile.
@@ -88,6 +91,7 @@ export async function runService<K extends VariableKey>(
   const stopping = stopSignal();
   let service: RunningService | undefined;
   const startUp = new StartUp(log, stopping);
+  const metrics = new Metrics({ process: true });
   const internal = await startInternalServer({
     listen: settings.internalListen,
     ready: async () => {
@@ -95,10 +99,11 @@ export async function runService<K extends VariableKey>(
       if (service === undefined) throw new Error(startUp.waitingFor);
       await service.ready();
     },
+    metrics: async (accept) => await metricsText([await metrics.snapshot()], accept),
   });
   log.info({ port: internal.port }, 'the internal port is open');
   try {
-    service = await startWhenPossible(definition, settings, log, startUp);
+    service = await startWhenPossible(definition, settings, { log, meter: metrics }, startUp);
     log.info({}, 'started');
     await aborted(stopping);
     log.info({}, 'draining');
@@ -133,7 +138,7 @@ function readSettings<K extends VariableKey>(
 async function startWhenPossible<K extends VariableKey>(
   definition: ServiceDefinition<K>,
   settings: Configuration<K | CommonKey>,
-  log: Logger,
+  { log, meter }: Pick<ServiceContext<K>, 'log' | 'meter'>,
   startUp: StartUp,
 ): Promise<RunningService> {
   const bus = await connectWhenPossible(definition, settings, log, startUp);
@@ -141,6 +146,7 @@ async function startWhenPossible<K extends VariableKey>(
     settings,
     bus,
     log,
+    meter,
     untilDone: (what, attempt, isPassing) => startUp.untilDone(what, attempt, isPassing),
   });
   return {

@@ -23,6 +23,7 @@ export const borders = {
   'partition.timer': 'the partition is dropped and opened anew',
   'partition.lease': 'the partition is dropped and opened anew',
   'partition.acknowledged': 'the partition is dropped and opened anew',
+  'partition.counted': 'the figures of one commit',
   'partition.show-events': 'who watches the run asks a few seconds later',
   'partition.job-answered': 'the run is quarantined',
   'partition.head-looked-up': 'the request, which its sender repeats',

@@ -41,14 +41,14 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
           ]);
         checkAuthSettings(settings, serverMode(settings) ?? 'production');
       },
-      async start({ settings, bus, log, untilDone }) {
+      async start({ settings, bus, log, meter, untilDone }) {
         const { jwtSecret = '' } = settings;
         if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
         const store = await untilDone('opening the store', () =>
           openStore(settings.storeUrl, [...authCollections, ...auditCollections]),
         );
         const audit = new AuditRepository(store, { log });
-        const server = publicServer({ name: 'auth', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
+        const server = publicServer({ name: 'auth', settings, bus, log, meter, connectionsMax: CONNECTIONS_MAX });
         const auth = startAuth({
           bus,
           store,

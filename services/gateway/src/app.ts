@@ -9,8 +9,10 @@ import { KeptFiles } from './artifacts/kept-files.ts';
 import { addArtifactRoutes } from './artifacts/routes.ts';
 import { addGraphqlRoute } from './graphql/route.ts';
 import { addInfoRoutes } from './http/info-routes.ts';
+import { addMetricsRoute } from './http/metrics-route.ts';
 import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
+import { noMeter } from '@penstock/telemetry/metrics';
 import type { GatewayOptions } from './ports.ts';
 import { CommittingSchedulers, Owners, RunReads } from '@penstock/run-client';
 import { within } from '@penstock/async';
@@ -39,6 +41,7 @@ const READY_MS_MAX = 1_000;
 /** Ends with `app.close()`; the bus and the store are the caller's to close. Throws a RangeError on a bad CORS origin or proxy address. */
 export async function buildGateway(options: GatewayOptions): Promise<FastifyInstance> {
   const log = options.log ?? silentLog;
+  const meter = options.meter ?? noMeter;
   const { version } = packageJson;
   const app = buildServer({
     corsOrigins: options.corsOrigins ?? [],
@@ -47,6 +50,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     trustProxy: options.trustProxy,
     loopbackHostsOnly: options.mode === 'development',
     log,
+    meter,
   });
   const now = options.now ?? Date.now;
   const tiers = options.tiers ?? loadTiers();
@@ -81,7 +85,8 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       fileOf: (caller, asked) => repositoryFile(bus, caller, asked),
     },
   );
-  const streams = new Streams(log);
+  const streams = new Streams(log, { meter });
+  meter.gauge('penstock_stream_clients', () => [{ labels: {}, value: streams.size }]);
   const kept = new KeptFiles(bus, now);
   const people = new People(bus, now);
   app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready, () => {}));
@@ -102,6 +107,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     committing: new CommittingSchedulers(bus),
     isStopping: options.isStopping ?? (() => false),
   });
+  if (options.metrics !== undefined) addMetricsRoute(app, { callers, read: options.metrics });
   const server = {
     mode: options.mode ?? 'development',
     logLevel: options.logLevel ?? 'info',

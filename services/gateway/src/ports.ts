@@ -2,6 +2,7 @@
 import type { Bus } from '@penstock/bus';
 import type { RateLimits } from '@penstock/http';
 import type { Log } from '@penstock/telemetry/log';
+import type { Meter, MetricsText } from '@penstock/telemetry/metrics';
 import type { Tiers } from '@penstock/config';
 import type { AuditLog, AuditReader, DocumentStore, RunsReader } from '@penstock/store';
 import type { Authenticator, Callers } from '@penstock/identity';
@@ -67,6 +68,10 @@ export interface GatewayOptions {
   /** Whether the process has been told to stop: `/ready` says so while what is under way is finished. */
   readonly isStopping?: (() => boolean) | undefined;
   readonly log?: Log | undefined;
+  /** Default: nothing is counted. */
+  readonly meter?: Meter | undefined;
+  /** What `GET /metrics` answers; default: there is no such route. */
+  readonly metrics?: ((accept: string | undefined) => Promise<MetricsText>) | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }

@@ -44,7 +44,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           );
         loadTiers(settings.tiersFile);
       },
-      async start({ settings, bus, log, untilDone }) {
+      async start({ settings, bus, log, meter, untilDone }) {
         const store = await untilDone('opening the store', () =>
           openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]),
         );
@@ -57,6 +57,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           bus,
           store,
           log,
+          meter,
           runs: new RunsRepository(store),
           partitions: settings.partitions ?? PARTITIONS,
           apiKey: settings.apiKey,

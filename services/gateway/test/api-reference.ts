@@ -113,6 +113,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   'GET /health': '`ok`, as long as the process answers.',
   'GET /ready':
     '200 where broker and store can be reached, 503 where not, with what is missing, and while it is stopping.',
+  'GET /metrics':
+    'Of a server that is all services in one: its figures, as Prometheus reads them ([operating.md](operating.md#watch-it)); with the API key.',
   'POST /graphql': '`{query, variables, operationName}`: everything of the reference above. At most 1 MiB.',
   'GET /graphql/playground': 'An IDE for GraphQL, with `--playground`.',
   'GET /graphql/playground/assets/:name': 'Its scripts and styles.',

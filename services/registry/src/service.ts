@@ -29,7 +29,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
           );
         loadTiers(settings.tiersFile);
       },
-      async start({ settings, bus, log, untilDone }) {
+      async start({ settings, bus, log, meter, untilDone }) {
         const { apiKey, jwtSecret = '' } = settings;
         const store = await untilDone('opening the store', () =>
           openStore(settings.storeUrl, [...registryCollections, ...runCollections, ...auditCollections]),
@@ -51,7 +51,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
           registry.publishBuiltIns(await builtInExtensions()),
         );
         const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
-        const server = publicServer({ name: 'registry', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
+        const server = publicServer({ name: 'registry', settings, bus, log, meter, connectionsMax: CONNECTIONS_MAX });
         const audit = new AuditRepository(store, { log });
         registry.addRoutes(server.app, { callers: identity.callers, audit });
         await server.listen();

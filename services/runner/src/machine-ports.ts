@@ -1,4 +1,5 @@
 /** What a runner has in production: the broker, this machine's clocks and disk, and the executors that it finds. */
+import { noMeter } from '@penstock/telemetry/metrics';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -101,6 +102,7 @@ export function machinePorts(
         reports,
         caches,
         log,
+        meter: options.meter ?? noMeter,
         graceMs: options.graceMs,
         time: machineTime,
       });

@@ -3,6 +3,7 @@ import type { Bus, Job, RunnerLease } from '@penstock/bus';
 import type { IsolationLevel, StageLimits } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
+import type { Meter } from '@penstock/telemetry/metrics';
 import type { ExecutorSource, UidRange } from './executors/executor-source.ts';
 
 export interface RunnerOptions {
@@ -41,6 +42,8 @@ export interface RunnerOptions {
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired?: boolean | undefined;
   readonly log: Log;
+  /** Default: nothing is counted. */
+  readonly meter?: Meter | undefined;
   /**
    * Whether the next start takes up stages that go on without this process. Not where that start ends all leases (P17). Default: false.
    */

@@ -44,7 +44,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         'gitCredentialsFile',
         'gitCacheBytesMax',
       ],
-      async start({ settings, bus, log, untilDone }) {
+      async start({ settings, bus, log, meter, untilDone }) {
         const dataDir = resolve(settings.dataDir ?? defaultDataFolder(env));
         mkdirSync(dataDir, { recursive: true, mode: 0o700 });
         const mode = settings.mode ?? 'production';
@@ -72,6 +72,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
             startRunner({
               bus,
               log,
+              meter,
               dataDir,
               mirrors,
               runnerId:

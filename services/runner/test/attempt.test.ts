@@ -6,6 +6,7 @@ import { machineTime } from '@penstock/async';
 import type { Job, ResultRequest } from '@penstock/bus';
 import { Workspaces, type Executor, type StageExit, type StageSpec } from '@penstock/executor';
 import { silentLogger } from '@penstock/telemetry';
+import { noMeter } from '@penstock/telemetry/metrics';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AttemptRecord } from '../src/attempt/attempt-records.ts';
 import type { LeftInside } from '../src/artifacts/left-inside.ts';
@@ -92,6 +93,7 @@ function attempt(of: Job = job, more: Partial<Executor> = {}, parts: Partial<Att
     leftInside,
     reports: { keep: async () => undefined },
     log: silentLogger(),
+    meter: noMeter,
     keep: (result) => kept.push(result),
     isSessionActive: () => Promise.resolve(isActive),
     slips: {

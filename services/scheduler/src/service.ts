@@ -21,7 +21,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
         'artifactExpire',
         'slipKey',
       ],
-      async start({ settings, bus, log, untilDone }) {
+      async start({ settings, bus, log, meter, untilDone }) {
         const partitions = settings.partitions ?? PARTITIONS;
         const store = await untilDone('opening the store', () => openStore(settings.storeUrl, runCollections));
         await untilDone('setting the streams up', () =>
@@ -31,6 +31,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
           startScheduler({
             bus,
             log,
+            meter,
             partitions,
             ledger: new RunsRepository(store),
             runnerLeaseMs: settings.runnerLeaseSecs * 1000,

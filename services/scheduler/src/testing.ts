@@ -6,6 +6,7 @@ export type { PartitionSettings } from './partition/partition-settings.ts';
 export { Partition } from './partition/partition.ts';
 export type { RestoredPartition } from './partition/restored-partition.ts';
 export type { SchedulerLoad } from './run/scheduler-load.ts';
+export { RunMeter } from './run/run-meter.ts';
 export { LogEnds } from './shell/log-ends.ts';
 export { LossPause } from './shell/loss-pause.ts';
 export type { AttemptLogRef, JobAnswer, PartitionPorts, StopAnswer } from './run/ports.ts';

@@ -13,6 +13,7 @@ function waiting(isWaiting: () => boolean): ReadyStages {
     labelSet: 'gpu',
     count: 1,
     waits: isWaiting,
+    since: () => undefined,
     boundTo: () => undefined,
     grant: () => true,
     rest() {

@@ -27,6 +27,7 @@ class Queue {
       labelSet: labels.join(',') + JSON.stringify(least ?? ''),
       least,
       count: 1,
+      since: () => undefined,
       boundTo,
       waits: () => this.#waiting.has(stage),
       grant: (_, credit) => {

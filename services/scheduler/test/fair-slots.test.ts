@@ -29,6 +29,7 @@ class Pool {
         labelSet: labels.join(','),
         count: 1,
         waits: () => waits,
+        since: () => undefined,
         boundTo: () => undefined,
         rest() {
           return this;

@@ -114,6 +114,7 @@ describe('the dispatch', () => {
       labelSet: '',
       count: 1,
       waits: () => true,
+      since: () => undefined,
       boundTo: () => undefined,
       grant: () => true,
       rest() {

@@ -5,6 +5,7 @@ import { newRunId, viewOf, type RunEvent } from '@penstock/run';
 import { Dispatch, EncodedStories, LiveRun } from '@penstock/scheduler/testing';
 import type { RunDocument, RunsLedger } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
+import { noMeter } from '@penstock/telemetry/metrics';
 import { describe, expect, it } from 'vitest';
 import { decodeCommit } from '../src/run/commit.ts';
 import { readAddedText } from '../src/shell/added-texts.ts';
@@ -108,6 +109,7 @@ function ownerOf(documents: readonly RunDocument[] = []) {
     dispatch: new Dispatch(),
     load: new Harness().load,
     stories: new EncodedStories(),
+    meter: noMeter,
     mayAct: () => true,
     mayDeclareLoss: () => true,
     isGone: async () => false,

@@ -18,6 +18,7 @@ import {
   type PartitionPorts,
   type PartitionSettings,
   type RestoredPartition,
+  type RunMeter,
   type SchedulerLoad,
   type StopAnswer,
 } from '@penstock/scheduler/testing';
@@ -128,6 +129,7 @@ export class Harness {
       readonly liveBytesMax?: number;
       readonly settings?: Partial<PartitionSettings>;
       readonly start?: boolean;
+      readonly meter?: RunMeter;
     } = {},
   ) {
     this.load = {
@@ -146,6 +148,9 @@ export class Harness {
         void this.appended.push({ commit: decodeCommit(bytes), expectedSequence, bytes: bytes.byteLength }),
       mayAct: () => this.mayAct,
       mayDeclareLoss: () => this.mayDeclareLoss,
+      counted: (parts) => {
+        for (const part of parts) options.meter?.committed(part);
+      },
       publishEvents: ({ events }) => void this.shown.push(...events.map(({ type }) => type)),
       sendJob: (runner, message, answer) =>
         void this.jobs.push({ runner, message, answer: (given) => this.#step(() => answer(given)) }),

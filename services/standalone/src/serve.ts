@@ -22,6 +22,7 @@ import {
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
+import { Metrics, type Meter } from '@penstock/telemetry/metrics';
 import { ApiThread } from './api/api-thread.ts';
 import { secretsOf } from './api/secrets-of.ts';
 import type { ApiOptions, BusAddress } from './api/start-api.ts';
@@ -100,11 +101,15 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     started.push(() => lock.release());
     const api = new ApiThread(log);
     started.push(() => api.close());
-    const engine = await startEngine({ ...options, slipKey }, logFor, started);
+    const metrics = new Metrics({ process: true });
+    const engine = await startEngine({ ...options, slipKey, meter: metrics }, logFor, started);
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
-    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids }, engine.busAddress, engine.mirrors);
+    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids }, engine.busAddress, {
+      mirrors: engine.mirrors,
+      figures: () => metrics.snapshot(),
+    });
     // The API is the last to be started and the first to be closed.
     started.push(() => api.close());
     return {
@@ -135,7 +140,7 @@ interface Engine {
 
 /** What must never wait for a stranger: the broker's supervisor, the scheduler and the runner. */
 async function startEngine(
-  options: ServeOptions,
+  options: ServeOptions & { readonly meter: Meter },
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<Engine> {
@@ -158,6 +163,7 @@ async function startEngine(
     bus,
     ledger: new RunsRepository(store),
     log: logFor('scheduler'),
+    meter: options.meter,
     partitions,
     runnerLeaseMs,
     queueTimeoutMs: options.queueTimeoutMs,
@@ -199,6 +205,7 @@ async function startEngine(
     untrustedIsolation: leastIsolation(options.untrustedIsolation, options.mode),
     leftoversFile,
     log: logFor('runner'),
+    meter: options.meter,
   });
   started.push(() => runner.close());
   await scheduler.settled();

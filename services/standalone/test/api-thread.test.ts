@@ -35,11 +35,13 @@ function mirrors(overrides: Partial<Pick<MirrorCache, 'fetch' | 'findRef'>> = {}
   };
 }
 
+const engine = (cache: MirrorCache) => ({ mirrors: cache, figures: async () => [] });
+
 describe('the thread of the API', () => {
   it('listens where it is told to, and reads repositories through the mirrors of the engine', async () => {
     const { cache, fetched } = mirrors();
     thread = new ApiThread(silentLog, { worker: DOUBLE });
-    expect(await thread.start(options('fine'), { servers: '' }, cache)).toBe('http://127.0.0.1/text');
+    expect(await thread.start(options('fine'), { servers: '' }, engine(cache))).toBe('http://127.0.0.1/text');
     expect(fetched).toEqual(['c1']);
   });
 
@@ -58,7 +60,7 @@ describe('the thread of the API', () => {
       },
     } as MirrorCache;
     thread = new ApiThread(log, { worker: DOUBLE });
-    await thread.start(options('die once'), { servers: '' }, counting);
+    await thread.start(options('die once'), { servers: '' }, engine(counting));
     expect(await logged.promise).toBe('the thread of the API ended; it is being started again');
     await expect(restarted.promise).resolves.toBeUndefined();
   });
@@ -76,7 +78,7 @@ describe('the thread of the API', () => {
       },
     } as MirrorCache;
     thread = new ApiThread(log, { worker: DOUBLE, watch: { everyMs: 20, looksMax: 10 } });
-    await thread.start(options('hang once'), { servers: '' }, counting);
+    await thread.start(options('hang once'), { servers: '' }, engine(counting));
     await restarted.promise;
     expect(logged.slice(0, 2)).toEqual([
       'the thread of the API does not answer; it is ended',
@@ -93,14 +95,14 @@ describe('the thread of the API', () => {
       },
     });
     thread = new ApiThread(silentLog, { worker: DOUBLE });
-    await thread.start(options('fine'), { servers: '' }, cache);
+    await thread.start(options('fine'), { servers: '' }, engine(cache));
     thread.announceStop();
     await expect(told.promise).resolves.toBe('stopping');
   });
 
   it('gives the cause where it cannot start, and closes all the same', async () => {
     thread = new ApiThread(silentLog, { worker: DOUBLE });
-    await expect(thread.start(options('refuse'), { servers: '' }, mirrors().cache)).rejects.toThrow(
+    await expect(thread.start(options('refuse'), { servers: '' }, engine(mirrors().cache))).rejects.toThrow(
       'the address is taken',
     );
   });

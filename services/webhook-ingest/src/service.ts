@@ -36,7 +36,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
           ]);
         webhookSettings(settings, serverMode(settings) ?? 'production');
       },
-      async start({ settings, bus, log, untilDone }) {
+      async start({ settings, bus, log, meter, untilDone }) {
         const mode = serverMode(settings) ?? 'production';
         const { settings: webhooks, warnings } = webhookSettings(settings, mode);
         for (const warning of warnings) log.warn({}, warning);
@@ -51,7 +51,14 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
           policy: { mode, allowedHosts: settings.gitAllowedHosts },
           credentialsFile: settings.gitCredentialsFile,
         });
-        const server = publicServer({ name: 'webhook-ingest', settings, bus, log, connectionsMax: CONNECTIONS_MAX });
+        const server = publicServer({
+          name: 'webhook-ingest',
+          settings,
+          bus,
+          log,
+          meter,
+          connectionsMax: CONNECTIONS_MAX,
+        });
         // The scheduler sets the streams up.
         const ingest = await untilDone('taking deliveries', () =>
           startWebhookIngest({
@@ -59,6 +66,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
             bus,
             store,
             log,
+            meter,
             mirrors,
             partitions: settings.partitions ?? PARTITIONS,
             jwtSecret: settings.jwtSecret ?? '',

@@ -26,12 +26,15 @@ import type { StatusHost } from './statuses/host-api.ts';
 import type { UidRange } from './intake/local-sender.ts';
 import { addWebhookRoutes } from './intake/webhook-routes.ts';
 import type { Log } from '@penstock/telemetry/log';
+import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 
 export interface WebhookIngestOptions {
   readonly bus: Bus;
   /** Opened with `ingestCollections` and `runCollections` among its collections. */
   readonly store: DocumentStore;
   readonly log: Log;
+  /** Default: nothing is counted. */
+  readonly meter?: Meter | undefined;
   /** P9: what the journal was set up with. */
   readonly partitions: number;
   readonly mirrors: CommitSource & RefSource;
@@ -175,7 +178,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   return {
     addRoutes: async (app) => {
       app.addHook('preClose', () => waits.stop());
-      await addWebhookRoutes(app, intake, options.stageUids);
+      await addWebhookRoutes(app, intake, { stageUids: options.stageUids, meter: options.meter ?? noMeter });
     },
     async close() {
       calls.stop();

@@ -38,7 +38,7 @@ export class LogWatchers {
       node,
       streams: new Streams(
         simLog(world, node, () => false),
-        new SimTime(world, node),
+        { time: new SimTime(world, node) },
       ),
     }));
   }

@@ -2,6 +2,7 @@
 import type { buckets, LeaseEvent } from '@penstock/bus';
 import { Attempt, type RunnerPorts } from '@penstock/runner/testing';
 import type { Log } from '@penstock/telemetry/log';
+import { noMeter } from '@penstock/telemetry/metrics';
 import type { SimBroker } from '../world/broker.ts';
 import { SimOutage } from '../world/errors.ts';
 import { leased } from '../world/leases.ts';
@@ -119,6 +120,7 @@ export function simRunnerPorts(
         reports: { keep: async () => undefined },
         caches: { restore: async () => [], save: async () => [] },
         log,
+        meter: noMeter,
         time,
       }),
   };

@@ -12,6 +12,7 @@ import { machineTime, type Time } from '@penstock/async';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
+import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import type { EmittedMessage } from '../event-stream/emitted-message.ts';
 import { EventStream } from '../event-stream/event-stream.ts';
 import type { Follower } from './follower.ts';
@@ -38,6 +39,9 @@ export class Feed {
   readonly #stopListening: () => void;
   readonly #stopped = new AbortController();
   readonly #time: Time;
+  readonly #meter: Meter;
+  /** When the last event was decided that was heard and not written yet, milliseconds since 1970. */
+  #heardEventAt: number | undefined;
   #stopPings: () => void = () => {};
   readonly #onOver: () => void;
   /** The sequence of each runner's last chunk that the event stream was given. */
@@ -56,11 +60,17 @@ export class Feed {
   #lateChunk: (() => void) | undefined;
 
   /** `onOver`: the event stream is complete, and clients that come now read by themselves; may be called more than once. */
-  constructor(source: RunSource, log: Log, onOver: () => void, time: Time = machineTime) {
+  constructor(
+    source: RunSource,
+    log: Log,
+    onOver: () => void,
+    { time = machineTime, meter = noMeter }: { readonly time?: Time; readonly meter?: Meter } = {},
+  ) {
     this.source = source;
     this.ring = new Ring(source.runId);
     this.#log = log;
     this.#time = time;
+    this.#meter = meter;
     this.#onOver = onOver;
     this.#stopListening = source.listen({
       onEvents: (first, events) => this.#heardEvents(first, events),
@@ -123,6 +133,7 @@ export class Feed {
       return;
     }
     this.#eventStream.addEvents(first, events);
+    this.#heardEventAt = events.at(-1)?.at ?? this.#heardEventAt;
     this.#advance();
   }
 
@@ -255,6 +266,9 @@ export class Feed {
       this.ring.push(this.#pending, Math.min(...this.#wanted()));
       this.#pending = [];
       for (const follower of this.#followers) this.#serve(follower);
+      if (this.#heardEventAt !== undefined && this.#followers.size > 0)
+        this.#meter.observe('penstock_stream_lag_seconds', {}, (this.#time.wallNow() - this.#heardEventAt) / 1_000);
+      this.#heardEventAt = undefined;
     }
     if (this.#eventStream.ended) {
       this.#onOver();

@@ -43,7 +43,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
   app.route<{ Params: { readonly id: string } }>({
     method: ['GET', 'HEAD'],
     url: '/pipeline/:id/logs',
-    config: { tier: 'read' },
+    config: { tier: 'read', isStream: true },
     handler: async (request, reply) => {
       const runId = request.params.id;
       const { tenants, namesOf, credential, ticket } = await watcherOf(options, request, runId);

@@ -5,6 +5,7 @@
 import { machineTime, type Time } from '@penstock/async';
 import { NotFound } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
+import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import type { Cursor } from '../event-stream/cursor.ts';
 import type { StreamSink } from './client.ts';
 import { Feed } from './feed.ts';
@@ -23,19 +24,26 @@ interface Watched {
   streams: number;
 }
 
+export interface StreamsOptions {
+  readonly time?: Time;
+  readonly meter?: Meter;
+}
+
 export class Streams {
   readonly #log: Log;
   readonly #feeds = new Map<string, Watched>();
   /** Each client has the time of its next ping. */
   readonly #clients = new Map<StreamSink, number>();
   readonly #time: Time;
+  readonly #meter: Meter;
   /** Turns while there are clients. */
   #stopWheel: (() => void) | undefined;
   #stopping = false;
 
-  constructor(log: Log, time: Time = machineTime) {
+  constructor(log: Log, { time = machineTime, meter = noMeter }: StreamsOptions = {}) {
     this.#log = log;
     this.#time = time;
+    this.#meter = meter;
   }
 
   get size(): number {
@@ -119,7 +127,7 @@ export class Streams {
         // Who comes from now on reads an ended run; those that follow are still served.
         if (this.#feeds.get(source.runId)?.feed === feed) this.#feeds.delete(source.runId);
       };
-      const feed: Feed = new Feed(source, this.#log, onOver, this.#time);
+      const feed: Feed = new Feed(source, this.#log, onOver, { time: this.#time, meter: this.#meter });
       watched = { feed, streams: 0 };
       this.#feeds.set(source.runId, watched);
     }

@@ -31,6 +31,7 @@ import {
 } from '@penstock/executor';
 import type { AttemptRef, IdTokens, Job, ResultRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
+import type { Meter } from '@penstock/telemetry/metrics';
 import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
 import type { LeftInside } from '../artifacts/left-inside.ts';
@@ -68,6 +69,7 @@ export interface AttemptParts {
   readonly outgoingLog: Pick<OutgoingLog, 'append' | 'stored' | 'drop'>;
   readonly time: Time;
   readonly log: Log;
+  readonly meter: Meter;
   /** Called once where there is a result, as soon as it is known: before the broker has the log (P16). */
   readonly keep: (result: ResultRequest) => void;
   /** Whether the session it belongs to goes on. */
@@ -107,6 +109,7 @@ export class Attempt {
   /** Resolves when no process of the attempt is left. */
   readonly processGone: Promise<void>;
   readonly #parts: AttemptParts;
+  readonly #grantedAt: number;
   #process: StageProcess | null = null;
   /** Of what comes before the process: a fetch ends with its attempt. */
   readonly #preparing = new AbortController();
@@ -126,6 +129,7 @@ export class Attempt {
     this.job = job;
     this.ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session: job.session, credit: job.credit };
     this.#parts = parts;
+    this.#grantedAt = parts.time.bootNow();
     this.processGone = new Promise((done) => {
       this.#onProcessGone = () => {
         this.#processGoneAt ??= parts.time.bootNow();
@@ -255,6 +259,8 @@ export class Attempt {
     const { job } = this;
     const { workspaces, outgoingLog, record, time } = this.#parts;
     this.#process = process;
+    if (this.#parts.past === undefined)
+      this.#parts.meter.observe('penstock_stage_start_seconds', {}, (time.bootNow() - this.#grantedAt) / 1_000);
     if (this.#stopped !== null) process.stop(this.#stopped);
     const exit = await process.ended;
     this.#idTokens?.stop();
@@ -399,6 +405,7 @@ export class Attempt {
 
   #keep(ending: Ending & { readonly logBytes: number }): ResultRequest {
     const result = { ...this.ref, ...ending };
+    this.#parts.meter.add('penstock_log_bytes_total', {}, ending.logBytes);
     this.#kept = result;
     this.#parts.keep(result);
     this.#parts.record?.remove();

@@ -293,6 +293,16 @@ export class Dispatch {
     return [...counts.values()].filter(({ count }) => count > 0);
   }
 
+  /** What waits for which labels, and since when the longest waiting of it does, milliseconds since 1970. */
+  *waitingSets(): Generator<{
+    readonly labels: readonly string[];
+    readonly count: number;
+    readonly since: number | undefined;
+  }> {
+    for (const { labels, lanes } of this.#classes.values())
+      for (const { count, since } of lanes.values()) if (count > 0) yield { labels, count, since };
+  }
+
   /**
    * What another scheduler says of its stages: keys are never of two schedulers, so these are others than ours. Only those
    * that may have another slot count: two schedulers whose keys are all full must not leave slots to each other for ever.

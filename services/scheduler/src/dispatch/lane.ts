@@ -37,6 +37,11 @@ export class Lane {
     return this.#waiting[this.#head]?.keySlots;
   }
 
+  /** Since when the first stage waits, milliseconds since 1970. */
+  get since(): number | undefined {
+    return this.#waiting[this.#head]?.since(this.#taken);
+  }
+
   /** Answers how many were let go of for it. */
   push(stages: ReadyStages): number {
     const dropped = this.#waiting.length >= this.#roomFor ? this.#clearUp() : 0;

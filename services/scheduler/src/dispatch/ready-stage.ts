@@ -3,7 +3,7 @@
  * queue as one: a run may have thousands.
  */
 import type { Least, Wanted } from '@penstock/pipeline';
-import { awaitsRunner } from '@penstock/run';
+import { awaitsRunner, type StageState } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
 export interface Credit {
@@ -28,6 +28,8 @@ export interface ReadyStages {
   nameAt?(index: number): string;
   /** Whether this one still waits: it may have been granted, cancelled or taken away with its partition. */
   waits(index: number): boolean;
+  /** Since when this one waits, milliseconds since 1970. */
+  since(index: number): number | undefined;
   /** The runner that they must go to, as of now. */
   boundTo(): string | undefined;
   /** Tells the stage's run, whichever partition it is of; false where the run did not take the credit. */
@@ -106,10 +108,13 @@ class WaitingStages implements ReadyStages {
     return this.#stages.length - this.#from;
   }
 
+  since(index: number): number | undefined {
+    return this.#stateAt(index)?.queuedAt;
+  }
+
   waits(index: number): boolean {
-    const run = this.run;
-    const stage = run.state.stages.get(run.plan.indexOf.get(this.nameAt(index)) ?? -1);
-    return this.#host.has(run) && stage !== undefined && awaitsRunner(stage);
+    const stage = this.#stateAt(index);
+    return this.#host.has(this.run) && stage !== undefined && awaitsRunner(stage);
   }
 
   boundTo(): string | undefined {
@@ -123,6 +128,10 @@ class WaitingStages implements ReadyStages {
 
   rest(from: number): ReadyStages {
     return new WaitingStages(this.run, this.#stages, this.#host, this.#from + from);
+  }
+
+  #stateAt(index: number): Readonly<StageState> | undefined {
+    return this.run.state.stages.get(this.run.plan.indexOf.get(this.nameAt(index)) ?? -1);
   }
 
   nameAt(index: number): string {

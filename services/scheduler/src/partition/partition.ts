@@ -584,6 +584,7 @@ export class Partition {
       });
     }
     this.#schedules.committed(draft.schedules.keys());
+    this.#ports.counted([...draft.runs.values()]);
     for (const act of draft.afterwards) act();
     this.#ports.projectSoon();
     this.#advance();

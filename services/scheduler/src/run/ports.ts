@@ -3,7 +3,7 @@
  * included, so that the simulation can stand in for all of it. Answers come through the callbacks, later and at most once;
  * none comes before the call has returned.
  */
-import type { RunId, Sequence } from '@penstock/run';
+import type { Plan, RunEvent, RunId, RunState, Sequence, Version } from '@penstock/run';
 import type { CommittedEvents, Job, StopRequest } from '@penstock/bus';
 import type { PullRequestHead, PullRequestRef } from './pull-request-head.ts';
 
@@ -19,6 +19,17 @@ export interface AttemptLogRef {
   readonly attempt: number;
 }
 
+/** Events `from` to `to` of a run are committed. */
+export interface CommittedPart {
+  readonly run: {
+    readonly plan: Plan;
+    readonly events: readonly RunEvent[];
+    readonly state: Readonly<RunState>;
+  };
+  readonly from: Version;
+  readonly to: Version;
+}
+
 export interface PartitionPorts {
   /** The wall clock, milliseconds since 1970: for what is shown and journaled. It may be set at any moment. */
   now(): number;
@@ -32,6 +43,8 @@ export interface PartitionPorts {
   /** Whether an attempt may be declared lost: not before one lease has passed since the broker was connected (P5). */
   mayDeclareLoss(): boolean;
   publishEvents(message: CommittedEvents): void;
+  /** A commit of these runs is stored: for whoever counts. */
+  counted(parts: readonly CommittedPart[]): void;
   sendJob(runner: string, job: Job, answered: (answer: JobAnswer) => void): void;
   sendStop(runner: string, request: StopRequest, answered: (answer: StopAnswer) => void): void;
   /** Workspaces of these runs can go. */

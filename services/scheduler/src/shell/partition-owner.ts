@@ -40,6 +40,7 @@ import { PIPELINE_LIMITS, type ParseResult } from '@penstock/pipeline';
 import type { RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
+import type { Meter } from '@penstock/telemetry/metrics';
 import type { DefinitionSource } from '../run/definitions.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
@@ -52,6 +53,7 @@ import type { DefinitionReader } from './definition-reader.ts';
 import type { EncodedStories } from './encoded-stories.ts';
 import { LogEnds } from './log-ends.ts';
 import { Projector } from './projector.ts';
+import { RunMeter } from '../run/run-meter.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { inSlices } from '../run/slices.ts';
@@ -80,6 +82,7 @@ export interface OwnerOptions {
   readonly dispatch: Dispatch;
   readonly load: SchedulerLoad;
   readonly stories: EncodedStories;
+  readonly meter: Meter;
   mayAct(): boolean;
   /** Whether a lease has passed since the broker was connected. */
   mayDeclareLoss(): boolean;
@@ -108,6 +111,7 @@ export class PartitionOwner {
   #projector: Projector | undefined;
   #callOffTimer: () => void = () => {};
   readonly #logEnds: LogEnds;
+  readonly #runMeter: RunMeter;
   #refusal: string | undefined;
   #tellsParked = false;
   readonly #onLost: (reason: LossReason) => void;
@@ -117,6 +121,7 @@ export class PartitionOwner {
     this.#options = options;
     this.#member = member;
     this.#onLost = onLost;
+    this.#runMeter = new RunMeter(options.meter);
     this.#logEnds = new LogEnds({
       ports: options.ports,
       log: options.log,
@@ -143,6 +148,11 @@ export class PartitionOwner {
     return this.#partition;
   }
 
+  /** How long the oldest commit waits that the store does not have. */
+  get projectionLagMs(): number {
+    return this.#projector?.lagMs ?? 0;
+  }
+
   get member(): string {
     return this.#member;
   }
@@ -153,7 +163,8 @@ export class PartitionOwner {
 
   /** False: it is another's. Answers requests once it resolves with true. */
   async open(): Promise<boolean> {
-    const { load } = this.#options;
+    const { load, meter, ports } = this.#options;
+    const begunAt = ports.time.bootNow();
     const opening = this.#opening(this.#abort.signal);
     const opened = await openPartition(opening);
     this.#refusal = undefined;
@@ -163,7 +174,9 @@ export class PartitionOwner {
     try {
       const loaded = await loadPartition(opened, opening, { ...this.#restoring(), room });
       await this.#options.refreshSessions(await this.#sessionsIn(loaded.runs), this.#abort.signal);
-      return await this.#begin(opened, { ...loaded, room });
+      const hasBegun = await this.#begin(opened, { ...loaded, room });
+      if (hasBegun) meter.observe('penstock_takeover_seconds', {}, (ports.time.bootNow() - begunAt) / 1_000);
+      return hasBegun;
     } finally {
       room.freeAll();
     }
@@ -487,6 +500,10 @@ export class PartitionOwner {
       mayAct: () => this.#options.mayAct(),
       mayDeclareLoss: () => this.#options.mayDeclareLoss(),
       publishEvents: this.#guarded('partition.show-events', (message) => this.#publishEvents(message)),
+      counted: this.#guarded('partition.counted', (parts) => {
+        this.#options.meter.observe('penstock_commit_runs', {}, parts.length);
+        for (const part of parts) this.#runMeter.committed(part);
+      }),
       sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(this.#answered(job.runId, answered)),
       sendStop: (runner, request, answered) =>
         void this.#sendStop(runner, request).then(this.#answered(request.runId, answered)),
@@ -520,9 +537,13 @@ export class PartitionOwner {
     bytes: Uint8Array,
     options: { readonly commitId: string; readonly expectedSequence: Sequence },
   ): Promise<void> {
+    const { meter, ports } = this.#options;
+    const sentAt = ports.time.bootNow();
     try {
       const result = await this.#journal.append(bytes, options, this.#abort.signal);
+      meter.add('penstock_commits_total', { outcome: result.ok ? 'stored' : 'refused' });
       if (result.ok) {
+        meter.observe('penstock_commit_seconds', {}, (ports.time.bootNow() - sentAt) / 1_000);
         this.#refusal = undefined;
         this.#partition?.acknowledged(result.sequence);
         this.#armTimer();
@@ -534,6 +555,7 @@ export class PartitionOwner {
       );
     } catch (error) {
       if (this.#abort.signal.aborted) return;
+      meter.add('penstock_commits_total', { outcome: 'failed' });
       this.#options.log.error(
         { err: error, partition: this.number },
         'a commit could not be stored; the partition is opened anew',

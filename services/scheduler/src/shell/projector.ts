@@ -70,6 +70,8 @@ export class Projector {
   readonly #stopped = new AbortController();
   #working: Promise<void> | undefined;
   #again = false;
+  /** Since when something is committed that no checkpoint stands for, by the boot clock. */
+  #behindSince: number | undefined;
   /** What this partition adds to the scheduler's unprojected bytes. */
   #unprojected = 0;
   readonly #purge: JournalPurge;
@@ -97,7 +99,13 @@ export class Projector {
     });
   }
 
+  /** How long the oldest commit waits that the store does not have; 0: it has all. */
+  get lagMs(): number {
+    return this.#behindSince === undefined ? 0 : this.#clock.bootNow() - this.#behindSince;
+  }
+
   projectSoon(): void {
+    if (this.#isBehind) this.#behindSince ??= this.#clock.bootNow();
     if (this.#working !== undefined) {
       this.#again = true;
       return;
@@ -184,6 +192,8 @@ export class Projector {
       }
       this.#checkpointed = sequence;
       this.#countUnprojected(0);
+      // What was decided since is newer than what was captured.
+      this.#behindSince = partition.dirtyRuns === 0 && partition.sequence === sequence ? undefined : begunAt;
       this.#documentsAtOnce = Math.min(DOCUMENTS_MAX, this.#documentsAtOnce * 2);
       // Those of earlier tries too: what has changed since has been captured again.
       const projected = [...this.#written];

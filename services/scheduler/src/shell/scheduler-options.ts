@@ -2,11 +2,14 @@
 import type { Bus } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
+import type { Meter } from '@penstock/telemetry/metrics';
 
 export interface SchedulerOptions {
   readonly bus: Bus;
   readonly ledger: RunsLedger;
   readonly log: Log;
+  /** Default: nothing is counted. */
+  readonly meter?: Meter | undefined;
   readonly partitions: number;
   /** Default `MEMBERSHIP_MS`. */
   readonly membershipMs?: number | undefined;

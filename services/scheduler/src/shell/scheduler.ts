@@ -23,6 +23,7 @@ import {
 } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
+import { noMeter } from '@penstock/telemetry/metrics';
 import { withBoundedWrites } from './bounded-writes.ts';
 import { Definitions, type DefinitionSource } from '../run/definitions.ts';
 import { DemandAnnouncer } from '../dispatch/demand.ts';
@@ -38,6 +39,7 @@ import { LossPause } from './loss-pause.ts';
 import { PartitionMoves } from './partition-moves.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
+import { readScheduler } from './scheduler-meter.ts';
 import { schedulerPorts, type SchedulerPorts } from './scheduler-ports.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
@@ -139,6 +141,12 @@ export class SchedulerService implements Scheduler {
       isMine: (partition) => this.#isMine(partition),
       membershipOver: () => this.#membershipOver.signal,
       ownerFor: (partition, lost) => this.#ownerFor(partition, lost),
+    });
+    readScheduler(options.meter ?? noMeter, {
+      dispatch: this.#dispatch,
+      owners: () => this.#moves.owners,
+      leases: () => [...this.#sessions.values()].map(({ lease }) => lease),
+      wallNow: () => ports.time.wallNow(),
     });
     this.#membership = new SchedulerMembership({
       ports: ports.membership,
@@ -301,6 +309,7 @@ export class SchedulerService implements Scheduler {
         dispatch: this.#dispatch,
         load: this.#load,
         stories: this.#stories,
+        meter: this.#options.meter ?? noMeter,
         mayAct: () => this.#membership.mayAct(),
         mayDeclareLoss: () => this.#lossPause.isOver && this.#runnerLeases?.current !== false,
         isGone: (member) => this.#leases.isGone(member),

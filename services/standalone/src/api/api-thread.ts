@@ -10,8 +10,9 @@ import { backoffMs, pauseOrAbort, within } from '@penstock/async';
 import { createBirpc, type BirpcReturn } from 'birpc';
 import type { MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
+import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
 import type { ApiCalls } from './api-worker.ts';
-import { CALL_MS_MAX, mirrorCalls, type MirrorCalls } from './mirror-calls.ts';
+import { CALL_MS_MAX, mirrorCalls, type EngineCalls, type MirrorCalls } from './mirror-calls.ts';
 import type { ApiOptions, BusAddress } from './start-api.ts';
 
 const WORKER = new URL('./api-worker.ts', import.meta.url);
@@ -31,9 +32,15 @@ export interface ApiThreadOptions {
   readonly watch?: typeof WATCH | undefined;
 }
 
+/** What the API asks of the engine beside the bus. */
+export interface ApiEngine {
+  readonly mirrors: MirrorCache;
+  figures(): Promise<MetricsSnapshot>;
+}
+
 interface Running {
   readonly worker: Worker;
-  readonly calls: BirpcReturn<ApiCalls, MirrorCalls>;
+  readonly calls: BirpcReturn<ApiCalls, EngineCalls>;
   /** Resolves with the cause when the thread is gone. */
   readonly gone: Promise<Error>;
 }
@@ -47,6 +54,7 @@ export class ApiThread {
   #closed: Promise<void> | null = null;
   #supervision: Promise<void> = Promise.resolve();
   #mirrors: MirrorCalls | null = null;
+  #figures: EngineCalls['figures'] | null = null;
   #isStopping = false;
 
   /** Begins to load at once; nothing is listened on before `start`. */
@@ -58,8 +66,9 @@ export class ApiThread {
   }
 
   /** Resolves with the address when it listens. Rejects with the cause, and then has to be closed. */
-  async start(options: ApiOptions, busAddress: BusAddress, mirrors: MirrorCache): Promise<string> {
-    this.#mirrors = mirrorCalls(mirrors);
+  async start(options: ApiOptions, busAddress: BusAddress, engine: ApiEngine): Promise<string> {
+    this.#mirrors = mirrorCalls(engine.mirrors);
+    this.#figures = () => engine.figures();
     const { url, port } = await this.#startIn(this.#running, options, busAddress);
     void this.#endIfSilent(this.#running);
     const again = { ...options, listen: { ...options.listen, port } };
@@ -153,7 +162,7 @@ export class ApiThread {
 
   #launch(): Running {
     const worker = new Worker(this.#worker, { resourceLimits: { maxOldGenerationSizeMb: heapMib() } });
-    const calls = createBirpc<ApiCalls, MirrorCalls>(this.#answers(), {
+    const calls = createBirpc<ApiCalls, EngineCalls>(this.#answers(), {
       post: (message) => worker.postMessage(message),
       on: (handle) => worker.on('message', handle),
       timeout: CALL_MS_MAX,
@@ -165,12 +174,13 @@ export class ApiThread {
     return { worker, calls, gone };
   }
 
-  #answers(): MirrorCalls {
+  #answers(): EngineCalls {
     const mirrors = (): MirrorCalls => {
       if (this.#mirrors === null) throw new Error('the mirrors are asked for before the start');
       return this.#mirrors;
     };
     return {
+      figures: async () => (await this.#figures?.()) ?? [],
       fetch: (address) => mirrors().fetch(address),
       readFile: (address, paths, bytesMax) => mirrors().readFile(address, paths, bytesMax),
       message: (address) => mirrors().message(address),

@@ -1,7 +1,7 @@
 /** The thread of the API (`api-thread.ts` is its other side). It loads while the engine starts, and waits to be told. */
 import { parentPort } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
-import { CALL_MS_MAX, mirrorsByCalls, type MirrorCalls } from './mirror-calls.ts';
+import { CALL_MS_MAX, mirrorsByCalls, type EngineCalls } from './mirror-calls.ts';
 import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
 
 export interface ApiCalls {
@@ -18,10 +18,10 @@ const port = parentPort;
 if (port === null) throw new Error('the API thread is started by api-thread.ts only');
 
 let api: RunningApi | undefined;
-const engine = createBirpc<MirrorCalls, ApiCalls>(
+const engine = createBirpc<EngineCalls, ApiCalls>(
   {
     async start(options, busAddress) {
-      api = await startApi(options, busAddress, mirrorsByCalls(engine));
+      api = await startApi(options, busAddress, { mirrors: mirrorsByCalls(engine), figures: () => engine.figures() });
       return { url: api.url, port: api.port };
     },
     announceStop() {

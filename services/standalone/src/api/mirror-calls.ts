@@ -6,6 +6,7 @@
  *                that were fetched lately are remembered, at most `REMEMBERED_MAX`.
  *  MIRRORCALLS-2 Refusals arrive as the GitErrors that they were.
  */
+import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
 import { BadFile, GitError, type GitErrorCode, type MirrorCache } from '@penstock/git';
 
 type Source = Pick<MirrorCache, 'fetch' | 'findRef'>;
@@ -24,6 +25,12 @@ interface Address {
 type Outcome<T> =
   | { readonly value: T }
   | { readonly refused: { readonly code: GitErrorCode; readonly message: string; readonly path?: string | undefined } };
+
+/** What the API's thread asks the engine's. */
+export interface EngineCalls extends MirrorCalls {
+  /** What the engine counts, and the process. */
+  figures(): Promise<MetricsSnapshot>;
+}
 
 export interface MirrorCalls {
   fetch(address: Address): Promise<Outcome<null>>;

@@ -15,6 +15,7 @@ import {
   type StoreAddress,
 } from '@penstock/store';
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
+import { Metrics, metricsText, type MetricsSnapshot } from '@penstock/telemetry/metrics';
 import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
 import { reachableUrl } from '../reachable-url.ts';
 import { closeInTurn, type Closing } from '../closing.ts';
@@ -62,6 +63,12 @@ export interface ApiOptions {
 
 export type BusAddress = Pick<Parameters<typeof connectBus>[0], 'servers' | 'user' | 'pass'>;
 
+/** What it asks of the other thread. */
+export interface EngineForApi {
+  readonly mirrors: ReturnType<typeof mirrorsByCalls>;
+  figures(): Promise<MetricsSnapshot>;
+}
+
 export interface RunningApi {
   readonly url: string;
   readonly port: number;
@@ -71,17 +78,13 @@ export interface RunningApi {
 }
 
 /** Rejects with the cause, having closed what had been started. */
-export async function startApi(
-  options: ApiOptions,
-  busAddress: BusAddress,
-  mirrors: ReturnType<typeof mirrorsByCalls>,
-): Promise<RunningApi> {
+export async function startApi(options: ApiOptions, busAddress: BusAddress, engine: EngineForApi): Promise<RunningApi> {
   const logFor = (service: string): Logger =>
     createLogger({ service, level: options.logLevel ?? 'info', secrets: secretsOf(options) });
   const log = logFor('serve');
   const started: Closing[] = [];
   try {
-    return await startParts(options, busAddress, mirrors, logFor, started);
+    return await startParts(options, busAddress, engine, logFor, started);
   } catch (error) {
     await closeInTurn(started, log);
     throw error;
@@ -91,12 +94,13 @@ export async function startApi(
 async function startParts(
   options: ApiOptions,
   busAddress: BusAddress,
-  mirrors: ReturnType<typeof mirrorsByCalls>,
+  { mirrors, figures }: EngineForApi,
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<RunningApi> {
   const { mode, jwtSecret, partitions } = options;
   const tiers = loadTiers(options.tiersFile);
+  const meter = new Metrics({ process: false });
   const bus = await connectBus({ ...busAddress, name: 'serve-api', log: logFor('serve') });
   started.push(() => bus.close());
   const store = await openStore(options.store, [
@@ -135,6 +139,7 @@ async function startParts(
     jwtSecret,
     tiers,
     stageUids: options.stageUids,
+    meter,
     log: logFor('webhook-ingest'),
   });
   started.push(() => ingest.close());
@@ -162,6 +167,8 @@ async function startParts(
     tenantTier: options.tenantTier,
     logLevel: options.logLevel,
     triggerWaitSecs: options.triggerWaitSecs,
+    meter,
+    metrics: async (accept) => await metricsText(await Promise.all([figures(), meter.snapshot()]), accept),
     log: logFor('gateway'),
     routes: [
       (app) => auth.addRoutes(app),

@@ -2,8 +2,9 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Unavailable } from '@penstock/errors';
+import type { Meter } from '@penstock/telemetry/metrics';
 import { BodyTooLarge, InvalidSignature } from '../model/errors.ts';
-import { isSigned } from '../providers/recognise.ts';
+import { isSigned, recognise } from '../providers/recognise.ts';
 import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
 import { maySendAs, type UidRange } from './local-sender.ts';
 import { readBody } from './read-body.ts';
@@ -15,11 +16,16 @@ const BODIES_BYTES_MAX = 256 * 1024 * 1024;
 /** Smaller ones are not counted: the number of connections bounds them. */
 const SMALL_BYTES = 64 * 1024;
 
-/** `stageUids`: the users that stages on this machine run as, where that is not the server's own. */
+export interface WebhookRoutesOptions {
+  /** The users that stages on this machine run as, where that is not the server's own. */
+  readonly stageUids: UidRange | undefined;
+  readonly meter: Meter;
+}
+
 export async function addWebhookRoutes(
   app: FastifyInstance,
   intake: Intake,
-  stageUids: UidRange | undefined,
+  { stageUids, meter }: WebhookRoutesOptions,
 ): Promise<void> {
   const bodies = new BodyBudget();
   await app.register(async (scope) => {
@@ -43,24 +49,37 @@ export async function addWebhookRoutes(
         if (!reply.raw.writableFinished) clientGone.abort();
       };
       reply.raw.once('close', onClose);
+      let outcome = 'refused';
       try {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
         const isFromStage = async (): Promise<boolean> =>
           stageUids !== undefined && (await maySendAs(stageUids, request.raw.socket));
         const { headers } = request;
-        return await reply.send(await intake.handle({ headers, body, clientGone: clientGone.signal, isFromStage }));
+        const result = await intake.handle({ headers, body, clientGone: clientGone.signal, isFromStage });
+        outcome = result.status.toLowerCase();
+        return await reply.send(result);
       } catch (error) {
         if (error instanceof BodyTooLarge) return await tooLarge(reply, error);
         if (!(error instanceof InvalidSignature)) throw error;
+        outcome = 'invalid_signature';
         return await reply.code(401).send({
           error: 'invalid_signature',
           message: 'The signature or token of this delivery is missing or wrong.',
         });
       } finally {
         reply.raw.off('close', onClose);
+        meter.add('penstock_deliveries_total', { provider: providerOf(request), outcome });
       }
     });
   });
+}
+
+function providerOf({ headers }: FastifyRequest): string {
+  try {
+    return recognise(headers).provider.name;
+  } catch {
+    return 'unknown';
+  }
 }
 
 /** The rest of the body is not read: the connection is of no further use. */

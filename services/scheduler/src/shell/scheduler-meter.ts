@@ -1,0 +1,107 @@
+/** What a scheduler says of itself to Prometheus: what stands at the moment of the question. */
+import { isEnded } from '@penstock/run';
+import type { RunnerLease } from '@penstock/bus';
+import type { Meter, Reading } from '@penstock/telemetry/metrics';
+import type { Dispatch } from '../dispatch/dispatch.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import type { PartitionOwner } from './partition-owner.ts';
+
+export interface SchedulerMeterHost {
+  readonly dispatch: Pick<Dispatch, 'waitingSets'>;
+  /** Of the partitions that this scheduler has taken, whether they answer yet or not. */
+  owners(): Iterable<Pick<PartitionOwner, 'partition' | 'projectionLagMs'>>;
+  leases(): Iterable<RunnerLease>;
+  wallNow(): number;
+}
+
+/** More sets of labels, and those that no runner has, are one. */
+const LABEL_SETS_MAX = 200;
+const OTHER = 'other';
+
+export function readScheduler(meter: Meter, host: SchedulerMeterHost): void {
+  meter.gauge('penstock_runs_live', () => runsLive(host.owners()));
+  meter.gauge('penstock_partitions', () => {
+    const owners = [...host.owners()];
+    const open = owners.filter(({ partition }) => partition?.open === true).length;
+    return [
+      { labels: { state: 'open' }, value: open },
+      { labels: { state: 'opening' }, value: owners.length - open },
+    ];
+  });
+  meter.gauge('penstock_projection_lag_seconds', () => [
+    { labels: {}, value: Math.max(0, ...[...host.owners()].map(({ projectionLagMs }) => projectionLagMs)) / 1_000 },
+  ]);
+  meter.gauge('penstock_queue_demand', () =>
+    [...queuesOf(host)].map(([labels, { count }]) => ({ labels: { labels }, value: count })),
+  );
+  meter.gauge('penstock_queue_oldest_seconds', () =>
+    [...queuesOf(host)].map(([labels, { since }]) => ({
+      labels: { labels },
+      value: Math.max(0, host.wallNow() - since) / 1_000,
+    })),
+  );
+  meter.gauge('penstock_runner_slots', () => slots(host.leases()));
+}
+
+function runsLive(owners: Iterable<Pick<PartitionOwner, 'partition'>>): Reading<'penstock_runs_live'>[] {
+  const counts = new Map([
+    ['queued', 0],
+    ['running', 0],
+    ['ending', 0],
+    ['parked', 0],
+  ]);
+  const add = (phase: string, count: number): void => void counts.set(phase, (counts.get(phase) ?? 0) + count);
+  for (const { partition } of owners) {
+    if (partition === undefined) continue;
+    for (const run of partition.liveRuns) add(phaseOf(run), 1);
+    add('parked', partition.parkedRuns);
+  }
+  return [...counts].map(([phase, value]) => ({ labels: { phase }, value }));
+}
+
+function phaseOf({ state }: LiveRun): string {
+  if (isEnded(state.status)) return 'ending';
+  return state.status === 'RUNNING' ? 'running' : 'queued';
+}
+
+interface Queue {
+  readonly count: number;
+  /** Milliseconds since 1970. */
+  readonly since: number;
+}
+
+/** By what stages ask for; a file may invent labels, and none of those becomes a series. */
+function queuesOf(host: SchedulerMeterHost): ReadonlyMap<string, Queue> {
+  const runners = [...new Map([...host.leases()].map(({ labels }) => [labels.join(), new Set(labels)])).values()];
+  const queues = new Map<string, Queue>();
+  const now = host.wallNow();
+  for (const { labels, count, since = now } of host.dispatch.waitingSets()) {
+    const name = nameOf(labels);
+    const isKnown =
+      queues.has(name) ||
+      (queues.size < LABEL_SETS_MAX && runners.some((has) => labels.every((label) => has.has(label))));
+    const set = isKnown ? name : OTHER;
+    const queue = queues.get(set) ?? { count: 0, since: now };
+    queues.set(set, { count: queue.count + count, since: Math.min(queue.since, since) });
+  }
+  return queues;
+}
+
+function nameOf(labels: readonly string[]): string {
+  return labels.toSorted().join();
+}
+
+function slots(leases: Iterable<RunnerLease>): Reading<'penstock_runner_slots'>[] {
+  const bySet = new Map<string, { free: number; busy: number }>();
+  for (const { labels, slots: all, attempts } of leases) {
+    const name = nameOf(labels);
+    const set = bySet.has(name) || bySet.size < LABEL_SETS_MAX ? name : OTHER;
+    const { free, busy } = bySet.get(set) ?? { free: 0, busy: 0 };
+    const taken = Math.min(all, attempts.length);
+    bySet.set(set, { free: free + all - taken, busy: busy + taken });
+  }
+  return [...bySet].flatMap(([labels, { free, busy }]) => [
+    { labels: { labels, state: 'free' }, value: free },
+    { labels: { labels, state: 'busy' }, value: busy },
+  ]);
+}
