@@ -1,4 +1,5 @@
-/** The mutations that stand between a partition and its store. */
+/** The mutations that stand between a partition and its store, and between it and who asks. */
+import type { RunWaits } from '@penstock/run';
 import type {
   Checkpoint,
   EncodedRun,
@@ -90,4 +91,10 @@ class MisorderedLedger implements RunsLedger {
 export function mutatedLedger(mutation: Mutation | undefined, ledger: RunsLedger): RunsLedger {
   if (mutation === 'checkpoint-first') return new MisorderedLedger(ledger, 'documents');
   return mutation === 'counters-last' ? new MisorderedLedger(ledger, 'counters') : ledger;
+}
+
+export function mutatedWaits(mutation: Mutation | undefined, told: RunWaits): RunWaits {
+  if (mutation !== 'keeps-reasons-to-itself') return told;
+  const stages = told.stages?.filter(([, waits]) => waits.every(({ kind }) => kind !== 'dependency'));
+  return { ...told, stages };
 }

@@ -1,5 +1,5 @@
 /** A scheduler's process: the production classes, from `SchedulerService` inwards, over the simulated broker, store and clock. */
-import { Dispatch, SchedulerService } from '@penstock/scheduler/testing';
+import { Dispatch, SchedulerService, type Partition } from '@penstock/scheduler/testing';
 import type { Bus } from '@penstock/bus';
 import { SimLedger } from '../world/ledger.ts';
 import { SimNode } from '../world/sim-node.ts';
@@ -8,7 +8,7 @@ import { HELD_MAX } from '../world/profile.ts';
 import { SimTime } from '../world/sim-time.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
-import { mutatedLedger } from './mutated.ts';
+import { mutatedLedger, mutatedWaits } from './mutated.ts';
 import { simSchedulerPorts } from './scheduler-ports.ts';
 import { simTexts } from './texts.ts';
 
@@ -20,6 +20,7 @@ export class SimScheduler {
   readonly #world: World;
   readonly #time: SimTime;
   #service: SchedulerService | undefined;
+  #turns = 0;
   /** It is leaving: `stop` was asked for. */
   #stopping = false;
 
@@ -103,11 +104,27 @@ export class SimScheduler {
     if (this.#service === undefined || world.failure !== undefined) return;
     try {
       for (const partition of this.#service.partitions)
-        if (!world.witness.isPartitionDisturbed(partition.settings.partition)) partition.assertInvariants();
+        if (!world.witness.isPartitionDisturbed(partition.settings.partition)) {
+          partition.assertInvariants();
+          this.#askWaits(partition);
+        }
       this.#service.dispatch.assertInvariants();
     } catch (error) {
       world.failWith(error);
     }
+  }
+
+  /** One run of each partition a turn: it is asked between two turns, and so draws nothing of the world. */
+  #askWaits(partition: Partition): void {
+    if (!partition.open) return;
+    const runs = [...partition.liveRuns];
+    const run = runs[this.#turns % Math.max(1, runs.length)];
+    this.#turns += 1;
+    if (run?.isCommitted !== true) return;
+    partition.waits({ runIds: [run.id], tenants: [run.state.tenant] }, (reply) => {
+      for (const told of reply.ok ? reply.runs : [])
+        this.#world.witness.waitsTold(run.state, mutatedWaits(this.#world.mutation, told));
+    });
   }
 
   /** What a healthy process may tell of as an error. */

@@ -19,6 +19,7 @@ import {
   type RunState,
   type StoredRunState,
   type RunView,
+  type RunWaits,
 } from '@penstock/run';
 import { decodeCommit, type AttemptLogRef, type Commit } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
@@ -36,6 +37,7 @@ import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
 import { FairSlots } from './fair-slots.ts';
 import { LogRules } from './log-rules.ts';
 import { PartitionRules } from './partition-rules.ts';
+import { checkReasons } from './reason-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
 import { PullRules } from './pull-rules.ts';
@@ -415,6 +417,16 @@ export class Oracle implements Witness {
   /** What any client has seen of the run so far: no later answer may be older. */
   observed(runId: string): number {
     return this.#runs.get(runId)?.observed ?? 0;
+  }
+
+  waitsTold(run: RunState, waits: RunWaits): void {
+    const world = this.#world;
+    checkReasons(
+      run,
+      waits,
+      (message) => world.check(false, 'WAITING-1', `run ${run.id}: ${message}`),
+      (name) => world.mark(name),
+    );
   }
 
   viewSeen(view: RunView, floor: number, where: string): void {

@@ -126,6 +126,15 @@ export const expectedMarks: readonly string[] = [
   'stage skipped: when',
   'stage stopped: cancelled',
   'stage stopped: timeout',
+  // Reasons.
+  'waits for approval',
+  'waits for backoff',
+  'waits for broker',
+  'waits for concurrency',
+  'waits for dependency',
+  'waits for no_runner',
+  'waits for quota',
+  'waits for runner',
   // Watching (P20, P21).
   'live chunk lost',
   'log stream resumed',

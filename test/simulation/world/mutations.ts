@@ -15,6 +15,7 @@ export const mutations = {
   'log-of-any-replica': 'P21: what a replica of the log lacks counts as missing',
   'cursor-of-what-is-stored': 'P21: a cursor names what is stored, not what was told',
   'counters-last': 'P23: the projector writes the counters behind the checkpoint',
+  'keeps-reasons-to-itself': 'WAITING-1: an owner does not say what stages wait for that come after others',
   'forgets-stored-heads': 'P27: nobody asks the store for the head of a pull request',
 } as const;
 

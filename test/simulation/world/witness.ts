@@ -3,7 +3,7 @@
  * their answers against.
  */
 import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
-import type { Person, PublicEvent, RunEvent, RunState, RunView } from '@penstock/run';
+import type { Person, PublicEvent, RunEvent, RunState, RunView, RunWaits } from '@penstock/run';
 import type { AttemptLogRef } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Process } from './attempts.ts';
@@ -40,6 +40,8 @@ export interface Witness {
   /** The client of a log stream has a message. */
   told(reader: string, runId: string, told: ToldMessage): void;
   viewSeen(view: RunView, floor: number, where: string): void;
+  /** What an owner says that the run waits for, with the run as it has it committed. */
+  waitsTold(run: RunState, waits: RunWaits): void;
   // The truth.
   /** What any client has seen of the run so far: no later answer may be older. */
   observed(runId: string): number;
