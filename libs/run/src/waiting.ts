@@ -58,8 +58,8 @@ export interface WaitSource {
   turn(): Wait;
   /** Of a stage that waits for a runner. */
   runner(stage: StagePicture): Wait;
-  /** How long the stage takes, as earlier runs tell; undefined: none has. */
-  lengthOf(stage: string): number | undefined;
+  /** How long the stage still takes that has been executed for so long, as earlier runs tell; undefined: none has. */
+  remainingOf(stage: string, ageMs: number): number | undefined;
 }
 
 /** Of a run, beside those of its stages. */
@@ -283,9 +283,10 @@ class StageWaits {
     const planned = this.#plan.stages[index];
     if (stage === undefined || planned === undefined || isEnded(stage.status)) return 0;
     if (planned.definition.approval !== undefined) return null;
-    const lengthMs = this.#source.lengthOf(stage.name);
+    const ageMs = stage.live === undefined ? 0 : Math.max(0, this.#source.now - stage.live.startedAt);
+    const lengthMs = this.#source.remainingOf(stage.name, ageMs);
     if (lengthMs === undefined) return null;
-    if (stage.live !== undefined) return Math.max(0, stage.live.startedAt + lengthMs - this.#source.now);
+    if (stage.live !== undefined) return lengthMs;
     const beginMs = awaitsRunner(stage)
       ? (this.#source.runner(stage).etaMs ?? null)
       : Math.max(this.#startMs(planned) ?? Number.NaN, (stage.dueAt ?? 0) - this.#source.now, 0);

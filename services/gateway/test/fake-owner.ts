@@ -203,7 +203,7 @@ export class FakeOwner {
           inTheWay: [],
           turn: () => held,
           runner: () => ({ kind: 'no_runner', message: 'No runner is connected.' }),
-          lengthOf: () => undefined,
+          remainingOf: () => undefined,
         }),
       );
     return { ok: true, epoch: this.epoch, runs };

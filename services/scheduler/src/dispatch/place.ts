@@ -45,7 +45,9 @@ export interface Expected {
   readonly line: ExpectedLine;
   /** Of a stage of a run; undefined: not known. */
   lengthOf(run: object | undefined, stage: string): number | undefined;
-  /** Of any stage of another key. */
+  /** Until so many stages of the key have been granted, at its pace of late; undefined: not known. */
+  pacedMs(grants: number): number | undefined;
+  /** Of a stage whose own length is not known. */
   readonly usualMs: number | undefined;
 }
 
@@ -53,31 +55,27 @@ export interface Expected {
 export function placesIn(
   queues: Queues,
   { ready, lane, run, stages }: OwnLane,
-  { line, lengthOf, usualMs }: Expected,
+  { line, lengthOf, pacedMs, usualMs }: Expected,
 ): ReadonlyMap<string, Place> {
   const places = new Map<string, Place>();
   const picks = new Picks(queues);
   if (!picks.enter(ready, lane)) return places;
   const isFull = queues.isFull(ready, lane);
-  const own = waitingIn(lane);
-  let position = 0;
+  let [position, ofKey] = [0, 0];
   for (let looked = 0; looked < PICKS_MAX && places.size < stages; looked++) {
     const picked = picks.next();
     if (picked === undefined) return places;
-    if (picked !== lane) {
-      position += 1;
-      line.push(usualMs);
-      continue;
-    }
-    const { value } = own.next();
-    if (value === undefined) return places;
+    const { value } = picked.waiting.next();
     // It waits no more: it is passed over when it is met.
-    if (value === 'over') {
-      picks.refund(lane);
+    if (value === undefined || value === 'over') {
+      picks.refund(picked);
       continue;
     }
     position += 1;
-    if (value.run === run) places.set(value.stage, { position, isFull, etaMs: line.nextMs });
+    if (picked.lane.key === lane.key) ofKey += 1;
+    // Keys that come later go before what is far behind in its own key's line: the pace of late knows of them.
+    const etaMs = line.nextMs === undefined ? undefined : Math.max(line.nextMs, pacedMs(ofKey) ?? 0);
+    if (value.run === run) places.set(value.stage, { position, isFull, etaMs });
     line.push(lengthOf(value.run, value.stage) ?? usualMs);
   }
   return places;
@@ -105,6 +103,7 @@ interface Rival {
   readonly isFull: boolean;
   /** Of those in turn at once. */
   readonly order: number;
+  readonly waiting: ReturnType<typeof waitingIn>;
   pass: number;
   left: number;
 }
@@ -136,14 +135,21 @@ class Picks {
         if (each.count === 0 && each !== lane) continue;
         const order = other.runner === undefined ? (unbound += 1) : (bound += 1);
         const pass = Math.max(each.pass, this.#queues.passOf(each.key));
-        this.#heap.push({ lane: each, isFull: this.#queues.isFull(other, each), order, pass, left: each.count });
+        this.#heap.push({
+          lane: each,
+          isFull: this.#queues.isFull(other, each),
+          order,
+          waiting: waitingIn(each),
+          pass,
+          left: each.count,
+        });
       }
     }
     return true;
   }
 
-  /** The lane that is picked from next. */
-  next(): Lane | undefined {
+  /** What is picked from next. */
+  next(): Rival | undefined {
     for (let first = this.#heap.pop(); first !== undefined; first = this.#heap.pop()) {
       const { lane } = first;
       const pass = this.#passOf(lane.key);
@@ -155,13 +161,13 @@ class Picks {
       this.#charge(lane.key);
       first.left -= 1;
       if (first.left > 0) this.#heap.push(first);
-      return lane;
+      return first;
     }
     return undefined;
   }
 
   /** What was picked last, from this lane, takes no slot. */
-  refund({ key }: Lane): void {
+  refund({ lane: { key } }: Rival): void {
     const before = this.#before.get(key);
     if (before === undefined) return;
     this.#passes.set(key, before.pass);

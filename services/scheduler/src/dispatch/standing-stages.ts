@@ -81,12 +81,11 @@ export class StandingStages {
     const usualMs = this.#lengths.median(ANY_STAGE);
     const remaining = this.#lengths
       .runningOn(pool.runners)
-      .map(({ beganAt, lengthMs }) =>
-        lengthMs === undefined ? undefined : Math.max(0, beganAt + lengthMs - this.#boot),
-      );
+      .map((attempt) => this.#lengths.remainingOf(attempt, this.#boot));
     return {
       line: new ExpectedLine(pool.slots, remaining),
       usualMs,
+      pacedMs: (grants) => this.#lengths.pacedMs(this.#run.state.key, grants, this.#boot),
       lengthOf: (run, stage) => this.#lengths.median(stageLengthName(run as LiveRun, stage)),
     };
   }

@@ -163,7 +163,7 @@ export class Waits {
       inTheWay: this.#inTheWay(),
       turn: () => this.#turn(state, turnOf(state)),
       runner: (stage) => this.#parked(run.id, stage) ?? runnerWait(stage, find(stage), state),
-      lengthOf: (stage) => dispatch.lengths.median(stageLengthName(run, stage)),
+      remainingOf: (stage, ageMs) => dispatch.lengths.remaining(stageLengthName(run, stage), ageMs),
     };
   }
 
@@ -222,12 +222,11 @@ export class Waits {
       return run === undefined ? undefined : dispatch.lengths.median(runLengthName(run));
     };
     const remaining = goesOn.map((id) => {
-      const lengthMs = lengthOf(id);
       const run = pictureOf(id);
-      if (lengthMs === undefined || run === undefined) return undefined;
+      if (run === undefined) return undefined;
       const beganAt = runs.get(id)?.beganAt;
-      const ageMs = beganAt === undefined ? Math.max(0, now - run.createdAt) : boot - beganAt;
-      return Math.max(0, lengthMs - ageMs);
+      const ageMs = beganAt === undefined ? now - run.createdAt : boot - beganAt;
+      return dispatch.lengths.remaining(runLengthName(run), Math.max(0, ageMs));
     });
     const line = new ExpectedLine(places, remaining);
     for (const id of ahead) line.push(lengthOf(id));

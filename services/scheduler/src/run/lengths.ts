@@ -9,22 +9,26 @@ import type { RunEvent } from '@penstock/run';
 import type { LiveRun } from './live-run.ts';
 
 const WINDOW = 20;
+/** Of so few times between two grants no pace is made. */
+const PACE_GAPS_MIN = 5;
 /** Windows kept; the one that was asked or told of longest ago goes first. Each is some hundred bytes. */
 const WINDOWS_MAX = 20_000;
 /** Running attempts of a runner that are looked at for one answer. */
 const RUNNING_LOOKED_AT_MAX = 1_000;
 
 export interface RunningAttempt {
-  readonly key: string;
+  /** Of its window. */
+  readonly name: string;
+  /** By the boot clock. */
   readonly beganAt: number;
-  /** How long it takes, as earlier ones tell; undefined: none has. */
-  readonly lengthMs: number | undefined;
 }
 
 export class Lengths {
   /** The newest values of each name, oldest first. */
   readonly #windows = new Map<string, number[]>();
   readonly #running = new Map<string, Set<RunningAttempt>>();
+  /** Of each key, when a stage of it was granted last, and the times between two grants while others of it waited. */
+  readonly #paces = new Map<string, { readonly lastAt: number; readonly gapsMs: readonly number[] }>();
 
   add(name: string, ms: number): void {
     const window = this.#windows.get(name) ?? [];
@@ -39,12 +43,45 @@ export class Lengths {
 
   /** Undefined: nothing of the name has ended. */
   median(name: string): number | undefined {
-    const window = this.#windows.get(name);
-    if (window === undefined || window.length === 0) return undefined;
-    const sorted = Float64Array.from(window).sort();
-    const middle = sorted.length >> 1;
-    const upper = sorted[middle] as number;
-    return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
+    return medianOf(this.#windows.get(name) ?? []);
+  }
+
+  /**
+   * How long something still takes that has taken so much: the median of those that took longer. What takes longer than all of
+   * them may end at any moment. Undefined: nothing of the name has ended.
+   */
+  remaining(name: string, ageMs: number): number | undefined {
+    const window = this.#windows.get(name) ?? [];
+    const longer = medianOf(window.filter((ms) => ms > ageMs));
+    if (longer !== undefined) return longer - ageMs;
+    return window.length === 0 ? undefined : 0;
+  }
+
+  /** The same of what is executed, by any stage's lengths where its own are not known. */
+  remainingOf({ name, beganAt }: RunningAttempt, boot: number): number | undefined {
+    const ageMs = Math.max(0, boot - beganAt);
+    return this.remaining(name, ageMs) ?? this.remaining(ANY_STAGE, ageMs);
+  }
+
+  /** A stage of the key goes to a runner, after it has waited for so long. */
+  granted(key: string, waitedMs: number, boot: number): void {
+    const pace = this.#paces.get(key);
+    this.#paces.delete(key);
+    const gapMs = pace === undefined ? Infinity : boot - pace.lastAt;
+    // Else none of the key waited for some of the time in between.
+    const gaps = [...(pace?.gapsMs ?? []), ...(waitedMs >= gapMs ? [gapMs] : [])].slice(-WINDOW);
+    this.#paces.set(key, { lastAt: boot, gapsMs: gaps });
+    if (this.#paces.size <= WINDOWS_MAX) return;
+    const [oldest] = this.#paces.keys();
+    if (oldest !== undefined) this.#paces.delete(oldest);
+  }
+
+  /** At the pace at which stages of the key were granted last while others of it waited: until so many more are. */
+  pacedMs(key: string, grants: number, boot: number): number | undefined {
+    const pace = this.#paces.get(key);
+    if (pace === undefined || pace.gapsMs.length < PACE_GAPS_MIN) return undefined;
+    const gapMs = pace.gapsMs.reduce((sum, ms) => sum + ms, 0) / pace.gapsMs.length;
+    return Math.max(0, grants * gapMs - (boot - pace.lastAt));
   }
 
   begin(runner: string, attempt: RunningAttempt): void {
@@ -69,6 +106,14 @@ export class Lengths {
       }
     return found;
   }
+}
+
+function medianOf(values: readonly number[]): number | undefined {
+  if (values.length === 0) return undefined;
+  const sorted = Float64Array.from(values).sort();
+  const middle = sorted.length >> 1;
+  const upper = sorted[middle] as number;
+  return sorted.length % 2 === 1 ? upper : ((sorted[middle - 1] as number) + upper) / 2;
 }
 
 /** Any stage of anybody: what is expected of those whose own lengths are not known. */
@@ -109,6 +154,7 @@ export class RunLengths {
           break;
         case 'stage_started':
           this.#begin(run, event.stage, event.runner, boot);
+          this.#lengths.granted(run.state.key, event.at - queuedAt(run, event.stage, event.at), boot);
           break;
         case 'stage_returned':
         case 'stage_retrying':
@@ -142,8 +188,7 @@ export class RunLengths {
   #begin(run: LiveRun, stage: string, runner: string, beganAt: number): void {
     let stages = this.#attempts.get(run);
     if (stages === undefined) this.#attempts.set(run, (stages = new Map()));
-    const lengthMs = this.#lengths.median(stageLengthName(run, stage)) ?? this.#lengths.median(ANY_STAGE);
-    const attempt = { key: run.state.key, beganAt, lengthMs };
+    const attempt = { name: stageLengthName(run, stage), beganAt };
     stages.set(stage, { runner, attempt });
     this.#lengths.begin(runner, attempt);
   }
@@ -158,4 +203,9 @@ export class RunLengths {
     this.#lengths.end(known.runner, known.attempt);
     return known.attempt.beganAt;
   }
+}
+
+/** By the wall clock. */
+function queuedAt({ plan, state }: LiveRun, stage: string, at: number): number {
+  return state.stages.get(plan.indexOf.get(stage) ?? -1)?.queuedAt ?? at;
 }
