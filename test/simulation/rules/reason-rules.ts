@@ -23,6 +23,8 @@ export function checkReasons(run: RunState, told: RunWaits, fail: Fail, mark: (n
     }
     if (isWaiting && !isRepeated) checkStage(run, stage.name, waits, fail);
   }
+  // One of which nothing can be restored has no stages.
+  anyWaits ||= run.held && !isEnded(run.status);
   if (anyWaits !== told.waits.length > 0) fail(`as a whole it waits for ${kindsOf(told.waits) || 'nothing'}`);
   if (isRepeated) checkHeld(run, told.waits, fail);
 }
