@@ -25,6 +25,13 @@ const FILES = {
       'echo "<testsuite name=\\"$1\\"><testcase name=\\"reads\\"/><testcase name=\\"writes\\"><skipped/></testcase></testsuite>"\n',
   },
   service: { VERSION: '1.2.3\n' },
+  monorepo: {
+    'packages/api/deps.lock': 'one 1.0\n',
+    'packages/api/README.md': 'The API.\n',
+    'packages/web/deps.lock': 'two 2.0\n',
+    'shared/fetch.sh': 'mkdir -p deps && cp deps.lock deps/fetched && echo "fetched $(cat deps.lock)"\n',
+    'shared/build.sh': 'mkdir -p dist && echo "built with $(cat deps/fetched)" > dist/out.txt\n',
+  },
 } as const;
 
 let server: RunningServer;
@@ -59,34 +66,71 @@ function outlineOf(events: readonly Shown[]): Record<string, string[]> {
   return outline;
 }
 
-async function pushed(name: string, files: Readonly<Record<string, string>>): Promise<string | null> {
+let pushes = 0;
+
+/** `changed`: what the host says of it; default: it does not say. */
+async function pushed(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  changed?: readonly string[],
+): Promise<{ readonly id: string; readonly status: string }> {
   const commit = repository.commit(files, name);
-  const body = JSON.stringify(githubPush({ url: repository.url, commit, repository: `examples/${name}` }));
+  const body = JSON.stringify(githubPush({ url: repository.url, commit, repository: `examples/${name}`, changed }));
   const response = await fetch(`${server.url}/webhook`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
       'x-github-event': 'push',
-      'x-github-delivery': name,
+      'x-github-delivery': `${name}-${(pushes += 1)}`,
       'x-hub-signature-256': githubSignature(body, SECRET),
     },
     body,
   });
-  return ((await response.json()) as { readonly run_id: string | null }).run_id;
+  const { run_id: id, status } = (await response.json()) as { readonly run_id: string | null; readonly status: string };
+  return { id: id ?? '', status };
 }
 
 describe('an example', { timeout: 120_000 }, () => {
-  it.each(['node-library', 'service'] as const)('%s goes the same way on a server and on a laptop', async (name) => {
-    const files = { '.pipeline.yaml': example(name), ...FILES[name] };
-    const id = await pushed(name, files);
-    const { events } = await readStream(`${server.url}/pipeline/${id ?? ''}/logs`, server.apiKey);
-    const onServer = events.map(({ event, data }) => ({ ...data, type: event }));
-    expect(outlineOf(onServer)['']).toEqual(['pipeline_completed SUCCESS']);
-    const folder = join(home.path, name);
-    execFileSync('git', ['clone', '-q', repository.url, folder]);
-    const { stdout } = await promisify(execFile)(process.execPath, [CLI, 'run', '--json'], { cwd: folder });
-    const lines = stdout.split('\n').filter((line) => line !== '');
-    expect(outlineOf(lines.map((line) => JSON.parse(line) as Shown))).toEqual(outlineOf(onServer));
+  it.each(['node-library', 'service', 'monorepo'] as const)(
+    '%s goes the same way on a server and on a laptop',
+    async (name) => {
+      const files = { '.pipeline.yaml': example(name), ...FILES[name] };
+      const { id } = await pushed(name, files);
+      const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+      const onServer = events.map(({ event, data }) => ({ ...data, type: event }));
+      expect(outlineOf(onServer)['']).toEqual(['pipeline_completed SUCCESS']);
+      const folder = join(home.path, name);
+      execFileSync('git', ['clone', '-q', repository.url, folder]);
+      const { stdout } = await promisify(execFile)(process.execPath, [CLI, 'run', '--json'], {
+        cwd: folder,
+        env: { ...process.env, XDG_CACHE_HOME: join(home.path, 'cache') },
+      });
+      const lines = stdout.split('\n').filter((line) => line !== '');
+      expect(outlineOf(lines.map((line) => JSON.parse(line) as Shown))).toEqual(outlineOf(onServer));
+    },
+  );
+
+  it('monorepo starts for a change of a package alone, and finds what it has fetched', async () => {
+    const files = { '.pipeline.yaml': example('monorepo'), ...FILES.monorepo };
+    const first = await pushed('filtered', files, ['docs/a.txt', 'packages/api/README.md']);
+    expect(first.status).toBe('Skipped');
+    const linesOf = async (): Promise<readonly string[]> => {
+      const next = { ...files, 'packages/api/x': String(pushes) };
+      const { id } = await pushed('filtered', next, ['packages/api/x']);
+      const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+      return events.filter(({ event }) => event === 'stage_log').map(({ data: { line } }) => String(line));
+    };
+    expect(await linesOf()).toEqual(
+      expect.arrayContaining(['fetched one 1.0', 'fetched two 2.0', 'built with one 1.0', 'built with two 2.0']),
+    );
+    // Entries follow the commit of the success, as documents do.
+    const list = '{ caches(repository: "git_host_a/examples/filtered") { key } }';
+    await expect
+      .poll(async () => (await server.graphql<{ caches: unknown[] }>(list, {})).data.caches.length, { timeout: 60_000 })
+      .toBe(2);
+    const again = await linesOf();
+    expect(again).toEqual(expect.arrayContaining(['built with one 1.0', 'built with two 2.0']));
+    expect(again.filter((line) => line.startsWith('fetched'))).toEqual([]);
   });
 
   it('release-with-token deploys to a target that knows the server by its published keys alone', async () => {
