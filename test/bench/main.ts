@@ -24,6 +24,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   checkout: async () => (await import('./pushes.ts')).benchCheckout(),
   registry: async () => (await import('./registry.ts')).benchRegistry(),
   artifacts: async () => (await import('./artifacts.ts')).benchArtifacts(),
+  caches: async () => (await import('./caches.ts')).benchCaches(),
 };
 
 const wanted = process.argv.slice(2);
