@@ -12,7 +12,6 @@
  *     before it is sent, output and ending before they are acknowledged. So a later process goes on where the record ends.
  */
 import { randomUUID } from 'node:crypto';
-import { closeSync, constants, openSync, writeSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { backoffMs, pause, pauseOrAbort } from '@penstock/async';
 import type { V1Pod } from '@kubernetes/client-node';
@@ -37,7 +36,8 @@ import { selectorOfPod } from './pod/labels.ts';
 import { bringFolder, contentsOf } from './pod/folders.ts';
 import type { PodJob } from './pod/job-text.ts';
 import { bringOut } from './pod/leavings.ts';
-import { leavingMsOf, maskFileOf, outputFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
+import { keepGivenFiles } from './pod/given-files.ts';
+import { leavingMsOf, maskFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
 import { podNotes, type PodEnding, type PodPast } from './pod-notes.ts';
 import { stateOf, type PodState } from './pod/pod-state.ts';
 import { ServiceLogs } from './services/service-logs.ts';
@@ -473,7 +473,7 @@ export class StagePod implements StageProcess {
       this.#taken[stream] += count;
       this.#line?.send(`ack ${stream} ${this.#taken[stream]}`);
     } else if (frame.kind === 'outputs') {
-      keepOutputs(this.#plan.spec, frame.bytes);
+      keepGivenFiles(this.#plan.spec, frame.bytes);
     } else if (frame.kind === 'masks') {
       const path = maskFileOf(this.#plan.spec);
       if (path === undefined) return;
@@ -585,16 +585,4 @@ async function unlessThere(creating: Promise<void>): Promise<void> {
   await creating.catch((error: unknown) => {
     if (!(error instanceof ClusterError) || error.code !== 409) throw error;
   });
-}
-
-/** The owner reads them where the stage would have written them. Nothing is followed: the path is the owner's own. */
-function keepOutputs(spec: StageSpec, bytes: Buffer): void {
-  const path = outputFileOf(spec);
-  if (path === undefined || bytes.length === 0) return;
-  const file = openSync(path, constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NOFOLLOW, 0o600);
-  try {
-    for (let at = 0; at < bytes.length;) at += writeSync(file, bytes, at);
-  } finally {
-    closeSync(file);
-  }
 }

@@ -142,6 +142,10 @@ function shownOf(event: RunEvent, hasFile: boolean): object {
     const { person: _person, ...shown } = event;
     return shown;
   }
+  if (event.type === 'stages_added' && !hasFile) {
+    const { text: _text, ...shown } = event;
+    return shown;
+  }
   if (event.type !== 'run_created') return event;
   const { cloneUrl: _cloneUrl, ...origin } = event.origin;
   const { yaml, ...created } = event;

@@ -154,6 +154,7 @@ export class Clients {
       unrestorable: random.chance(profile.unrestorable),
       stageMs: profile.stageMs,
       gates: profile.gates,
+      generates: profile.generates,
       length: this.#drawLength(),
     });
     const limits = random.chance(profile.quotas) ? this.#drawLimits(key) : undefined;

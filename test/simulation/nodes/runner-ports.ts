@@ -118,6 +118,11 @@ export function simRunnerPorts(
         artifacts: { keep: async () => undefined },
         leftInside: { of: () => undefined, clear: async () => {} },
         reports: { keep: async () => undefined },
+        adds: async (verdict) => {
+          if (job.generates === undefined || verdict.status !== 'success') return verdict;
+          const added = world.added.draw(world.random, job);
+          return added === undefined ? verdict : { ...verdict, added };
+        },
         caches: { restore: async () => [], save: async () => [] },
         log,
         meter: noMeter,

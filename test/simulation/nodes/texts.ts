@@ -32,7 +32,7 @@ export function simTexts(world: World, node: SimNode): Texts {
           world.mark('added stages read later');
           await later();
         }
-        return parsePipeline(text, options);
+        return parsePipeline(world.mutation === 'forgets-added-stages' ? '' : text, options);
       },
     },
   };

@@ -31,7 +31,7 @@ export function checkEvent(
     fail('replay', `${event.type} of stage ${event.stage}, which does not exist`);
     return;
   }
-  if (isEnded(stage.status) && event.type !== 'attempt_gone')
+  if (isEnded(stage.status) && event.type !== 'attempt_gone' && event.type !== 'stages_added')
     fail('terminal', `${event.type} of stage ${stage.name}, which ended as ${stage.status}`);
   switch (event.type) {
     case 'stage_started':

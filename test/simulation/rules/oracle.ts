@@ -20,6 +20,7 @@ import {
   type StoredRunState,
   type RunView,
   type RunWaits,
+  withNames,
 } from '@penstock/run';
 import { decodeCommit, type AttemptLogRef, type Commit } from '@penstock/scheduler/testing';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
@@ -32,6 +33,7 @@ import type { SimBroker } from '../world/broker.ts';
 import type { SimStore } from '../world/store.ts';
 import type { ToldMessage, Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
+import { checkAdded } from './added-rules.ts';
 import { checkEvent, checkLogEnd } from './event-rules.ts';
 import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
 import { FairSlots } from './fair-slots.ts';
@@ -211,7 +213,7 @@ export class Oracle implements Witness {
         'P20',
         `version ${from + index} of run ${id} follows version ${run.state.version}`,
       );
-      if (!disturbed) this.#checkEvent(run, event);
+      if (!disturbed) this.#checkEvent(run, event, events[index + 1]);
       const epoch = this.#partitions.of(partition).epoch;
       checkWait(run, event, { at: world.now, epoch, ...world.profile }, (message) =>
         world.check(disturbed, 'P5', message),
@@ -223,7 +225,7 @@ export class Oracle implements Witness {
         if (!disturbed) world.fail(error instanceof Error ? error : new Error(String(error)));
       }
       if (event.type === 'run_approved' && run.state.group !== undefined) this.#group(run).push(id);
-      run.events.push(event);
+      run.events.push(event.type === 'stages_added' ? withNames(event) : event);
       this.#quotas.happened(run, event, undefined, disturbed);
       if (isSettled(run.state)) this.#leaveGroup(run);
     }
@@ -234,12 +236,20 @@ export class Oracle implements Witness {
     run?.versions.push({ sequence, version: run.events.length });
   }
 
-  #checkEvent(run: RunTruth, event: RunEvent): void {
+  #checkEvent(run: RunTruth, event: RunEvent, next: RunEvent | undefined): void {
     const world = this.#world;
     const fail = (rule: string, message: string): void =>
       world.check(false, rule, `run ${run.id.slice(-4)}: ${message}`);
     checkEvent(run, event, fail, (condition) => world.mark(condition));
     checkGateEvent(run, event, fail, (condition) => world.mark(condition));
+    checkAdded(
+      run,
+      event,
+      next,
+      (stage, attempt) => world.added.of({ runId: run.id, stage, attempt }),
+      (message) => fail('P29', message),
+      (condition) => world.mark(condition),
+    );
     checkTold(run, event, fail);
     checkLogEnd(event, (stage, attempt) => this.#marks.get(`${run.id}/${stage}/${attempt}`), fail);
     if (event.type === 'stage_started') {

@@ -50,5 +50,6 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     illMs: 50_000,
     faults: { ...noFaults, schedulerCrash: 15 },
   },
+  'forgets-added-stages': { generates: 0.6, runs: 8, poison: 0 },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

@@ -17,6 +17,7 @@ export const mutations = {
   'counters-last': 'P23: the projector writes the counters behind the checkpoint',
   'keeps-reasons-to-itself': 'WAITING-1: an owner does not say what stages wait for that come after others',
   'forgets-stored-heads': 'P27: nobody asks the store for the head of a pull request',
+  'forgets-added-stages': 'P29: the owner of a run reads what a stage adds as if it were nothing',
 } as const;
 
 export type Mutation = keyof typeof mutations;

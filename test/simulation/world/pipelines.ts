@@ -18,6 +18,8 @@ export interface PipelineOptions {
   readonly stageMs: number;
   /** So many stages wait for people. */
   readonly gates: number;
+  /** So many add stages to their run. */
+  readonly generates: number;
   /** Characters that the text has more. */
   readonly length: number;
 }
@@ -66,6 +68,7 @@ export function drawPipeline(random: Random, options: PipelineOptions): string {
       ? { concurrency: { group: [random.pick(options.groups)], cancelInProgress: random.chance(0.3) } }
       : {}),
     stages: random.chance(0.03) ? [] : stages,
+    ...(options.generates > 0 ? { generation: { env: {}, extensions: [] } } : {}),
   };
   return JSON.stringify(definition);
 }
@@ -98,6 +101,7 @@ function drawStage(
     workspace: random.chance(0.3) ? 'fresh' : 'shared',
     runsOn: labels.filter(() => random.chance(0.5)),
     outputs: [],
+    ...(options.generates > 0 && random.chance(options.generates) ? { generates: { secrets: [], audiences: [] } } : {}),
   };
 }
 

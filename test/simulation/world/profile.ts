@@ -107,6 +107,8 @@ export interface Profile {
   readonly approvalMs: number;
   /** Of stages: so many wait for people. */
   readonly gates: number;
+  /** Of stages: so many add others to their run. */
+  readonly generates: number;
   readonly faults: FaultRates;
 }
 
@@ -132,6 +134,7 @@ export const contended = {
   liveBytesMax: 0,
   pulls: 0,
   gates: 0,
+  generates: 0,
 } satisfies Partial<Profile>;
 
 /** Whether an owner's decisions are in the log soon, and what it knows is what there is. */
@@ -225,5 +228,6 @@ function drawAny(random: Random, memory: Random): Profile {
     pulls,
     approvalMs: memory.between(3_000, 40_000),
     gates: memory.chance(0.35) ? memory.between(0.1, 0.5) : 0,
+    generates: memory.chance(0.4) ? memory.between(0.1, 0.6) : 0,
   };
 }

@@ -8,6 +8,7 @@ import { EPOCH_MS, NEXT_MONTH_MS } from './epoch.ts';
 import { SimOutage, Violation } from './errors.ts';
 import { Marks } from './marks.ts';
 import type { Mutation } from './mutations.ts';
+import { AddedTexts } from './added-texts.ts';
 import { SimDefinitions } from './pipelines.ts';
 import { drawProfile, type Profile } from './profile.ts';
 import type { SimNode } from './sim-node.ts';
@@ -31,6 +32,7 @@ export class World {
   readonly timeline = new Timeline();
   readonly marks = new Marks();
   readonly definitions = new SimDefinitions();
+  readonly added = new AddedTexts();
   readonly lines: string[] = [];
   journalUsed: number;
   /** All faults have ended. */

@@ -22,8 +22,8 @@ export type LineFrame =
 const HEADER_CHARACTERS_MAX = 200;
 const BLOCKS_MAX = 16;
 const BLOCK_BYTES_MAX = 64 * 1024;
-/** One more than may be read of them, so that too many are seen. */
-const OUTPUTS_BYTES_MAX = 256 * 1024 + 1;
+/** Those of outputs and of added stages, each with one more than may be read of it, so that too many are seen; and what is between them. */
+const OUTPUTS_BYTES_MAX = 2 * (256 * 1024 + 1) + 1;
 const MASKS_BYTES_MAX = 64 * 1024 + 1;
 const LINE_FEED = 0x0a;
 

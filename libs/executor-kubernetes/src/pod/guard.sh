@@ -11,7 +11,7 @@
 #                  "stop <ms>" SIGTERM now, SIGKILL so much later; "bye" everything was taken; "eof" comes from its own children,
 #                  "here", "waiter <pid>", "exit <code>", "gone", "killed" and "none" from the first process of the stage's container
 #   orders         to that process; it ends everything there when nobody holds this any more
-#   out, err       the stage's output, and `given` the file of its outputs
+#   out, err       the stage's output, and `given` the files of its outputs and of the stages that it adds
 #   job            what the stage is, to be sourced
 #   out.N, err.N   blocks of output; one is whole when the next one is there, and goes when it was taken
 #   out.end        how many there are, once nothing can be written any more
@@ -71,10 +71,10 @@ pump() {
   echo eof >&9
 }
 
-# The file of the stage's outputs, and one byte more than may be read of it, so that too much is seen.
+# The files of the stage's outputs and of its stages, each with one byte more than may be read of it, so that too much is seen.
 take_given() {
   trap '' TERM INT HUP
-  head -c 262145 <given >outputs
+  head -c 524291 <given >outputs
   echo eof >&9
 }
 

@@ -105,6 +105,7 @@ export function renderPod(plan: PodPlan): V1Pod {
           env: [
             { name: 'PENSTOCK_OUTPUT_FILE', value: outputFileOf(spec) ?? '' },
             { name: 'PENSTOCK_MASK_FILE', value: maskFileOf(spec) ?? '' },
+            { name: 'PENSTOCK_STAGES_FILE', value: stagesFileOf(spec) ?? '' },
           ],
           workingDir: '/',
           resources: resourcesOf(resources, limits),
@@ -168,6 +169,11 @@ export function imagesOf(spec: StageSpec, image: StageImage): StageImage[] {
 /** The file of a stage's outputs comes back to its owner where it lies in a folder that the stage was given. */
 export function outputFileOf(spec: Pick<StageSpec, 'env' | 'folders'>): string | undefined {
   return fileOf(spec, 'SERVICE_OUTPUT');
+}
+
+/** And so do the stages that it adds to its run. */
+export function stagesFileOf(spec: Pick<StageSpec, 'env' | 'folders'>): string | undefined {
+  return fileOf(spec, 'SERVICE_STAGES');
 }
 
 /** And so does what the stage wants to be masked. */

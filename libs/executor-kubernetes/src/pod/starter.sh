@@ -10,12 +10,12 @@
 #   3 orders   "go", "term", "kill", "look <pid>" is that one there, "left" is anybody, "end" kill all and hand over what is left
 #   4          to the guard: "here", "waiter <pid>", "exit <code>", "gone", "killed", "none"
 #   5, 6       the stage's output
-#   7          what it has written to PENSTOCK_OUTPUT_FILE, once it has ended
+#   7          what it has written to PENSTOCK_OUTPUT_FILE, once it has ended; behind a NUL what it has to PENSTOCK_STAGES_FILE
 umask 077
 unset HOSTNAME KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT KUBERNETES_SERVICE_PORT_HTTPS KUBERNETES_PORT
 unset KUBERNETES_PORT_443_TCP KUBERNETES_PORT_443_TCP_PROTO KUBERNETES_PORT_443_TCP_PORT KUBERNETES_PORT_443_TCP_ADDR
-output=$PENSTOCK_OUTPUT_FILE mask=$PENSTOCK_MASK_FILE
-unset PENSTOCK_OUTPUT_FILE PENSTOCK_MASK_FILE
+output=$PENSTOCK_OUTPUT_FILE mask=$PENSTOCK_MASK_FILE stages=$PENSTOCK_STAGES_FILE
+unset PENSTOCK_OUTPUT_FILE PENSTOCK_MASK_FILE PENSTOCK_STAGES_FILE
 trap '' TERM INT HUP QUIT
 exec 3</penstock/orders 4>/penstock/wake 5>/penstock/out 6>/penstock/err 7>/penstock/given || exit 70
 echo here >&4
@@ -81,6 +81,9 @@ while read -r order first <&3; do
       end_all
       exec 5>&- 6>&-
       if [ -n "$output" ] && [ -f "$output" ] && [ ! -L "$output" ]; then head -c 262145 "$output" >&7 2>/dev/null; fi
+      if [ -n "$stages" ] && [ -f "$stages" ] && [ ! -L "$stages" ]; then
+        { printf '\000' && head -c 262145 "$stages"; } >&7 2>/dev/null
+      fi
       exec 7>&-
       ended=1
       ;;

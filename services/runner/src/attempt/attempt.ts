@@ -64,6 +64,8 @@ export interface AttemptParts {
   readonly leftInside: Pick<LeftInside, 'of' | 'clear'>;
   /** Where it is kept how its tests went. */
   readonly reports: Pick<StageReports, 'keep'>;
+  /** What its stage adds to its run; absent: read from the file that it was given. */
+  readonly adds?: typeof withAdded | undefined;
   /** What it finds of earlier runs, and leaves for later ones. */
   readonly caches: Pick<StageCaches, 'restore' | 'save'>;
   readonly outgoingLog: Pick<OutgoingLog, 'append' | 'stored' | 'drop'>;
@@ -286,7 +288,10 @@ export class Attempt {
     });
     const outputs = maskedOutputs(judged.outputs, mask);
     const adding = { job, stagesFile: prepared.stagesFile, mask: (text: string) => mask.text(text), remark };
-    const { added, ...verdict } = await withAdded(outputs === undefined ? judged : { ...judged, outputs }, adding);
+    const { added, ...verdict } = await (this.#parts.adds ?? withAdded)(
+      outputs === undefined ? judged : { ...judged, outputs },
+      adding,
+    );
     const ending = await this.#keepLeft(verdict, prepared, process.leavingsFault, chunker);
     if (ending === null) {
       outgoingLog.drop();
