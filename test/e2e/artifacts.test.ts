@@ -73,6 +73,70 @@ async function linesOf(id: string): Promise<string[]> {
 const sha256 = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
 
 describe('artifacts', { timeout: 120_000 }, () => {
+  it('of stages that another stage has added are found by their names, in a run that knows when they came', async () => {
+    const { id, status, stages } = await run(`pipeline: {name: adding}
+env: {WHO: world}
+stages:
+  plan:
+    generates: true
+    run: |
+      cat >"$SERVICE_STAGES" <<'END'
+      test:
+        matrix: {n: [1, 2]}
+        artifacts: [out.txt]
+        workspace: fresh
+        run: 'printf "$WHO" > out.txt'
+      deep:
+        after: test
+        generates: true
+        run: 'echo "last: {run: echo so deep}" >"$SERVICE_STAGES"'
+      END
+  publish:
+    after: plan
+    run: echo published
+`);
+    expect(status).toBe('SUCCESS');
+    expect(stages.map(({ name, status: each }) => `${name} ${each}`)).toEqual([
+      ...['plan SUCCESS', 'publish SUCCESS', 'plan/test (n=1) SUCCESS', 'plan/test (n=2) SUCCESS'],
+      ...['plan/deep SUCCESS', 'plan/deep/last SUCCESS'],
+    ]);
+    const files = (await list(id)).filter(({ key }) => key === 'out.txt');
+    expect(files.map(({ value }) => value)).toEqual(
+      [1, 2].map((n) => `/pipeline/${id}/artifacts/plan%2Ftest%20(n%3D${n})/out.txt`),
+    );
+    expect(await (await download(files[1]?.value ?? '')).text()).toBe('world');
+    const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+    expect(events.filter(({ event }) => event === 'stages_added').map(({ data }) => data)).toMatchObject([
+      { stage: 'plan', stages: ['plan/test (n=1)', 'plan/test (n=2)', 'plan/deep'] },
+      { stage: 'plan/deep', stages: ['plan/deep/last'] },
+    ]);
+    const started = events.filter(({ event }) => event === 'stage_started').map(({ data: { stage } }) => stage);
+    expect(started.at(-1)).toBe('publish');
+    const { data } = await server.graphql<{ before: Ended; after: Ended }>(
+      `query ($id: String!) { before: run(id: $id, atVersion: 4) { stages { name } } after: run(id: $id, atVersion: 5) { stages { name } } }`,
+      { id },
+    );
+    expect([data.before, data.after].map((view) => view.stages.length)).toEqual([2, 5]);
+  });
+
+  it('are none of a stage that adds stages which are refused, and its log says why', async () => {
+    const { id, status, stages } = await run(`pipeline: {name: adding-badly}
+stages:
+  plan:
+    generates: true
+    artifacts: [kept]
+    run: 'echo > kept; echo "a: {after: nobody, run: x, secrets: [TOKEN]}" >"$SERVICE_STAGES"'
+  publish: {after: plan, run: x}
+`);
+    expect([status, ...stages.map(({ status: each, reason }) => `${each} ${reason}`)]).toEqual([
+      ...['FAILED', 'FAILED pipeline_file', 'SKIPPED dependency'],
+    ]);
+    const lines = await linesOf(id);
+    expect(lines.join('\n')).toContain("comes after 'nobody', which is not a stage");
+    expect(lines.join('\n')).toContain("the secret 'TOKEN' is not among those that 'plan' may hand on");
+    expect(await list(id)).toEqual([]);
+  });
+
   it('a SUCCESS has its files: listed, downloaded whole and in part, and as one archive', async () => {
     const { id, status } = await run(`pipeline: {name: kept}
 stages:

@@ -23,7 +23,6 @@ import {
   type StageExit,
   type StageProcess,
   type StageRecord,
-  type StageSpec,
   type StopReason,
 } from '@penstock/executor';
 import type { Cluster } from './cluster/cluster.ts';

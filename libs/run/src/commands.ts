@@ -78,7 +78,7 @@ export interface DecideGateCommand {
 }
 
 /** What a stage adds to its run (P29). */
-export interface AddedText {
+interface AddedText {
   /** Undefined: what was sent is no text of the size that is allowed. */
   readonly text: string | undefined;
   /** What it takes in the journal, and what the run's file takes there. */

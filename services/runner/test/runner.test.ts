@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { connectBus, connectionOf, ensureStreams, type Bus, type RunnerLease } from '@penstock/bus';
+import { connectBus, connectionOf, ensureStreams, unpackText, type Bus, type RunnerLease } from '@penstock/bus';
 import { ProcessExecutor } from '@penstock/executor';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
@@ -119,6 +119,35 @@ describe('a stage', () => {
     await start();
     await scheduler.grant({ script, ...more });
     expect(await scheduler.results.next()).toMatchObject(wanted);
+  });
+
+  const added = { stage: 'plan', depth: 1, ceiling: { secrets: [], audiences: [] }, env: {}, inputs: [] };
+  const generates = { extensions: [], added };
+
+  it('adds the stages that it writes to $SERVICE_STAGES', async () => {
+    await start();
+    await scheduler.grant({ script: `printf 'a: {run: x}\\n' > "$SERVICE_STAGES"`, generates });
+    const result = await scheduler.results.next();
+    expect(result).toMatchObject({ status: 'success' });
+    expect(unpackText(result.added, 1_000)).toBe('a: {run: x}\n');
+    await scheduler.grant({ script: 'true', generates });
+    expect(await scheduler.results.next()).not.toHaveProperty('added');
+    await scheduler.grant({ script: 'test -z "$SERVICE_STAGES"' });
+    expect(await scheduler.results.next()).toMatchObject({ status: 'success' });
+  });
+
+  it.each([
+    [`printf 'a: {run: x}\\nb: {after: c, run: x}\\n' > "$SERVICE_STAGES"`, 'which is not a stage'],
+    ['head -c 300000 /dev/zero > "$SERVICE_STAGES"', '$SERVICE_STAGES holds 300000 bytes; 262144 are read'],
+    ['ln -s /etc/passwd "$SERVICE_STAGES"', '$SERVICE_STAGES is a link, which is not followed'],
+    ['mkdir "$SERVICE_STAGES"', '$SERVICE_STAGES'],
+  ])('that adds what cannot be added, by %j, fails, and its log says why', async (script, why) => {
+    await start();
+    const { job } = await scheduler.grant({ script, generates });
+    const result = await scheduler.results.next();
+    expect(result).toMatchObject({ status: 'failed', reason: 'pipeline_file' });
+    expect(result).not.toHaveProperty('added');
+    expect(await scheduler.logOf(job.runId)).toContain(why);
   });
 
   it.each(['..', 'a/../../b', '/etc', 'a\nb'])('whose workdir turns out to be %j does not start', async (workdir) => {
