@@ -77,6 +77,43 @@ describe('runs repository', () => {
     expect(await runs.checkpoint(4)).toBeNull();
   });
 
+  it("P27: the head of a pull request is the commit of its latest delivery, and of no other's", async () => {
+    const of = {
+      tenant: 'service',
+      key: KEY,
+      provider: 'github',
+      repository: 'o/r',
+      ref: 'refs/pull/5/head',
+      number: 5,
+    } as const;
+    const head = (
+      number: number,
+      pull: { readonly sequence?: number; readonly number?: number; readonly provider?: string; readonly key?: string },
+    ): RunDocument => {
+      const { sequence, provider = 'github' } = pull;
+      const pullRequest = { number: pull.number ?? 5, branch: 'main', fork: false, sequence };
+      const { key = KEY } = pull;
+      const document = runDocument({ ...of, id: runId(number), key, commit: `c${number}` });
+      return { ...document, view: { ...document.view, provider, pullRequest } };
+    };
+    expect(await runs.headOf(of)).toBeNull();
+    await runs.saveBatch([
+      head(1, { sequence: 30 }),
+      head(2, { sequence: 41 }),
+      // A delivery that was late.
+      head(3, { sequence: 17 }),
+      head(4, {}),
+      head(5, { sequence: 99, number: 6 }),
+      head(6, { sequence: 98, provider: 'gitlab' }),
+      head(7, { sequence: 97, key: 'alice' }),
+      runDocument({ ...of, id: runId(8), commit: 'c8' }),
+    ]);
+    expect(await runs.headOf(of)).toEqual({ sequence: 41, commit: 'c2' });
+    expect(await runs.headOf({ ...of, number: 6 })).toEqual({ sequence: 99, commit: 'c5' });
+    for (const other of [{ tenant: 'alice' }, { repository: 'o/x' }, { ref: 'refs/pull/7/head' }, { number: 7 }])
+      expect(await runs.headOf({ ...of, ...other })).toBeNull();
+  });
+
   it('P6: take-over reads the open runs of its partition, each once, also while they are many', async () => {
     const documents = Array.from({ length: 230 }, (_, index) =>
       runDocument({ id: runId(index), open: index % 2 === 0, partition: index % 3 === 0 ? 1 : 0, sequence: index }),

@@ -55,6 +55,18 @@ describe('concurrency slots', () => {
     expect(() => slots.assertInvariants([run])).toThrow('SLOTS-2');
   });
 
+  it('are wanted of those outside only where a run waits for one', () => {
+    const first = createdOf(one).restored([queued]);
+    const second = createdOf(one).restored([{ type: 'run_held', at: NOW, reason: 'quota' }]);
+    const { key } = first.state;
+    const slots = new ConcurrencySlots(nobody);
+    expect(slots.use(key)).toEqual({ taken: 0, areWanted: false });
+    finish(slots.restore([found(first)], () => 1));
+    expect(slots.use(key)).toEqual({ taken: 1, areWanted: false });
+    finish(slots.restore([found(second)], () => 1));
+    expect(slots.use(key)).toEqual({ taken: 1, areWanted: true });
+  });
+
   it('say so when a run has left memory and they have not heard of it', () => {
     const run = createdOf(one).restored([queued, cancelled]);
     const slots = new ConcurrencySlots(nobody);
@@ -94,6 +106,21 @@ describe('commits', () => {
     cycle.acknowledged(101);
     expect(() => cycle.assertInvariants([run])).not.toThrow();
     expect(run).toMatchObject({ committedVersion: 4, committedSequence: 101 });
+  });
+
+  it('hold all that is decided about a run from its joining on, under way and acknowledged, and nothing before', () => {
+    const run = createdOf(one).restored([queued]);
+    const cycle = new CommitCycle(settings, ports);
+    const holds = [cycle.holdsAllOf(run)];
+    const decided = run.tell({ type: 'cancel', at: NOW });
+    holds.push(cycle.holdsAllOf(run));
+    cycle.add(run, 3, decided?.events ?? []);
+    holds.push(cycle.holdsAllOf(run));
+    cycle.send(NOW);
+    holds.push(cycle.holdsAllOf(run));
+    cycle.acknowledged(101);
+    holds.push(cycle.holdsAllOf(run));
+    expect(holds).toEqual([true, false, true, true, true]);
   });
 
   it('say so when events of a run join them out of their order', () => {
