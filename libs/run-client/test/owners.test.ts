@@ -95,3 +95,28 @@ it('an owner that was replaced is not asked again and again without a pause, for
   expect(asked).toBeLessThanOrEqual(msMax / 100 + 2);
   replaced.stop();
 });
+
+it('a request that is answered, or fails, hears of no new owner any more', async () => {
+  owners = new Owners(bus, 1, 500);
+  let listening = 0;
+  const { onAskAgain } = owners;
+  owners.onAskAgain = (partition, listener) => {
+    const stop = onAskAgain.call(owners, partition, listener);
+    listening += 1;
+    return () => {
+      listening -= 1;
+      stop();
+    };
+  };
+  const owner = other.respond<CreateRequest, CreateReply>(subjects.owner(0, 'create'), () => {
+    expect(listening).toBe(1);
+    return created(1);
+  });
+  await other.flush();
+  await owners.create(REQUEST);
+  expect(listening).toBe(0);
+  owner.stop();
+  await other.flush();
+  await expect(owners.create(REQUEST)).rejects.toMatchObject({ tag: 'Unavailable' });
+  expect(listening).toBe(0);
+});
