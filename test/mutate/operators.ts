@@ -92,10 +92,11 @@ function takeNew(made: Mutant[], random: Random, chosen: ReadonlyMap<string, Mut
 /** All that can be made, under each wanted rule that its file holds. */
 function madeByRule(root: string, isWanted: (mutant: { readonly rule: string }) => boolean): Map<string, Mutant[]> {
   const byRule = new Map<string, Mutant[]>();
+  const texts = new Map<string, string>();
   for (const [file, rules] of heldRules(root)) {
     const wanted = rules.filter((rule) => isWanted({ rule }));
     if (wanted.length === 0) continue;
-    const made = mutantsOf(root, rules, file);
+    const made = mutantsOf(root, texts, { file, rules });
     for (const rule of wanted)
       byRule.set(rule, [...(byRule.get(rule) ?? []), ...made.map((mutant) => ({ ...mutant, rule }))]);
   }
@@ -120,9 +121,13 @@ function heldRules(root: string): ReadonlyMap<string, readonly string[]> {
 }
 
 /** Without its rule. */
-function mutantsOf(root: string, rules: readonly string[], file: string): Omit<Mutant, 'rule'>[] {
+function mutantsOf(
+  root: string,
+  texts: Map<string, string>,
+  { file, rules }: { readonly file: string; readonly rules: readonly string[] },
+): Omit<Mutant, 'rule'>[] {
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
-  const noticedBy = checksOf(root, rules, file);
+  const noticedBy = checksOf(root, texts, { file, rules });
   // A file whose tests are still to be written has no mutants: they would live, and say what is known.
   if (noticedBy.length === 0) return [];
   return lines.flatMap((line, at) => {
@@ -175,12 +180,17 @@ function contextOf(lines: readonly string[], at: number): readonly string[] {
   return lines.slice(0, at + 1);
 }
 
-function checksOf(root: string, rules: readonly string[], file: string): readonly Check[] {
+/** `texts`: of files that were read before, by their paths. */
+function checksOf(
+  root: string,
+  texts: Map<string, string>,
+  { file, rules }: { readonly file: string; readonly rules: readonly string[] },
+): readonly Check[] {
   const table = readFileSync(join(root, 'docs', 'protocol-tests.md'), 'utf8').split('\n');
   const rows = table.filter((line) => rules.some((rule) => line.startsWith(`| ${rule} |`))).join('\n');
   const [owner = ''] = /^(?:libs|services)\/[^/]+\//.exec(file) ?? [];
   const named = [...rows.matchAll(/`([^`\s]+\.test\.ts)`: "/g)].map(([, tests = '']) => tests);
-  const textOf = (tests: string): string => readFileSync(join(root, tests), 'utf8');
+  const textOf = (path: string): string => readOnce(texts, join(root, path));
   const exported = [...textOf(file).matchAll(/^export (?:abstract |async )?(?:class|function\*?|const) (\w+)/gm)];
   const uses = new RegExp(String.raw`/${basename(file)}'|\b(?:${exported.map(([, name]) => name).join('|') || '!'})\b`);
   const reads = (tests: string): boolean => uses.test(textOf(tests));
@@ -207,4 +217,10 @@ function checksOf(root: string, rules: readonly string[], file: string): readonl
     .toSorted((a, b) => nearness(a) - nearness(b))
     .slice(0, TESTS_MAX);
   return [...files.map((tests) => ({ tests })), ...(SIMULATED.test(file) ? [{ worlds: WORLDS }] : [])];
+}
+
+function readOnce(texts: Map<string, string>, path: string): string {
+  let text = texts.get(path);
+  if (text === undefined) texts.set(path, (text = readFileSync(path, 'utf8')));
+  return text;
 }

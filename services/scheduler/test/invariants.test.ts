@@ -116,7 +116,7 @@ describe('commits', () => {
     holds.push(cycle.holdsAllOf(run));
     cycle.add(run, 3, decided?.events ?? []);
     holds.push(cycle.holdsAllOf(run));
-    cycle.send(NOW);
+    cycle.send(NOW, 0);
     holds.push(cycle.holdsAllOf(run));
     cycle.acknowledged(101);
     holds.push(cycle.holdsAllOf(run));

@@ -60,8 +60,8 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P11',
     breaks: 'takes a grant for a credit however old it is',
     file: 'services/runner/src/session/credits.ts',
-    find: 'return open === undefined || this.#now() - open.issuedAt >= CREDIT_MS ? null : open.scheduler;',
-    replace: 'return open === undefined ? null : open.scheduler;',
+    find: 'return open === undefined || this.#now() - open.issuedAt >= CREDIT_MS ? undefined : open;',
+    replace: 'return open;',
     noticedBy: [credits],
   },
   {

@@ -281,10 +281,9 @@ export class Dispatch {
   demand(): Waiting[] {
     const counts = new Map<string, { -readonly [K in keyof Waiting]: Waiting[K] }>();
     for (const ready of this.#classes.values()) {
-      const labelSet = ready.id.slice(0, ready.id.indexOf('\n'));
-      let entry = counts.get(labelSet);
+      let entry = counts.get(ready.labelSet);
       if (entry === undefined)
-        counts.set(labelSet, (entry = { labels: ready.labels, ...leastOf(ready), count: 0, below: 0 }));
+        counts.set(ready.labelSet, (entry = { labels: ready.labels, ...leastOf(ready), count: 0, below: 0 }));
       for (const lane of ready.lanes.values()) {
         entry.count += lane.count;
         if (lane.count > 0 && !this.#isFull(ready, lane)) entry.below += lane.count;
@@ -445,7 +444,8 @@ export class Dispatch {
   }
 
   #isFull(ready: ReadyClass, { key, keySlots }: Lane): boolean {
-    return this.keySlots.isFull(key, keySlots, this.#poolOf(ready));
+    // Who could serve it need not be known of a key that has nothing.
+    return this.keySlots.has(key) && this.keySlots.isFull(key, keySlots, this.#poolOf(ready));
   }
 
   #poolOf(ready: ReadyClass): Pool {

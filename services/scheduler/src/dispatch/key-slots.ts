@@ -33,6 +33,15 @@ export class KeySlots {
     if (attempts < 0) this.#freed(key);
   }
 
+  /** What was counted for these keys is counted no more: all that they have is another's now. */
+  forget(keys: Iterable<string>): void {
+    for (const key of keys) if (this.#inUse.delete(key)) this.#freed(key);
+  }
+
+  has(key: string): boolean {
+    return this.#inUse.has(key);
+  }
+
   /** Whether the key has all that it may have of the pool while another waits. `own`: what its tier says, if anything. */
   isFull(key: string, own: number | undefined, pool: Pool): boolean {
     const ofKey = this.#inUse.get(key);

@@ -12,6 +12,8 @@ import type { ReadyStages } from './ready-stage.ts';
 
 export class ReadyClass {
   readonly id: string;
+  /** Names the labels and the least. */
+  readonly labelSet: string;
   readonly labels: readonly string[];
   readonly runner: string | undefined;
   readonly least: Least | undefined;
@@ -21,8 +23,13 @@ export class ReadyClass {
   /** Remembered until runners, their labels or slots change. */
   pool: { readonly version: number; readonly of: Pool } | undefined;
 
-  constructor(id: string, { labels, least }: Pick<ReadyStages, 'labels' | 'least'>, runner: string | undefined) {
+  constructor(
+    id: string,
+    { labels, labelSet, least }: Pick<ReadyStages, 'labels' | 'labelSet' | 'least'>,
+    runner: string | undefined,
+  ) {
     this.id = id;
+    this.labelSet = labelSet;
     this.labels = labels;
     this.least = least;
     this.runner = runner;

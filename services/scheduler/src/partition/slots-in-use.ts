@@ -42,10 +42,11 @@ export class SlotsInUse {
     }
   }
 
-  /** The partition is another's now. */
+  /** The partition is another's now, with all runs of its keys: forgotten key by key, for each may have thousands of attempts. */
   clear(): void {
-    for (const [{ state }, stages] of this.#runnerOf)
-      for (const runner of stages.values()) this.#keySlots.add(state.key, runner, -1);
+    const keys = new Set<string>();
+    for (const { state } of this.#runnerOf.keys()) keys.add(state.key);
+    this.#keySlots.forget(keys);
     this.#runnerOf.clear();
   }
 
