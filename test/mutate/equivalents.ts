@@ -8,6 +8,8 @@ export interface Equivalent {
   readonly operator: string;
   /** Without its indentation. */
   readonly line: string;
+  /** The function that it stands in, where the same line in another one is no equivalent. */
+  readonly within?: string | undefined;
   readonly why: string;
 }
 
@@ -83,6 +85,31 @@ export const equivalents: readonly Equivalent[] = [
     operator: 'includes a bound',
     line: 'if (last === undefined || byTurn(last, run) < 0) runs.push(run);',
     why: 'It is 0 for a run and itself alone, and no run is put in that stands there.',
+  },
+  {
+    file: 'services/runner/src/session/session.ts',
+    operator: 'leaves a statement out',
+    line: 'this.#callOffRenewal();',
+    why: 'A renewal that falls due when the session is over sends nothing, and is the last one.',
+  },
+  {
+    file: 'services/scheduler/src/shell/projector.ts',
+    operator: 'includes a bound',
+    line: 'if (counters.length > 0)',
+    why: 'Of no counters none is written, and nobody is asked.',
+  },
+  {
+    file: 'services/scheduler/src/dispatch/dispatch.ts',
+    operator: 'leaves a statement out',
+    line: 'this.#idle.delete(session);',
+    within: '#mayFind',
+    why: 'Who wants something and stands among the idle ones as well is looked at twice, and finds the same.',
+  },
+  {
+    file: 'services/gateway/src/graphql/answer-cache.ts',
+    operator: 'includes a bound',
+    line: 'if (kept?.changes === null && performance.now() - kept.keptAt < ENDED_MS) return this.#again(key, kept);',
+    why: 'An answer that is kept to the very microsecond holds once more: only a clock could tell.',
   },
   {
     file: 'libs/executor-kubernetes/src/stage-pod.ts',

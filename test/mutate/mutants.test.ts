@@ -48,8 +48,8 @@ describe('the mutants', () => {
   });
 
   it('of a file are looked for first by the tests that have its name', () => {
-    const firstOf = (file: string): unknown =>
-      sampled(root, new Random(5), 100_000, () => true).find((mutant) => mutant.file === file)?.noticedBy[0];
+    const all = sampled(root, new Random(5), 100_000, () => true);
+    const firstOf = (file: string): unknown => all.find((mutant) => mutant.file === file)?.noticedBy[0];
     expect(firstOf('services/scheduler/src/shell/projector.ts')).toEqual({
       tests: 'services/scheduler/test/projector.test.ts',
     });
@@ -71,8 +71,13 @@ describe('the mutants', () => {
     expect(lost).toEqual([]);
     expect(equivalents.filter(({ why }) => why.length < 20)).toEqual([]);
     const all = sampled(root, new Random(5), 100_000, () => true);
-    const left = equivalents.filter(({ file, operator, line }) =>
-      all.some((made) => made.file === file && made.breaks.startsWith(operator) && made.find.trimEnd().endsWith(line)),
+    const left = equivalents.filter(({ file, operator, line, within = '' }) =>
+      all.some(
+        (made) =>
+          made.file === file &&
+          made.breaks.startsWith(`${operator} in ${within}`) &&
+          made.find.trimEnd().endsWith(line),
+      ),
     );
     expect(left).toEqual([]);
   });

@@ -136,7 +136,14 @@ function mutantsOf(
     return operators.flatMap(({ name, apply }) => {
       const broken = apply(line);
       if (broken === undefined) return [];
-      if (equivalents.some((one) => one.file === file && one.operator === name && one.line === line.trim())) return [];
+      const isKnown = equivalents.some(
+        (one) =>
+          one.file === file &&
+          one.operator === name &&
+          one.line === line.trim() &&
+          (one.within ?? functionAround(lines, at)) === functionAround(lines, at),
+      );
+      if (isKnown) return [];
       const around = contextOf(lines, at);
       return [
         {
@@ -197,7 +204,8 @@ function checksOf(
   // Those that read the package as a whole, by any of its doors, reach what no test reads by itself.
   const doors = [`'@penstock/${basename(owner)}'`, `'@penstock/${basename(owner)}/testing'`, `'../src/index.ts'`];
   const starts = (tests: string): boolean => doors.some((door) => textOf(tests).includes(door));
-  const isNamesake = (tests: string): boolean => basename(tests).startsWith(`${basename(file, '.ts')}.`);
+  const name = basename(file, '.ts');
+  const isNamesake = (tests: string): boolean => [`${name}.test.ts`, `${name}s.test.ts`].includes(basename(tests));
   const cites = new RegExp(String.raw`\b(?:${rules.join('|')})\b`);
   const beside = globSync(`${owner}test/**/*.test.ts`, { cwd: root })
     .toSorted()
@@ -214,9 +222,10 @@ function checksOf(
     .filter(
       (tests) => /^(libs|services)\//.test(tests) && !/\.long\.|\/lab\//.test(tests) && existsSync(join(root, tests)),
     )
-    .toSorted((a, b) => nearness(a) - nearness(b))
+    .map((tests) => ({ tests, nearness: nearness(tests) }))
+    .toSorted((a, b) => a.nearness - b.nearness)
     .slice(0, TESTS_MAX);
-  return [...files.map((tests) => ({ tests })), ...(SIMULATED.test(file) ? [{ worlds: WORLDS }] : [])];
+  return [...files.map(({ tests }) => ({ tests })), ...(SIMULATED.test(file) ? [{ worlds: WORLDS }] : [])];
 }
 
 function readOnce(texts: Map<string, string>, path: string): string {

@@ -84,6 +84,13 @@ describe('the streams', () => {
     });
   });
 
+  it('that the broker has no room for are a start-up error', async () => {
+    await ensureStreams(bus, options);
+    // The broker of a test has 1 GiB.
+    await expect(ensureStreams(bus, { ...options, journalBytesMax: 4_096 * MIB })).rejects.toThrow(/storage/);
+    expect(await configOf('JOURNAL')).toMatchObject({ max_bytes: 64 * MIB });
+  });
+
   it('P9: another number of partitions is a start-up error that names both, also in a race', async () => {
     const other = await connectBus({ servers: broker.url, name: 'other' });
     const both = await Promise.allSettled([

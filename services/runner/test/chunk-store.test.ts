@@ -72,7 +72,16 @@ describe('a chunk that is given up', () => {
       room: () => Promise.reject(new BrokerAway('the log writer is closed', true)),
       close: () => {},
     };
-    const log = storeOn(writer).open('run-1', 'r1');
+    const told: unknown[] = [];
+    const log = new ChunkStore(
+      {
+        writer,
+        folder: join(folder, 'spool'),
+        spoolBytesMax: 1024 ** 2,
+        log: { ...silentLogger(), error: (...line: unknown[]) => void told.push(line) } as never,
+      },
+      [],
+    ).open('run-1', 'r1');
     void append(log, 0);
     const kept = log.keep();
     const outcome = await Promise.race([
@@ -81,6 +90,8 @@ describe('a chunk that is given up', () => {
     ]);
     expect(outcome).toBe('waits');
     expect(kept?.inline).toHaveLength(1);
+    // Nobody sends it again, and it is no error.
+    expect(told).toEqual([]);
   });
 });
 

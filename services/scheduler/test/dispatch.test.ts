@@ -158,6 +158,16 @@ describe('credits (DISPATCH-3, P11)', () => {
     expect(queue.credit('other', 1)).toEqual(['a']);
   });
 
+  it('of a session that is over while it had found nothing are not spent either', () => {
+    const queue = new Queue();
+    queue.lease('r');
+    expect(queue.credit('r', 1)).toEqual([]);
+    queue.dispatch.sessionGone('r');
+    queue.offer('a');
+    queue.dispatch.match(queue.now);
+    expect(queue.granted).toEqual([]);
+  });
+
   it('are over after their time', () => {
     const queue = new Queue();
     queue.lease('r');
@@ -226,6 +236,37 @@ describe('what a stage asks for (DISPATCH-2)', () => {
     queue.lease('r');
     queue.offer('large', { least: { memoryBytes: 2 ** 50 } });
     expect(queue.credit('r', 1)).toEqual(['large']);
+  });
+});
+
+describe('the share of a key while others wait (DISPATCH-5)', () => {
+  it('follows the slots that a runner has from now on', () => {
+    const queue = new Queue();
+    const lease = { runner: 'r', session: 'r', labels: [], attempts: [] };
+    queue.dispatch.sessionSeen({ ...lease, slots: 2 });
+    queue.dispatch.waitsElsewhere('another', [[]], queue.now);
+    queue.dispatch.keySlots.add('big', 'r', 1);
+    queue.offer('second', { key: 'big' });
+    expect(queue.credit('r', 1)).toEqual([]);
+    queue.dispatch.sessionSeen({ ...lease, slots: 8 });
+    queue.dispatch.match(queue.now);
+    expect(queue.granted).toEqual(['second']);
+  });
+
+  it('is free again when its partition is forgotten, whatever it had', () => {
+    const queue = new Queue();
+    queue.dispatch.sessionSeen({ runner: 'r', session: 'r', labels: [], slots: 2, attempts: [] });
+    queue.dispatch.waitsElsewhere('another', [[]], queue.now);
+    for (const [runner, attempts] of [
+      ['r', 3],
+      ['gone', 2],
+    ] as const)
+      queue.dispatch.keySlots.add('big', runner, attempts);
+    queue.offer('next', { key: 'big' });
+    expect(queue.credit('r', 1)).toEqual([]);
+    queue.dispatch.keySlots.forget(['big', 'nobody']);
+    queue.dispatch.match(queue.now);
+    expect([queue.granted, queue.dispatch.keySlots.total]).toEqual([['next'], 0]);
   });
 });
 

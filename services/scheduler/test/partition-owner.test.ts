@@ -6,7 +6,7 @@ import { Dispatch, EncodedStories, LiveRun } from '@penstock/scheduler/testing';
 import type { RunDocument, RunsLedger } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { noMeter } from '@penstock/telemetry/metrics';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { decodeCommit } from '../src/run/commit.ts';
 import { readAddedText } from '../src/shell/added-texts.ts';
 import { CreateIntake } from '../src/shell/create-intake.ts';
@@ -61,7 +61,7 @@ function documentOf(index: number): RunDocument {
   ) as RunDocument;
 }
 
-function ownerOf(documents: readonly RunDocument[] = []) {
+function ownerOf(documents: readonly RunDocument[] = [], say: (line: string) => void = () => {}) {
   const log = new Log();
   const responding: ((body: unknown, call: unknown) => unknown)[] = [];
   let ids = 0;
@@ -83,6 +83,7 @@ function ownerOf(documents: readonly RunDocument[] = []) {
     newestSchedule: async () => null,
     checkpoint: async () => null,
     exists: async () => new Set<string>(),
+    getAsOwner: async (id: string) => documents.find(({ state }) => state.id === id) ?? null,
     saveBatch: async () => ({ stale: [] }),
     saveCounters: async () => {},
     saveCheckpoint: async () => 'saved' as const,
@@ -100,7 +101,7 @@ function ownerOf(documents: readonly RunDocument[] = []) {
   const options = {
     ports,
     ledger,
-    log: silentLogger(),
+    log: { ...silentLogger(), warn: () => {}, info: (_about: unknown, line: string) => say(line) } as never,
     partition: 0,
     settings,
     definitions,
@@ -173,4 +174,31 @@ describe('the owner of a partition', () => {
     await log.comeBack();
     expect(log.kinds).toEqual(['opened']);
   });
+
+  it('says once that runs wait outside of memory, and once that none does any more', async () => {
+    const said: string[] = [];
+    const { owner, load } = ownerOf(
+      Array.from({ length: 40 }, (_, index) => documentOf(index)),
+      (line) => void (line.includes('outside of memory') && said.push(line)),
+    );
+    Object.assign(load, { liveBytesMax: 100 * 1024 });
+    await owner.open();
+    const { partition } = owner;
+    expect(partition?.parkedRuns).toBeGreaterThan(0);
+    expect(said).toEqual([]);
+    owner.tick();
+    owner.tick();
+    expect(said).toEqual(['runs wait outside of memory until there is room']);
+    for (const run of Array.from({ length: 40 }, (_, index) => documentOf(index).state.id))
+      partition?.cancel({ runId: run, tenants: ['ada'] }, () => {});
+    await vi.waitFor(
+      () => {
+        owner.tick();
+        expect(said).toHaveLength(2);
+      },
+      { timeout: 20_000 },
+    );
+    expect(said[1]).toBe('no run waits outside of memory any more');
+    await owner.forget();
+  }, 60_000);
 });
