@@ -86,6 +86,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/dispatch.ts')).dispatchCommand,
   },
   {
+    name: 'rerun',
+    summary: 'run a run on a server again, or a part of it',
+    load: async () => (await import('./commands/rerun.ts')).rerunCommand,
+  },
+  {
     name: 'logs',
     summary: 'show and follow the logs of a run on a server',
     load: async () => (await import('./commands/logs.ts')).logsCommand,

@@ -97,7 +97,8 @@ export class TextReporter implements Reporter {
         if (event.status === 'Failed') this.#showTail(event.stage, atMs);
         this.#tails.delete(event.stage);
         if (event.status === 'Success') {
-          if (!this.#options.quiet) this.#remark(event.stage, this.#paint('green', `SUCCESS${time}`), atMs);
+          const how = event.adopted === true ? ' in the run that this one repeats' : time;
+          if (!this.#options.quiet) this.#remark(event.stage, this.#paint('green', `SUCCESS${how}`), atMs);
         } else
           this.#remark(
             event.stage,

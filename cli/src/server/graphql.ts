@@ -74,6 +74,32 @@ export async function dispatchPipeline(
   return await newRun(client, 'dispatchPipeline', [...named, ...inputsArgument(inputs)], note);
 }
 
+export interface RerunInput {
+  /** Of the run that runs again. */
+  readonly id: string;
+  readonly from: readonly string[];
+  readonly onlyFailed: boolean;
+  readonly inputs: ReadonlyMap<string, string>;
+  /** In place of its own file. */
+  readonly yaml: string | undefined;
+}
+
+/** Resolves once the run is durable. */
+export async function rerunPipeline(
+  client: ServerClient,
+  { id, from, onlyFailed, inputs, yaml }: RerunInput,
+  note: (line: string) => void,
+): Promise<RunOnServer> {
+  const given = [
+    { name: 'id', type: 'String!', value: id },
+    ...(from.length === 0 ? [] : [{ name: 'from', type: '[String!]', value: from }]),
+    ...(onlyFailed ? [{ name: 'onlyFailed', type: 'Boolean', value: true }] : []),
+    ...(yaml === undefined ? [] : [{ name: 'yaml', type: 'String', value: yaml }]),
+    ...inputsArgument(inputs),
+  ];
+  return await newRun(client, 'rerunPipeline', given, note);
+}
+
 function inputsArgument(inputs: ReadonlyMap<string, string>): Argument[] {
   const value = [...inputs].map(([key, each]) => ({ key, value: each }));
   return value.length === 0 ? [] : [{ name: 'inputs', type: '[KeyValueInput!]', value }];
@@ -81,7 +107,7 @@ function inputsArgument(inputs: ReadonlyMap<string, string>): Argument[] {
 
 async function newRun(
   client: ServerClient,
-  mutation: 'triggerPipeline' | 'dispatchPipeline',
+  mutation: 'triggerPipeline' | 'dispatchPipeline' | 'rerunPipeline',
   given: readonly Argument[],
   note: (line: string) => void,
 ): Promise<RunOnServer> {

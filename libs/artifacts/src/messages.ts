@@ -53,8 +53,10 @@ export interface SealAnswer {
   readonly bytes: number;
 }
 
-/** `get`, of a runner: a part of a content of the attempt's own run. */
+/** `get`, of a runner: a part of a content of the attempt's own run, or of one whose stages that has adopted. */
 export interface GetRequest extends ByAttempt {
+  /** That other run. */
+  readonly run?: string | undefined;
   readonly sha256: string;
   readonly offset: number;
   readonly raw?: true | undefined;

@@ -132,6 +132,13 @@ export class RunReads {
     });
   }
 
+  /** The ids of the runs that repeat it, as the store has them. Throws `Unavailable`. */
+  async children(run: RunView): Promise<string[]> {
+    return await this.#store.children(run).catch((error: unknown) => {
+      throw unavailableStore(error);
+    });
+  }
+
   /** Of a user's tenant, whose runs share one key: its owner knows what the store does not yet have. `month` is UTC, `2026-11`. */
   async usage({ tenant, month }: { readonly tenant: string; readonly month: string }): Promise<TenantUsage> {
     const { usage } = await this.#owners.get(partitionOfKey(tenant, this.#owners.partitions), {

@@ -6,6 +6,7 @@
  *  CACHE-2 What is not trusted writes nothing that a trusted run finds: only a pull request from a fork writes at all, for runs of that
  *     pull request that are not trusted either.
  *  CACHE-3 Any other delivery that is not trusted, which anybody can send in a repository's name, reads nothing.
+ *  CACHE-5 A run whose file was replaced (P30) writes what is found by it alone: anybody may have written that file.
  *  CACHE-4 A run's own come first, then those of the branch that its pull request would go into, then those of the default branch. It
  *     writes its own alone.
  */
@@ -37,10 +38,12 @@ export interface SavedCache {
 }
 
 export function cacheScopesOf({
+  id,
   tenant,
   pipelineName,
   origin,
-}: Pick<RunState, 'tenant' | 'pipelineName' | 'origin'>): CacheScopes {
+  lineage,
+}: Pick<RunState, 'id' | 'tenant' | 'pipelineName' | 'origin' | 'lineage'>): CacheScopes {
   const { provider = '', repository, ref = '', pullRequest, defaultBranch } = origin;
   const isForeign = !isTrusted(origin);
   if (isForeign && pullRequest?.fork !== true) return { write: null, read: [] };
@@ -54,5 +57,7 @@ export function cacheScopesOf({
   const own = pullRequest === undefined ? ref : `pull/${pullRequest.number}${isForeign ? '/untrusted' : ''}`;
   const branches = repository === undefined ? [] : [pullRequest?.branch, defaultBranch];
   const others = branches.flatMap((branch) => (branch === undefined ? [] : [`refs/heads/${branch}`]));
-  return { write: scopeOf(own), read: [...new Set([own, ...others])].map(scopeOf) };
+  // No branch is called so: a ref has its whole name here.
+  const written = lineage?.edited === true ? `rerun/${id}` : own;
+  return { write: scopeOf(written), read: [...new Set([written, own, ...others])].map(scopeOf) };
 }

@@ -6,6 +6,7 @@
 import type { PipelineDefinition } from '@penstock/pipeline';
 import type { GateDecision, StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { SavedCache } from './caches.ts';
+import type { AdoptedStage } from './events.ts';
 import type { RunEnd } from './state.ts';
 
 export type RunCommand =
@@ -17,6 +18,10 @@ export type RunCommand =
       readonly ended?: RunEnd | undefined;
     }
   | { readonly type: 'admit'; readonly at: number }
+  /** Of a rerun: what it takes over, as much as one commit holds; what is there already is passed over. */
+  | { readonly type: 'adopt'; readonly at: number; readonly stages: readonly AdoptedStage[] }
+  /** Its parent is not to be found any more: what it takes over cannot be had. */
+  | { readonly type: 'lose-parent'; readonly at: number }
   /** Of a run that waits for it. `held`: as with `start`, now that it counts. */
   | {
       readonly type: 'approve';

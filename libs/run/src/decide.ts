@@ -14,6 +14,8 @@ import { approvedBy, awaitsRunner, isOpenGate } from './gates.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { isFailureTolerated } from './tolerated.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
+import { stagesIn } from './lineage.ts';
+import { gatesBefore, isAdopting } from './rerun.ts';
 import { environmentOf, scopeOf } from './scope.ts';
 import type { StagePicture } from './stages.ts';
 import type { StageReason, StageState } from './stage-state.ts';
@@ -77,6 +79,24 @@ export class Decision {
     }
     this.#emit({ type: 'run_completed', at, status, ...(reason === undefined ? {} : { reason }) });
     this.effects.push({ type: 'settle' });
+  }
+
+  /** What it takes over is there, or a part of it; after the last part the run begins. */
+  adopt({ at, stages }: Extract<RunCommand, { type: 'adopt' }>): void {
+    const wanted = new Set(stagesIn(this.#run.lineage?.adopts));
+    const adopted = stages.filter(({ stage: name }) => {
+      const index = this.#plan.indexOf.get(name) ?? -1;
+      return wanted.has(index) && this.#run.stages.statusOf(index) === 'PENDING';
+    });
+    if (adopted.length > 0) this.#emit({ type: 'stages_adopted', at, adopted });
+    if (!isAdopting(this.#run) && !this.#run.held) this.#advanceAll(at);
+  }
+
+  /** What it was to take over is nowhere. */
+  loseParent(at: number): void {
+    const stages = this.#run.stages.filter(({ status }) => !isEnded(status)).map(({ name }) => name);
+    if (stages.length > 0) this.#emit({ type: 'stages_skipped', at, stages, reason: 'dependency' });
+    this.endAtOnce(at, { status: 'FAILED', reason: 'parent' });
   }
 
   admit(at: number): void {
@@ -382,6 +402,7 @@ export class Decision {
   }
 
   #advanceAll(at: number): void {
+    if (isAdopting(this.#run)) return;
     this.#consider(
       at,
       this.#plan.stages.map((stage) => stage.index),
@@ -394,10 +415,16 @@ export class Decision {
     for (const index of ended) {
       const planned = this.#plan.stages[index];
       if (planned === undefined) continue;
-      candidates.push(...planned.dependents);
+      candidates.push(...this.#waitingFor(planned));
       if (planned.definition.matrix?.maxParallel !== undefined) candidates.push(...planned.siblings);
     }
     this.#consider(at, candidates);
+  }
+
+  /** Behind a gate others may wait than those that come after it alone: what stands between was taken over (RERUN-2). */
+  #waitingFor({ definition, dependents }: PlannedStage): readonly number[] {
+    if (definition.approval === undefined || this.#run.lineage?.adopts === undefined) return dependents;
+    return this.#plan.stages.map(({ index }) => index);
   }
 
   #consider(at: number, first: readonly number[]): void {
@@ -422,7 +449,10 @@ export class Decision {
           skipped.push(index);
         }
       }
-      candidates = skipped.flatMap((index) => this.#plan.stages[index]?.dependents ?? []);
+      candidates = skipped.flatMap((index) => {
+        const planned = this.#plan.stages[index];
+        return planned === undefined ? [] : this.#waitingFor(planned);
+      });
     }
     for (const reason of ['dependency', 'when'] as const)
       if (skips[reason].length > 0) this.#count({ type: 'stages_skipped', at, stages: skips[reason], reason });
@@ -478,7 +508,7 @@ export class Decision {
     const { definition } = planned;
     let allEnded = true;
     let allSucceeded = true;
-    for (const index of planned.dependencies) {
+    for (const index of this.#dependenciesOf(planned)) {
       const status = this.#run.stages.statusOf(index);
       if (status === undefined || !isEnded(status)) allEnded = false;
       else if (!this.#succeeded(index)) allSucceeded = false;
@@ -499,6 +529,11 @@ export class Decision {
       if (busy.length >= definition.matrix.maxParallel) return 'wait';
     }
     return 'ready';
+  }
+
+  #dependenciesOf({ index, dependencies }: PlannedStage): readonly number[] {
+    if (this.#plan.gates.length === 0 || this.#run.lineage?.adopts === undefined) return dependencies;
+    return [...dependencies, ...gatesBefore(this.#plan, index)];
   }
 
   #whenHolds(planned: PlannedStage, success: boolean): boolean {

@@ -40,6 +40,12 @@ const STAGE_NAMES = 7;
 export function eventBytes(plan: Plan, event: RunEvent): number {
   if (event.type === 'stages_queued' || event.type === 'gates_queued' || event.type === 'stages_skipped')
     return event.stages.reduce((sum, name) => sum + nameBytes(plan, name), LIST_EVENT_BYTES);
+  if (event.type === 'stages_adopted')
+    return event.adopted.reduce(
+      (sum, { stage, outputs, artifacts }) =>
+        sum + nameBytes(plan, stage) + outputsBytes(outputs) + (artifacts === undefined ? 0 : ARTIFACTS_BYTES),
+      LIST_EVENT_BYTES,
+    );
   if (event.type === 'gate_decided')
     return (
       EVENT_BYTES + nameBytes(plan, event.stage) + APPROVAL_COPIES * textBytes([event.person, event.by, event.comment])

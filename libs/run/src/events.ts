@@ -6,10 +6,12 @@
 import type { ResolvedExtension } from '@penstock/pipeline';
 import type { GateDecision, StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { SavedCache } from './caches.ts';
+import type { Lineage } from './lineage.ts';
 import type { TriggerOrigin } from './state.ts';
 
 export type RunEvent =
   | RunCreated
+  | StagesAdopted
   | RunApproved
   | RunHeld
   | RunAdmitted
@@ -60,6 +62,8 @@ export interface RunCreated {
   readonly fingerprint?: string | undefined;
   /** The concurrency group within the key, evaluated; absent: none. */
   readonly group?: string | undefined;
+  /** Of a rerun: where it comes from, and what it takes over (P30). */
+  readonly lineage?: Lineage | undefined;
   /** Nothing of it goes on, and it counts for nothing, before somebody has approved it (P27). */
   readonly held?: 'approval' | undefined;
   /** Of a held run: how many runs the key may have in the month in which it is approved; absent: any number. */
@@ -72,6 +76,20 @@ export interface RunCreated {
   readonly keySlots?: number | undefined;
   /** Bytes of kept files that the key may have, where its tier says so. */
   readonly artifactBytes?: number | undefined;
+}
+
+/** What a rerun takes over of a stage that has succeeded in its parent. */
+export interface AdoptedStage {
+  readonly stage: string;
+  readonly outputs?: Readonly<Record<string, string>> | undefined;
+  readonly artifacts?: StageArtifacts | undefined;
+}
+
+/** These stages of a rerun stand as they ended in its parent, and never run in it. Nothing of it goes on before the last of them. */
+interface StagesAdopted {
+  readonly type: 'stages_adopted';
+  readonly at: number;
+  readonly adopted: readonly AdoptedStage[];
 }
 
 /** Somebody lets a held run go on: from now on it counts, and has its place behind all that were created or approved before. */

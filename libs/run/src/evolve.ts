@@ -13,6 +13,7 @@ import { assertNever, RunInvariantError } from './errors.ts';
 import type { RunCreated, RunEvent, SkipReason } from './events.ts';
 import { isLoss } from './retry-cause.ts';
 import type { Plan } from './plan.ts';
+import { countIn } from './lineage.ts';
 import { Stages, type StagePicture } from './stages.ts';
 import type { StageState } from './stage-state.ts';
 import type { LockedExtension, RunState } from './state.ts';
@@ -31,6 +32,8 @@ export function newRun(id: RunId, created: RunCreated, plan: Plan): RunState {
     ...(created.extensions === undefined ? {} : { extensions: lockOf(created.extensions) }),
     ...(created.group === undefined ? {} : { group: created.group }),
     ...(created.fingerprint === undefined ? {} : { fingerprint: created.fingerprint }),
+    ...(created.lineage === undefined ? {} : { lineage: created.lineage }),
+    ...(created.lineage?.adopts === undefined ? {} : { adoptionsLeft: countIn(created.lineage.adopts) }),
     createdAt: created.at,
     version: 1,
     eventBytes: 0,
@@ -61,6 +64,17 @@ export function evolve(run: RunState, event: RunEvent): void {
   switch (event.type) {
     case 'run_created':
       throw new RunInvariantError(run.id, 'created twice');
+    case 'stages_adopted':
+      for (const { stage: name, outputs, artifacts } of event.adopted) {
+        const stage = editNamed(run, plan, name);
+        endStage(run, stage, 'SUCCESS', event.at);
+        stage.adopted = true;
+        if (outputs !== undefined) stage.outputs = outputs;
+        if (artifacts !== undefined) stage.artifacts = artifacts;
+        if (run.adoptionsLeft !== undefined) run.adoptionsLeft -= 1;
+      }
+      if (run.adoptionsLeft === 0) run.adoptionsLeft = undefined;
+      return;
     case 'run_approved':
       run.held = false;
       run.awaitsApproval = undefined;

@@ -5,6 +5,7 @@
 import { renderTemplate, type ApprovalDefinition, type Template } from '@penstock/pipeline';
 import { scopeOf } from './scope.ts';
 import type { Plan } from './plan.ts';
+import type { Lineage } from './lineage.ts';
 import type { StagePicture } from './stages.ts';
 import type { GateView, StageApproval } from './stage-state.ts';
 import type { RunState, TriggerOrigin } from './state.ts';
@@ -39,7 +40,12 @@ export function isOpenGate({ status, gateDueAt }: Pick<StagePicture, 'status' | 
 /** Whether the person may decide it, by the gate as the run's file has it. */
 export function rightAt(
   gate: Pick<ApprovalDefinition<Template>, 'approvers' | 'preventSelf'>,
-  run: { readonly tenant: string; readonly actor?: string | undefined },
+  run: {
+    readonly tenant: string;
+    readonly actor?: string | undefined;
+    /** Who began the runs that it repeats, they too. */
+    readonly lineage?: Pick<Lineage, 'actors'> | undefined;
+  },
   person: Pick<Person, 'names' | 'by' | 'tenants'>,
 ): GateRight {
   const { approvers } = gate;
@@ -48,7 +54,8 @@ export function rightAt(
       ? person.tenants.includes(run.tenant)
       : approvers.some((name) => person.names.includes(name.toLowerCase()));
   if (!isNamed) return 'forbidden';
-  return gate.preventSelf && hasBegun(run.actor, person) ? 'self' : 'granted';
+  const begunBy = [run.actor, ...(run.lineage?.actors ?? [])];
+  return gate.preventSelf && begunBy.some((actor) => hasBegun(actor, person)) ? 'self' : 'granted';
 }
 
 /** Whether the person is named by a gate of the run, and so may read it. */

@@ -164,7 +164,11 @@ const NAMES_MAX = 5;
 function summaryOfEvent(event: RunEvent, attempt: number | null): string {
   switch (event.type) {
     case 'run_created':
-      return `the run of '${event.pipelineName}' was created${event.held === undefined ? '' : ', and waits for an approval'}`;
+      return `the run of '${event.pipelineName}' was created${event.lineage === undefined ? '' : ` from the run ${event.lineage.parent}`}${event.held === undefined ? '' : ', and waits for an approval'}`;
+    case 'stages_adopted': {
+      const names = event.adopted.map(({ stage }) => stage);
+      return `${namesOf(names)} ${names.length === 1 ? 'stands' : 'stand'} as in the run that this one repeats`;
+    }
     case 'run_approved':
       return `the run was approved by ${event.by}`;
     case 'run_held':

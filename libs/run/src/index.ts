@@ -16,6 +16,8 @@ export { isLoss } from './retry-cause.ts';
 export { nextDeadline, timerOf, type RunSettings, type StageTimer } from './timers.ts';
 export * from './machine.ts';
 export * from './projection.ts';
+export { bitsOf, stagesIn, type Lineage } from './lineage.ts';
+export * from './rerun.ts';
 export * from './run-filter.ts';
 export * from './schedule.ts';
 export * from './public-events.ts';

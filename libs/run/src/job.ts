@@ -160,8 +160,8 @@ function inheritedFields(run: RunState, plan: Plan, index: number): Pick<StageWo
     .flatMap((source) => {
       const stage = run.stages.get(source);
       if (stage?.artifacts === undefined) return [];
-      const { manifest, files, bytes } = stage.artifacts;
-      return [{ stage: stage.name, manifest, files, bytes }];
+      const { manifest, files, bytes, run: keptIn } = stage.artifacts;
+      return [{ stage: stage.name, manifest, files, bytes, ...(keptIn === undefined ? {} : { run: keptIn }) }];
     });
   return inherits.length === 0 ? {} : { inherits };
 }

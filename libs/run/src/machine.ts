@@ -14,6 +14,7 @@ import type { LogEnd, RunEvent } from './events.ts';
 import { isEnded } from './evolve.ts';
 import { awaitsRunner, isOpenGate } from './gates.ts';
 import type { Plan } from './plan.ts';
+import { isAdopting } from './rerun.ts';
 import type { StagePicture } from './stages.ts';
 import type { RunState } from './state.ts';
 import type { RunSettings } from './timers.ts';
@@ -80,6 +81,7 @@ export const runMachine = setup({
     gateWaits,
     hasOpenGates: ({ context: { run } }) =>
       run.stages.plan.gates.some((index) => isOpenGate(run.stages.get(index) as StagePicture)),
+    isAdopting: ({ context }) => isAdopting(context.run),
     isHeld: ({ context }) => context.run.held,
     awaitsApproval: ({ context }) => context.run.awaitsApproval === true,
     awaitsTurn: ({ context }) => context.run.awaitsApproval !== true,
@@ -96,6 +98,8 @@ export const runMachine = setup({
     ),
     approve: assign(on('approve', (decision, command) => decision.approve(command))),
     giveUp: assign(on('give-up', (decision, { at }) => decision.giveUp(at))),
+    adopt: assign(on('adopt', (decision, command) => decision.adopt(command))),
+    loseParent: assign(on('lose-parent', (decision, { at }) => decision.loseParent(at))),
     admit: assign(on('admit', (decision, { at }) => decision.admit(at))),
     grant: assign(on('grant', (decision, command) => decision.grant(command))),
     returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),
@@ -130,6 +134,8 @@ export const runMachine = setup({
       always: { guard: 'hasEnded', target: 'ending' },
       on: {
         admit: { guard: 'awaitsTurn', target: 'open', actions: 'admit' },
+        adopt: { guard: 'isAdopting', actions: 'adopt' },
+        'lose-parent': { guard: 'isAdopting', actions: 'loseParent' },
         approve: { guard: 'awaitsApproval', target: 'open', actions: 'approve' },
         'give-up': { guard: 'awaitsApproval', actions: 'giveUp' },
         // Held again once its gates were all that was open: those go on, and what it has left on a runner may go.
@@ -147,6 +153,8 @@ export const runMachine = setup({
       ],
       on: {
         start: { actions: 'start' },
+        adopt: { guard: 'isAdopting', actions: 'adopt' },
+        'lose-parent': { guard: 'isAdopting', actions: 'loseParent' },
         grant: { guard: 'stageWaits', actions: 'grant' },
         'return-grant': { guard: 'namesLiveAttempt', actions: 'returnGrant' },
         result: { guard: 'namesLiveAttempt', actions: 'takeResult' },

@@ -24,6 +24,7 @@ export function viewOf(run: RunState): RunView {
     ...(run.fingerprint === undefined ? {} : { fingerprint: run.fingerprint }),
     ...(run.inputs === undefined ? {} : { inputs: Object.entries(run.inputs).map(([key, value]) => ({ key, value })) }),
     ...(run.extensions === undefined ? {} : { extensions: run.extensions }),
+    ...(run.lineage === undefined ? {} : { lineage: run.lineage }),
   };
 }
 
@@ -81,6 +82,7 @@ function stageViewOf(stage: StagePicture, gate: GateView | undefined): StageView
     ...(stage.artifacts === undefined ? {} : { artifacts: stage.artifacts }),
     ...(stage.report === undefined ? {} : { report: stage.report }),
     ...(stage.tolerated === undefined ? {} : { tolerated: stage.tolerated }),
+    ...(stage.adopted === undefined ? {} : { adopted: stage.adopted }),
     ...(gate === undefined ? {} : { gate, approvals: stage.approvals ?? [] }),
   };
 }

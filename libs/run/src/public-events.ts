@@ -92,6 +92,8 @@ interface PublicStageCompleted {
   readonly reason?: StageReason | undefined;
   /** What the last attempt's command ended with, where it ended by itself. */
   readonly exitCode?: number | undefined;
+  /** It succeeded in the run that this one repeats, and did not run in this one. */
+  readonly adopted?: true | undefined;
   /** How the tests of the last attempt went, where its `reports` say so: `total`, and of these `passed`, `failed` and `skipped`. */
   readonly tests?: TestsSummary | undefined;
 }
@@ -188,9 +190,13 @@ export const STAGE_TEXT_BYTES_MAX = 64 * 1024;
 
 /** What clients see of an event, in this order; often nothing. `text` is called only for an event that shows the stage's text. */
 export function publicEventsOf(event: RunEvent, text: () => StageText): PublicRunEvent[] {
+  const timestamp = isoTime(event.at);
+  if (event.type === 'stages_adopted')
+    return event.adopted.map(({ stage }) => {
+      return { type: 'stage_completed', stage, status: 'Success', logs: '', timestamp, attempt: 0, adopted: true };
+    });
   if (event.type !== 'stages_skipped') return [publicEventOf(event, text) ?? []].flat();
   const { reason } = event;
-  const timestamp = isoTime(event.at);
   return event.stages.map((stage) => ({ type: 'stage_skipped', stage, status: 'Skipped', reason, timestamp }));
 }
 

@@ -1,4 +1,5 @@
 /** The state of a stage. Written by `evolve` alone, as that of its run. */
+import type { RunId } from './brands.ts';
 
 export type RunStatus = 'PENDING' | 'QUEUED' | 'RUNNING' | 'SUCCESS' | 'FAILED' | 'SKIPPED' | 'CANCELLED';
 
@@ -23,7 +24,8 @@ export type StageReason =
   | 'cancelled'
   | 'dependency'
   | 'when'
-  | 'approval';
+  | 'approval'
+  | 'parent';
 
 /** What is kept of a stage's files: their list stands in the object storage under its hash, and nowhere in a run. */
 export interface KeptArtifacts {
@@ -36,9 +38,13 @@ export interface KeptArtifacts {
 /** What another stage has kept. */
 export interface InheritedArtifacts extends KeptArtifacts {
   readonly stage: string;
+  /** In which run, where it is another one. */
+  readonly run?: RunId | undefined;
 }
 
 export interface StageArtifacts extends KeptArtifacts {
+  /** Of an adopted stage: the run whose attempt has kept them. */
+  readonly run?: RunId | undefined;
   /** Until when, milliseconds since 1970. */
   readonly expiresAt: number;
 }
@@ -116,6 +122,8 @@ export interface StageState {
   report?: StageReport | undefined;
   /** It has failed, and that fails nothing; absent else, and in documents of releases before the field. */
   tolerated?: true | undefined;
+  /** It stands as it ended in the run's parent; absent else. */
+  adopted?: true | undefined;
   /** When the next attempt may be queued, while the stage waits for a retry. */
   dueAt?: number | undefined;
   /** Of a gate that has been queued: until when it waits. */

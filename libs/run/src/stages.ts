@@ -151,6 +151,7 @@ class StageRecord implements StageState {
   artifacts: StageArtifacts | undefined = undefined;
   report: StageReport | undefined = undefined;
   tolerated: true | undefined = undefined;
+  adopted: true | undefined = undefined;
   dueAt: number | undefined = undefined;
   gateDueAt: number | undefined = undefined;
   approvals: readonly StageApproval[] | undefined = undefined;

@@ -1,5 +1,6 @@
 /** The state of a run: what its events add up to, plain as JSON. Written by `evolve` alone; the API's view is made from it. */
 import type { RunId, Version } from './brands.ts';
+import type { Lineage } from './lineage.ts';
 import type {
   GateView,
   RunStatus,
@@ -87,6 +88,7 @@ export interface RunState {
   readonly extensions?: readonly LockedExtension[] | undefined;
   readonly group?: string | undefined;
   readonly fingerprint?: string | undefined;
+  readonly lineage?: Lineage | undefined;
   readonly createdAt: number;
   /** The number of events that made this state. */
   version: Version;
@@ -98,6 +100,8 @@ export interface RunState {
   awaitsApproval?: true | undefined;
   /** Its place among others, in place of its creation. */
   approvedAt?: number | undefined;
+  /** How many of the stages that it takes over from its parent are not there yet; absent: all are. */
+  adoptionsLeft?: number | undefined;
   /** Only gates are open: it has no place and waits for none (P26). */
   rested?: true | undefined;
   finishedAt?: number | undefined;
@@ -155,6 +159,8 @@ export interface RunView {
   readonly inputs?: readonly { readonly key: string; readonly value: string }[] | undefined;
   /** The run's lock; absent where its file uses no extension. */
   readonly extensions?: readonly LockedExtension[] | undefined;
+  /** Of a rerun. */
+  readonly lineage?: Lineage | undefined;
 }
 
 export interface StageView {
@@ -172,6 +178,8 @@ export interface StageView {
   readonly failedAttempts?: number | undefined;
   /** It has failed, and that fails nothing. */
   readonly tolerated?: true | undefined;
+  /** It succeeded in the run that this one repeats, and did not run in this one. */
+  readonly adopted?: true | undefined;
   /** Absent where nothing was kept of its files. */
   readonly artifacts?: StageArtifacts | undefined;
   /** Absent where no file said how its tests went. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { cacheScopesOf } from '../src/index.ts';
 
-const run = { tenant: 't', pipelineName: 'p' };
+const run = { id: 'r1', tenant: 't', pipelineName: 'p' };
 
 describe('where a run looks for caches, and writes them', () => {
   it('follows from its tenant, its repository and its ref', () => {
@@ -47,6 +47,17 @@ describe('where a run looks for caches, and writes them', () => {
       read: [at('pull/7'), at('refs/heads/release'), at('refs/heads/main')],
     });
     expect(readAt({ ref: 'refs/heads/topic', trusted: false })).toEqual({ write: null, read: [] });
+  });
+
+  it('is its own for a run with another file than its repository’s, which finds what others have left (CACHE-5)', () => {
+    const at = (ref: string): object => ({ tenant: 't', repository: 'host/acme/shop', pipeline: '', ref });
+    const origin = { kind: 'webhook', provider: 'host', repository: 'acme/shop', ref: 'refs/heads/main' } as const;
+    const lineage = { parent: 'r0', version: 9, root: 'r0', actors: [] };
+    expect(cacheScopesOf({ ...run, origin, lineage }).write).toEqual(at('refs/heads/main'));
+    expect(cacheScopesOf({ ...run, origin, lineage: { ...lineage, edited: true } })).toEqual({
+      write: at('rerun/r1'),
+      read: [at('rerun/r1'), at('refs/heads/main')],
+    });
   });
 
   it('is nowhere for an unsigned delivery', () => {

@@ -5,6 +5,7 @@ import {
   planOf,
   RunActor,
   type Decided,
+  type Lineage,
   type RunCommand,
   type RunEvent,
   type RunSettings,
@@ -82,7 +83,8 @@ export class DrivenRun {
   constructor(
     definition: PipelineDefinition,
     options: {
-      readonly held?: 'group';
+      readonly held?: 'group' | undefined;
+      readonly lineage?: Lineage;
       readonly settings?: RunSettings;
       readonly started?: boolean;
       /** After each command. */
@@ -91,7 +93,7 @@ export class DrivenRun {
   ) {
     this.definition = definition;
     this.#rests = options.rests === true;
-    const created = createdEvent();
+    const created = createdEvent(options.lineage === undefined ? {} : { lineage: options.lineage });
     this.events = [created];
     this.run = newRun(RUN_ID, created, planOf(definition));
     this.actor = new RunActor({ run: this.run, settings: options.settings ?? settings });

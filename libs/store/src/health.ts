@@ -128,6 +128,8 @@ interface StageTally {
  * stage nor as its failure, or every crash of a machine would make stages flaky.
  */
 function tallyStage(stages: Map<string, StageTally>, stage: StageView, sameAs: string): void {
+  // It did not run in this run: the one that it ran in counts it.
+  if (stage.adopted === true) return;
   let tally = stages.get(stage.name);
   if (tally === undefined) {
     tally = { runs: 0, failures: 0, durationsMs: [], retried: 0, sameRuns: new Map() };

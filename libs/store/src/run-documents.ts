@@ -20,6 +20,8 @@ export const runsSpec = {
     ref: 'string',
     /** Commit and fingerprint: equal for runs that ought to end alike. '' for a run without a commit, and as above. */
     sameAs: 'string',
+    /** The run that it repeats; '' for one that repeats none, and as above. */
+    parent: 'string',
     open: 'boolean',
     incarnation: 'integer',
     sequence: 'integer',
@@ -39,6 +41,7 @@ export const runsSpec = {
     ['tenant', 'pipelineName', 'ref', 'status'],
     ['tenant', 'pipelineName', 'repository', 'ref', 'status'],
     ['tenant', 'sameAs', 'status'],
+    ['tenant', 'parent'],
     ['partition', 'open'],
     ['partition', 'incarnation', 'sequence'],
     ['partition', 'incarnation'],
@@ -114,6 +117,7 @@ export interface EncodedRun {
   readonly repository: string;
   readonly ref: string;
   readonly sameAs: string;
+  readonly parent: string;
   readonly open: boolean;
   readonly incarnation: number;
   readonly sequence: Sequence;
@@ -166,6 +170,7 @@ export function* encodeRunInSteps(
     repository: (state.origin.repository ?? '').toWellFormed(),
     ref: (state.origin.ref ?? '').toWellFormed(),
     sameAs: sameAsOf({ commit: state.origin.commit, fingerprint: state.fingerprint }),
+    parent: state.lineage?.parent ?? '',
     open,
     incarnation,
     sequence,

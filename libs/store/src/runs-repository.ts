@@ -108,6 +108,9 @@ export interface RunsReader {
   /** The newest of the runs before this one, of its tenant, commit, file and inputs, that failed by itself; null: none. As projected. */
   earlierFailure(run: Pick<RunView, 'id' | 'tenant' | 'commit' | 'fingerprint'>): Promise<RunView | null>;
 
+  /** Those that repeat this run, of its tenant, the oldest first and CHILDREN_MAX at most. As projected. */
+  children(run: Pick<RunView, 'id' | 'tenant'>): Promise<string[]>;
+
   /** Of the newest `limit` runs of that name, 1 to 500; an unknown name has none. */
   pipelineHealth(
     pipelineName: string,
@@ -173,6 +176,8 @@ const ITERATION_BATCH = 50;
 const NO_LIMIT = -1;
 /** Failed runs of one commit and definition that are looked at: beyond these it is no luck any more. */
 const ALIKE_MAX = 5;
+/** Reruns of one run that are told. */
+const CHILDREN_MAX = 100;
 /** Counters have no parts: a page of them is small. */
 const COUNTERS_PAGE = 1_000;
 /** Characters of documents sent in one write: a batch stays well below the port's bound, however large its runs are. */
@@ -273,6 +278,11 @@ export class RunsRepository implements RunsReader, RunsLedger {
       before = view.id;
     }
     return null;
+  }
+
+  async children({ id, tenant }: Pick<RunView, 'id' | 'tenant'>): Promise<string[]> {
+    const rows = await this.#runs.list({ where: { tenant, parent: id }, limit: CHILDREN_MAX, parts: [] });
+    return rows.map((row) => row.id);
   }
 
   async pipelineHealth(

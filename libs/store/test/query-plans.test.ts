@@ -71,6 +71,7 @@ const queries: readonly (readonly [title: string, spec: CollectionSpec, selectio
       after: { id: 'x' },
     },
   ],
+  ['the runs that repeat another', runsSpec, { where: { tenant: 'a', parent: 'x' }, limit: 100 }],
   ['the open runs of a partition', runsSpec, { where: { partition: 0, open: true }, limit: 50, after: { id: 'x' } }],
   [
     'runs later in an incarnation',

@@ -101,6 +101,8 @@ describe('an id token', { timeout: 60_000 }, () => {
       { repository: undefined, pipeline: 'x:repo:git_host_a/acme' },
       'tenant:user%2F7:pipeline:x%3Arepo%3Agit_host_a%2Facme',
     ],
+    [{ edited: true as const }, 'tenant:user%2F7:repo:git_host_a/acme%2Fshop:ref:refs%2Fheads%2Fmain:edited'],
+    [{ repository: undefined, edited: true as const, pipeline: 'x' }, 'tenant:user%2F7:pipeline:x:edited'],
     [{ ref: undefined, pipeline: '\ud800' }, 'tenant:user%2F7:pipeline:%EF%BF%BD'],
   ])('of %j has the subject %s', (parts, subject) => {
     expect(subjectOf({ ...slip, ...parts })).toBe(subject);

@@ -223,6 +223,15 @@ describe('of several secrets of a name', () => {
     expect(chosen({ pipeline: 'x' }, all.slice(1))).toMatch('there is none');
   });
 
+  it('a run with another file than its repository’s gets none of the repository, and none of a ref (P30)', () => {
+    const [first] = all;
+    expect(chosen({ ...push, edited: true })).toMatch('another file');
+    expect(chosen({ ...push, pipeline: 'x', edited: true })).toMatch('another file');
+    expect(chosen({ pipeline: 'x', edited: true })).toBe('all');
+    const ofRef = first === undefined ? [] : [{ ...first, repository: '', pipeline: '', refs: ['main'] }];
+    expect(chosen({ ...push, edited: true }, ofRef)).toMatch('another file');
+  });
+
   it('one of a pipeline of the service reaches no run of a repository: anybody could call a pipeline so', () => {
     const [, pipeline] = all;
     const among = pipeline === undefined ? [] : [pipeline];

@@ -20,6 +20,7 @@ import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { repositoryFile } from './runs/repository-file.ts';
+import { runToRepeat } from './runs/rerun.ts';
 import { People } from './people/people.ts';
 import { Trigger } from './runs/trigger.ts';
 import { OpenPlaces } from './sse/open-places.ts';
@@ -83,6 +84,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       limitsOf: ({ user }) => runLimitsOf(tiers, user?.tier ?? options.tenantTier),
       uses,
       fileOf: (caller, asked) => repositoryFile(bus, caller, asked),
+      runToRepeat: (caller, id) => runToRepeat({ owners, reads, store: runs }, caller, id),
     },
   );
   const streams = new Streams(log, { meter });

@@ -25,6 +25,9 @@ import {
 } from '@penstock/bus';
 import { parsePipeline, resolveInputs } from '@penstock/pipeline';
 import {
+  adoptionOf,
+  adoptionsOf,
+  bitsOf,
   evolve,
   matchesFilter,
   newRun,
@@ -33,6 +36,7 @@ import {
   RunActor,
   viewOf,
   waitsOf,
+  type Lineage,
   type Plan,
   type RunCreated,
   type RunEvent,
@@ -181,8 +185,8 @@ export class FakeOwner {
     origin: TriggerOrigin = { kind: 'api' },
     held?: 'approval',
   ): void {
-    const { run } = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin, held });
-    if (run === null) throw new Error('not created');
+    const reply = this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin, held });
+    if (!reply.ok || reply.run === null) throw new Error('not created');
   }
 
   /** As an owner would without any runner, whose queues are empty. */
@@ -229,7 +233,7 @@ export class FakeOwner {
     };
   }
 
-  #create(request: CreateRequest): Extract<CreateReply, { ok: true }> {
+  #create(request: CreateRequest): CreateReply {
     this.created.push(request);
     const known = this.#runs.get(request.runId);
     if (known !== undefined) return { ok: true, created: false, epoch: this.epoch, run: viewOf(known.state) };
@@ -237,6 +241,9 @@ export class FakeOwner {
     if (!parsed.ok) throw new Error('the gateway let a bad file pass');
     const plan = planOf(parsed.definition);
     const { tenant, key, yaml, origin } = request;
+    const repeated = request.rerun === undefined ? undefined : this.#runs.get(request.rerun.parent);
+    const adoption = repeated && adoptionOf(repeated.state, plan, request.rerun ?? {});
+    if (adoption?.ok === false) return { ...adoption, epoch: this.epoch };
     const inputs = resolveInputs(parsed.definition, new Map(request.inputs));
     if (!inputs.ok) throw new Error('the gateway let bad inputs pass');
     const created: RunCreated = {
@@ -251,10 +258,13 @@ export class FakeOwner {
       pipelineName: parsed.definition.name,
       priority: request.priority ?? 0,
       ...(request.held === undefined ? {} : { held: request.held }),
+      ...(repeated === undefined ? {} : { lineage: lineageOf(repeated, adoption?.stages ?? []) }),
     };
     const run: OwnedRun = { plan, state: newRun(request.runId, created, plan), events: [created] };
     this.#runs.set(request.runId, run);
     this.#changes.set(tenant, (this.#commits += 1));
+    for (const adopted of (repeated && adoptionsOf(repeated.state, run.state)) ?? [])
+      this.commit(request.runId, [{ type: 'stages_adopted', at: Date.now(), adopted }], { silently: true });
     this.onCreate(request.runId);
     return { ok: true, created: true, epoch: this.epoch, run: viewOf(run.state) };
   }
@@ -323,4 +333,9 @@ export class FakeOwner {
       },
     };
   }
+}
+
+function lineageOf({ state, events }: OwnedRun, adopted: readonly number[]): Lineage {
+  const { id, lineage } = state;
+  return { parent: id, version: events.length, root: lineage?.root ?? id, actors: [], adopts: bitsOf(adopted) };
 }

@@ -199,7 +199,8 @@ export class Harness {
           this.#step(() => {
             const { events = [], sequence = 0 } = this.documents.get(runId) ?? {};
             const [created] = events;
-            if (this.storeIsAway || created?.type !== 'run_created') then('unavailable');
+            if (this.storeIsAway) then('unavailable');
+            else if (created?.type !== 'run_created') then(null);
             else {
               const history = { events: structuredClone([...events]), sequence };
               then(LiveRun.restore(runId, definitions.find(created.yaml).definition, history, settings));

@@ -25,6 +25,7 @@ import type {
   SavedCache,
   RunEvent,
   RunFilter,
+  RerunWish,
   RunId,
   RunView,
   RunWaits,
@@ -107,6 +108,11 @@ export interface CreateRequest {
     | undefined;
   /** Nothing of it goes on, and it counts against no limit, before it is approved. */
   readonly held?: 'approval' | undefined;
+  /**
+   * It repeats another run of the same tenant and key (P30): that one says where it comes from (of `origin` the actor counts) and its
+   * inputs (those of `inputs` come on top). `yaml` and `extensions` are those of the other one, or what takes their place.
+   */
+  readonly rerun?: (RerunWish & { readonly parent: RunId }) | undefined;
   /** Of a pull request: its head leaves the runs of older heads alone. */
   readonly keepsSuperseded?: boolean | undefined;
 }
@@ -292,6 +298,8 @@ export interface LivingAttempt {
   readonly expireMs: number;
   /** Where what it caches is written and looked for; absent: nowhere. */
   readonly caches?: CacheScopes | undefined;
+  /** Other runs whose kept files it may read, for its run has adopted their stages; absent: none. */
+  readonly readsRuns?: readonly RunId[] | undefined;
 }
 
 /** `run.<p>.result.<runner>` (P16). `offer` is a new credit for the slot that this attempt had. */

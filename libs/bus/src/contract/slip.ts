@@ -13,6 +13,8 @@ export interface Slip {
   readonly tenant: string;
   readonly pipeline: string;
   readonly trusted: boolean;
+  /** Of a rerun with another file than its repository's (P30). */
+  readonly edited?: true | undefined;
   /** What began the run: `push`, `schedule`, `api`, …; `dispatch` where the API was asked for a ref of a repository. */
   readonly trigger: string;
   readonly provider?: string | undefined;

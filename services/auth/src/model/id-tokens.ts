@@ -65,11 +65,13 @@ export function subjectOf({
   repository,
   ref,
   pipeline,
-}: Pick<Slip, 'tenant' | 'provider' | 'repository' | 'ref' | 'pipeline'>): string {
+  edited,
+}: Pick<Slip, 'tenant' | 'provider' | 'repository' | 'ref' | 'pipeline' | 'edited'>): string {
   const part = (text: string): string => encodeURIComponent(text.toWellFormed());
+  const end = edited === true ? ':edited' : '';
   if (provider === undefined || repository === undefined || ref === undefined)
-    return `tenant:${part(tenant)}:pipeline:${part(pipeline)}`;
-  return `tenant:${part(tenant)}:repo:${part(provider)}/${part(repository)}:ref:${part(ref)}`;
+    return `tenant:${part(tenant)}:pipeline:${part(pipeline)}${end}`;
+  return `tenant:${part(tenant)}:repo:${part(provider)}/${part(repository)}:ref:${part(ref)}${end}`;
 }
 
 function claimsOf(slip: Slip): Record<string, string | number> {

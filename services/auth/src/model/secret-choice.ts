@@ -16,6 +16,9 @@ export function chooseSecret(name: string, slip: Slip, kept: readonly KeptSecret
     .filter((each) => each.name === name && isMeant(each, slip, repository))
     .toSorted((a, b) => widthOf(a) - widthOf(b));
   if (secret === undefined) return { why: `there is none for ${repository ?? 'runs without a repository'}` };
+  // What the repository trusts itself with is not for a file that it does not have.
+  if (slip.edited === true && (secret.repository !== '' || secret.refs !== null))
+    return { why: 'it is of the repository, and the run has another file than that' };
   if (secret.refs === null || matchesRef(secret.refs, slip)) return { secret };
   return { why: `it is given at ${secret.refs.join(', ')} alone, and not ${placeOf(slip)}` };
 }

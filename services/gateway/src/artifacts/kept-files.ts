@@ -13,7 +13,7 @@ import {
 import type { Bus } from '@penstock/bus';
 import { NotFound, Unavailable } from '@penstock/errors';
 import { callService } from '@penstock/service';
-import type { RunView, StageView } from '@penstock/run';
+import type { RunId, RunView, StageView } from '@penstock/run';
 import type { ByteRange } from '@penstock/http';
 
 /** Of all remembered lists. */
@@ -39,7 +39,8 @@ export class KeptFiles {
     artifacts: StageView['artifacts' | 'report'],
   ): Promise<readonly KeptFile[] | undefined> {
     if (artifacts === undefined || artifacts.expiresAt <= this.#now()) return undefined;
-    const id = `${run.id} ${artifacts.manifest}`;
+    const runId = keptIn(run, artifacts);
+    const id = `${runId} ${artifacts.manifest}`;
     const known = this.#remembered.get(id);
     if (known !== undefined) {
       this.#remembered.delete(id);
@@ -48,7 +49,7 @@ export class KeptFiles {
     }
     let bytes: Buffer;
     try {
-      bytes = await this.#list(run.id, artifacts.manifest);
+      bytes = await this.#list(runId, artifacts.manifest);
     } catch (error) {
       if (error instanceof NotFound) return undefined;
       throw error;
@@ -125,6 +126,11 @@ export class KeptFiles {
       this.#rememberedFiles -= length;
     }
   }
+}
+
+/** The run whose attempt has kept them: those of an adopted stage are another's. */
+export function keptIn({ id }: Pick<RunView, 'id'>, artifacts: StageView['artifacts' | 'report']): RunId {
+  return artifacts !== undefined && 'run' in artifacts ? (artifacts.run ?? id) : id;
 }
 
 function bytesOf(data: PartAnswer['data']): Buffer {

@@ -7,12 +7,12 @@ import { createGzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { NotFound } from '@penstock/errors';
 import { clientKeyOf, namesTag, rangeOf } from '@penstock/http';
-import { isRunId } from '@penstock/run';
+import { isRunId, type RunId } from '@penstock/run';
 import type { RunReads } from '@penstock/run-client';
 import type { KeptFile } from '@penstock/artifacts';
 import type { OpenPlaces } from '../sse/open-places.ts';
 import { watcherOf, type Watcher, type WatcherSources } from '../sse/watcher.ts';
-import type { KeptFiles } from './kept-files.ts';
+import { keptIn, type KeptFiles } from './kept-files.ts';
 import { packFiles } from './pack.ts';
 
 export interface ArtifactRouteOptions extends WatcherSources {
@@ -24,6 +24,8 @@ export interface ArtifactRouteOptions extends WatcherSources {
 interface Kept {
   readonly watcher: Watcher;
   readonly files: readonly KeptFile[];
+  /** The run whose attempt has kept them. */
+  readonly keptIn: RunId;
 }
 
 const NOTHING = 'There is no such artifact.';
@@ -47,7 +49,7 @@ export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOp
       const file = kept.files.find((each) => each.path === path);
       if (file === undefined) throw new NotFound(NOTHING);
       takePlace(request, reply, kept.watcher);
-      return sendFile(options.kept, id, file, request, reply);
+      return sendFile(options.kept, kept.keptIn, file, request, reply);
     },
   });
 
@@ -57,7 +59,7 @@ export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOp
     config: { tier: 'read' },
     handler: async (request, reply) => {
       const { id, stage } = request.params;
-      const { files, watcher } = await keptOf(options, request, id, stage);
+      const { files, watcher, keptIn: owner } = await keptOf(options, request, id, stage);
       takePlace(request, reply, watcher);
       reply.headers({
         ...COMMON_HEADERS,
@@ -66,7 +68,7 @@ export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOp
       });
       if (request.method === 'HEAD') return reply.send();
       const packed = Readable.from(
-        packFiles(files, (file) => options.kept.read(id, file)),
+        packFiles(files, (file) => options.kept.read(owner, file)),
         { objectMode: false },
       );
       // What fails on the way closes the connection: an archive that was cut off is none.
@@ -97,7 +99,7 @@ async function keptOf(
   const stage = run.stages.find(({ name }) => name === stageName);
   const files = stage === undefined ? undefined : await options.kept.of(run, stage.artifacts);
   if (stage === undefined || files === undefined) throw new NotFound(NOTHING);
-  return { watcher, files };
+  return { watcher, files, keptIn: keptIn(run, stage.artifacts) };
 }
 
 function sendFile(

@@ -34,6 +34,8 @@ const ATTEMPTS_COST = 60;
 
 /** Fields for which the events or the tests of a whole run are read, however little is asked of them. */
 const HISTORY_FIELDS: ReadonlySet<string> = new Set(['runEvents', 'attempts', 'cases']);
+/** The store is asked for them, run by run. */
+const CHILDREN_COST = 5;
 /** A run's verdict may ask for others of its commit. */
 const VERDICT_COST = 10;
 
@@ -42,6 +44,7 @@ const WAITS_COST = 2;
 
 const COSTS: Readonly<Record<string, number>> = {
   attempts: ATTEMPTS_COST,
+  children: CHILDREN_COST,
   verdict: VERDICT_COST,
   verdictEvidence: VERDICT_COST,
   waitingOn: WAITS_COST,

@@ -9,6 +9,7 @@ import type { GraphqlModule } from './graphql-module.ts';
 import { historyModule } from './history.ts';
 import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
+import { rerunsModule } from './reruns.ts';
 import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
 import { schedulesModule } from './schedules.ts';
 import { secretsModule } from './secrets.ts';
@@ -27,6 +28,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     cachesModule({ bus: options.identity.bus }),
     schedulesModule(options),
+    rerunsModule(options),
     secretsModule({ bus: options.identity.bus }),
     testReportsModule(options),
     verdictsModule(options),

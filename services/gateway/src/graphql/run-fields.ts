@@ -9,7 +9,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   ...['id', 'pipelineName', 'status', 'stages', 'startedAt', 'finishedAt', 'outcome', 'reason', 'source', 'trigger'],
   ...['trusted', 'actor', 'provider', 'repository', 'ref', 'commit', 'inputs', 'name', 'after', 'outputs', 'attempt'],
   ...['exitCode', 'key', 'value', 'totalRuns', 'succeeded', 'failed', 'interrupted', 'successRate', 'flakyStages'],
-  ...['failures', 'avgDurationSecs', 'flaky', 'tick', 'cron', 'at', 'missed'],
+  ...['failures', 'avgDurationSecs', 'flaky', 'tick', 'cron', 'at', 'missed', 'parentRunId', 'rootRunId', 'adopted'],
 ]);
 
 const OF_RUNS: ReadonlySet<string> = new Set(['run', 'runs', 'pipelineHealth']);

@@ -12,7 +12,9 @@ import {
   newRunId,
   runIdFitsKey,
   runIdTime,
+  SERVICE_TENANT,
   summaryOf,
+  type RunCreated,
   type RunSummary,
   type RunView,
 } from '@penstock/run';
@@ -20,6 +22,7 @@ import { requireWriter, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/errors';
 import { badPipeline } from './bad-pipeline.ts';
 import { readingTurn } from './reading-turn.ts';
+import { wishOf, type RepeatedRun, type RerunArguments } from './rerun.ts';
 import type { UsesResolver } from './extensions.ts';
 import { type Owners, type RunEndSources, type RunReads, waitForRunEnd } from '@penstock/run-client';
 
@@ -53,6 +56,8 @@ export interface TriggerSettings {
   readonly uses: UsesResolver;
   /** The file of a repository, for a caller who may have it run. */
   readonly fileOf: (caller: Caller, asked: DispatchArguments) => Promise<RepositoryFile>;
+  /** A run that the caller may have run again. */
+  readonly runToRepeat: (caller: Caller, id: string | null | undefined) => Promise<RepeatedRun>;
 }
 
 const WAIT_SECS_MAX = 300;
@@ -144,6 +149,60 @@ export class Trigger {
       ...(extensions.length === 0 ? {} : { extensions }),
     };
     return await this.#run({ runId, tenant }, () => this.#created(request), waitMs, clientGone);
+  }
+
+  /** A new run of one that is there: as `trigger`, with what that one had where nothing else is given (P30). */
+  async rerun(caller: Caller, input: RerunArguments, clientGone: AbortSignal): Promise<TriggerResult> {
+    const { view, created } = await this.#settings.runToRepeat(caller, input.id);
+    const wish = wishOf(input);
+    const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
+    const { tenant, key } = view;
+    const { yaml, extensions } = await this.#fileOfRerun(caller, view, created, input.yaml);
+    const inputs = (input.inputs ?? []).map(({ key: name, value }) => [name, value] as const);
+    if (new Map(inputs).size < inputs.length) throw new BadUserInput("'inputs': a name is given twice.");
+    const runId = this.#runIdOf(input.runId, key);
+    // The tier of whoever helps out is not that of the tenant `service`.
+    const limits = this.#settings.limitsOf(tenant === SERVICE_TENANT ? { ...caller, user: undefined } : caller);
+    const request: CreateRequest = {
+      runId,
+      tenant,
+      key,
+      yaml,
+      origin: { kind: 'api', actor: caller.user?.email ?? caller.kind },
+      rerun: { parent: view.id, ...wish },
+      ...(inputs.length === 0 ? {} : { inputs }),
+      ...(limits === undefined ? {} : { limits }),
+      ...(extensions.length === 0 ? {} : { extensions }),
+    };
+    const result = await this.#run({ runId, tenant }, () => this.#repeated(request), waitMs, clientGone);
+    if (result.run.lineage?.parent !== view.id) throw new BadUserInput(`The run id ${runId} belongs to another run.`);
+    return result;
+  }
+
+  /** What the owner says of the run that is repeated is said of that one, not of the new one. */
+  async #repeated(request: CreateRequest): Promise<TriggerResult> {
+    const reply = await this.#owners.create(request).catch((error: unknown) => {
+      const about = `The run '${request.rerun?.parent ?? ''}' cannot run again`;
+      if (error instanceof Conflict) throw new Conflict(`${about}: ${error.message}.`, {}, { cause: error });
+      if (error instanceof BadUserInput) throw new BadUserInput(`${about}: ${error.message}.`, {}, { cause: error });
+      throw error;
+    });
+    const run = reply.run ?? (await this.#reads.view(request.runId, [request.tenant]));
+    if (run === null) throw new Unavailable('The new run cannot be read yet.', { runId: request.runId });
+    return resultOf(run);
+  }
+
+  async #fileOfRerun(
+    caller: Caller,
+    { tenant }: RunView,
+    created: RunCreated,
+    given: string | null | undefined,
+  ): Promise<Pick<RepositoryFile, 'yaml' | 'extensions'>> {
+    if (given == null || given === created.yaml) return { yaml: created.yaml, extensions: created.extensions ?? [] };
+    const lock = (created.extensions ?? []).map(({ uses, id, version, hash }) => ({ uses, id, version, hash }));
+    const extensions = await this.#settings.uses.resolve(caller, given, lock.length === 0 ? undefined : lock);
+    await this.#checkedFile(given, extensions, tenant);
+    return { yaml: given, extensions };
   }
 
   /** Creates it, and waits for its end for as long. */

@@ -2,7 +2,8 @@
  * Keeps what stages leave: the one part of the system that reads and writes their bytes. What is stored here is seen by nobody
  * before the run's journal names its list.
  *
- *  KEEPER-1 A runner stores, and reads, only for an attempt that lives with it, and only in the run of that attempt.
+ *  KEEPER-1 A runner stores, and reads, only for an attempt that lives with it, and only in the run of that attempt;
+ *     it reads also in the runs whose stages that run has adopted.
  *  KEEPER-2 A list is stored after all that it names was stored.
  */
 import { createHash } from 'node:crypto';
@@ -22,7 +23,7 @@ import {
   type UsageRequest,
 } from '@penstock/artifacts';
 import type { Bus, LivingAttempt } from '@penstock/bus';
-import { BadUserInput, QuotaExceeded } from '@penstock/errors';
+import { BadUserInput, Forbidden, QuotaExceeded } from '@penstock/errors';
 import type { ObjectStore } from '@penstock/object-store';
 import { StoreUnavailable, type DocumentStore } from '@penstock/store';
 import { asUnavailable } from '../catalogue/uploads.ts';
@@ -98,8 +99,11 @@ export class ArtifactKeeper {
   }
 
   async get(runner: string, request: GetRequest): Promise<PartAnswer> {
-    await this.#grants.of(runner, request);
-    return await this.#contents.part(request.ref.runId, request);
+    const { readsRuns = [] } = await this.#grants.of(runner, request);
+    const { run = request.ref.runId } = request;
+    if (run !== request.ref.runId && !readsRuns.includes(run))
+      throw new Forbidden('The run of this attempt has adopted nothing of that run.');
+    return await this.#contents.part(run, request);
   }
 
   /** For a gateway, which has seen who asks. */

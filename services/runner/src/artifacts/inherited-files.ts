@@ -56,18 +56,23 @@ export class InheritedFiles {
     };
   }
 
-  async #unpack(job: Job, { stage, manifest, bytes }: Inherited, folder: string, signal: AbortSignal): Promise<void> {
+  async #unpack(
+    job: Job,
+    { stage, manifest, bytes, run }: Inherited,
+    folder: string,
+    signal: AbortSignal,
+  ): Promise<void> {
     const { bus, runnerId } = this.#options;
     const { runId, attempt, session, credit, partition } = job;
     const ref = { runId, stage: job.stage, attempt, session, credit };
     const calls = new StorageCalls(bus, runnerId, { ref, partition }, signal);
     try {
-      const files = decodeManifest(await listOf(calls, manifest));
+      const files = decodeManifest(await listOf(calls, manifest, run));
       const contents = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]));
       // What the journal says is what may be written, whoever made the list.
       if ([...contents.values()].reduce((sum, size) => sum + size, 0) > bytes)
         throw new ArtifactsFailed('artifacts', 'the list of kept files says more than was kept');
-      await unpackFiles(folder, files, ({ sha256 }) => calls.read(sha256));
+      await unpackFiles(folder, files, ({ sha256 }) => calls.read(sha256, { run }));
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ServiceError) && !(error instanceof ArtifactsFailed)) throw error;
@@ -77,10 +82,10 @@ export class InheritedFiles {
   }
 }
 
-async function listOf(calls: StorageCalls, sha256: string): Promise<Buffer> {
+async function listOf(calls: StorageCalls, sha256: string, run: string | undefined): Promise<Buffer> {
   const parts: Uint8Array[] = [];
   let length = 0;
-  for await (const part of calls.read(sha256)) {
+  for await (const part of calls.read(sha256, { run })) {
     length += part.length;
     if (length > MANIFEST_BYTES_MAX) throw new ArtifactsFailed('artifacts', 'their list is too long');
     parts.push(part);

@@ -77,8 +77,11 @@ export class StorageCalls {
     return await this.#patiently<SealRequest, SealAnswer>(this.#verb('seal'), request);
   }
 
-  /** The content with this hash of the attempt's run, or of the scope of a cache; the caller checks it. */
-  async *read(sha256: string, of: { readonly scope?: string } = {}): AsyncGenerator<Uint8Array, void> {
+  /** The content with this hash of the attempt's run or of another, or of the scope of a cache; the caller checks it. */
+  async *read(
+    sha256: string,
+    of: { readonly scope?: string; readonly run?: string | undefined } = {},
+  ): AsyncGenerator<Uint8Array, void> {
     const part = async (offset: number): Promise<{ readonly bytes: Uint8Array; readonly size: number }> => {
       const request = { ...this.#by, ...of, sha256, offset, raw: true } as const;
       const { data, sizeBytes } = await this.#patiently<GetRequest, PartAnswer>(this.#verb('get'), request);

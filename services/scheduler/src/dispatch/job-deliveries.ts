@@ -236,7 +236,7 @@ export class JobDeliveries {
     const { secrets = [], idTokens = [], place } = work;
     const names = new Set([...secrets.map(({ name }) => name), ...imageSecretsOf(place)]);
     if (names.size + idTokens.length === 0 || slipKey === undefined) return {};
-    const { tenant, pipelineName, origin } = run.state;
+    const { tenant, pipelineName, origin, lineage } = run.state;
     const { provider, repository, ref, commit, actor } = origin;
     const slip = signSlip(slipKey, {
       run: run.id,
@@ -247,6 +247,7 @@ export class JobDeliveries {
       tenant,
       pipeline: pipelineName,
       trusted: isTrusted(origin),
+      ...(lineage?.edited === true ? { edited: true as const } : {}),
       // Whoever asked for a run of a repository's ref chose that ref, as who pushes one does.
       trigger: origin.kind === 'api' && ref !== undefined ? 'dispatch' : triggerOf(origin),
       provider,

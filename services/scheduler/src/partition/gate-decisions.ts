@@ -20,7 +20,7 @@ export function faultOf(run: LiveRun, { stage: name, person, comment = '' }: Dec
     return { code: 'BAD_USER_INPUT', message: `the run has no stage '${name.slice(0, 200)}' that waits for approval` };
   if (comment.length > COMMENT_MAX)
     return { code: 'BAD_USER_INPUT', message: `the comment is longer than ${COMMENT_MAX} characters` };
-  const right = rightAt(approval, { tenant: run.state.tenant, actor: run.state.origin.actor }, person);
+  const right = rightAt(approval, { ...run.state, actor: run.state.origin.actor }, person);
   if (right === 'forbidden')
     return { code: 'FORBIDDEN', message: `you are not among the approvers of '${stage.name}'` };
   if (right === 'self')

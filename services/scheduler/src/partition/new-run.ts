@@ -7,6 +7,7 @@ import { DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
 import { BadPipeline, emptyPipeline, type DefinedPipeline, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
+import { rerunOf, type Rerun } from './rerun.ts';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import { TaggedError } from '@penstock/errors';
 
@@ -44,20 +45,30 @@ export interface NewRunDependencies {
   readonly definitions: DefinitionSource;
   readonly slots: Pick<ConcurrencySlots, 'timeOfNext'>;
   readonly counts: Pick<KeyCounts, 'used'>;
+  /** Of a rerun. */
+  readonly parent?: LiveRun | undefined;
 }
 
-/** Throws BadPipeline and MonthUsedUp. */
+/** `rerun`: where it comes from, if it repeats another run. */
+export interface NewRun {
+  readonly run: LiveRun;
+  readonly rerun?: Rerun | undefined;
+}
+
+/** Throws BadPipeline, MonthUsedUp and RerunRefused. */
 export function newRunOf(
   request: CreateRequest,
-  { now, settings, definitions, slots, counts }: NewRunDependencies,
-): LiveRun {
-  const { runId, tenant, key, origin, priority = 0, limits, ended } = request;
+  { now, settings, definitions, slots, counts, parent }: NewRunDependencies,
+): NewRun {
+  const { runId, tenant, key, limits, ended } = request;
   const { definition, yaml, extensions }: DefinedPipeline =
     ended === undefined
       ? definitions.find(request.yaml, request.extensions?.length === 0 ? undefined : request.extensions)
       : { definition: emptyPipeline(ended.pipelineName), yaml: '' };
   const plan = planOf(definition);
-  const inputs = inputsOf(definition, request.inputs);
+  const rerun = parent === undefined ? undefined : rerunOf(request, parent, definition);
+  const { origin, priority = 0, inputs: given } = rerun ?? request;
+  const inputs = inputsOf(definition, given);
   const maxConcurrent = limitOf(limits?.maxConcurrent);
   const base: RunCreated = {
     type: 'run_created',
@@ -74,6 +85,7 @@ export function newRunOf(
     ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
     ...(limits?.artifactBytes === undefined ? {} : { artifactBytes: limits.artifactBytes }),
     ...(limits?.keySlots === undefined ? {} : { keySlots: Math.max(1, limits.keySlots) }),
+    ...(rerun === undefined ? {} : { lineage: rerun.lineage }),
   };
   const group = groupOf(newRun(runId, base, plan), plan);
   const at = slots.timeOfNext(key, group, now);
@@ -94,7 +106,7 @@ export function newRunOf(
     created,
     plan.stages.map((stage) => stage.definition.name),
   );
-  return LiveRun.create(runId, definition, created, settings);
+  return { run: LiveRun.create(runId, definition, created, settings), rerun };
 }
 
 /** Of what the run means: two with the same can only end differently for other causes than their definition. */

@@ -17,6 +17,7 @@ import type { PartitionPorts } from '../run/ports.ts';
 import { isTight, type SchedulerLoad } from '../run/scheduler-load.ts';
 import { inSlices, sortedInSlices } from '../run/slices.ts';
 import { queueDeadline } from '../run/stage-times.ts';
+import type { Adoptions } from './adoptions.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { Parking } from './parking.ts';
 import type { PartitionSettings } from './partition-settings.ts';
@@ -48,6 +49,7 @@ export interface PartitionOpeningHost {
   readonly deadlines: Pick<Deadlines, 'arm'>;
   readonly resumption: Pick<Resumption, 'add'>;
   readonly schedules: Pick<Schedules, 'restore'>;
+  readonly adoptions: Pick<Adoptions, 'found'>;
   readonly border: RunBorder;
   /** Takes a run into memory. */
   remember(run: LiveRun): void;
@@ -115,6 +117,7 @@ function goOnWith(host: PartitionOpeningHost, run: LiveRun): void {
   if (!run.ended) host.offerWaiting(run);
   host.deadlines.arm(run, host.ports.bootNow());
   host.resumption.add(run);
+  host.adoptions.found(run);
   if (run.restoreError !== undefined && !run.ended) host.quarantine(run, run.restoreError);
 }
 
@@ -155,7 +158,9 @@ function supersedeAgain({ slots, supersede }: PartitionOpeningHost, inOrder: rea
     if (groups.has(name)) continue;
     groups.add(name);
     const members = slots.members(key, group);
-    for (const before of members.slice(0, Math.max(0, members.indexOf(id))).toReversed()) supersede(before);
+    // A rerun waits for its parent as for any other, and does not take its place.
+    for (const before of members.slice(0, Math.max(0, members.indexOf(id))).toReversed())
+      if (before !== state.lineage?.parent) supersede(before);
   }
 }
 

@@ -58,6 +58,7 @@ import type { PartitionSettings } from './partition-settings.ts';
 import type { RestoredPartition } from './restored-partition.ts';
 import { Resumption } from './resumption.ts';
 import { RunBorder } from './run-border.ts';
+import { Adoptions } from './adoptions.ts';
 import { Approvals } from './approvals.ts';
 import { PullRequests } from '../admission/pull-requests.ts';
 import { PartitionInvariants } from './partition-invariants.ts';
@@ -69,7 +70,8 @@ import { ConcurrencySlots, turnOf } from '../admission/concurrency-slots.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import { Offers } from '../dispatch/offers.ts';
 import { OutsideRuns } from './outside-runs.ts';
-import { Parking, type ReadRun } from './parking.ts';
+import { Parents, type ReadParent } from './parents.ts';
+import { Parking } from './parking.ts';
 import { openPartition, type PartitionOpeningHost } from './partition-opening.ts';
 import { ProjectionBacklog, type DirtyRun } from './projection-backlog.ts';
 import { releasesOf } from './releases.ts';
@@ -118,6 +120,8 @@ export class Partition {
   readonly #offers: Offers;
   readonly #resumption: Resumption;
   readonly #schedules: Schedules;
+  readonly #parents: Parents;
+  readonly #adoptions: Adoptions;
   readonly #openingHost: PartitionOpeningHost;
   #open = false;
   #advancing = false;
@@ -130,10 +134,10 @@ export class Partition {
       readonly dispatch: Dispatch;
       readonly definitions: DefinitionSource;
       readonly load: SchedulerLoad;
-      /** Makes an open run anew from its document. Answers as the ports do. */
-      readRun(runId: RunId, then: (run: ReadRun) => void): void;
       /** Reads the text of a run to be made where that holds up nobody. Answers as the ports do, or at once. */
       readText(request: CreateRequest, then: (source: DefinitionSource) => void): void;
+      /** Makes a run anew from its document; null: there is none. Answers as the ports do. */
+      readRun(runId: RunId, then: (run: ReadParent) => void): void;
     },
   ) {
     this.settings = settings;
@@ -147,7 +151,11 @@ export class Partition {
       load: shared.load,
       bytesOfKey: (key) => this.#held.ofKey(key),
       slotsOf: (key) => this.#slots.use(key),
-      read: (runId, then) => shared.readRun(runId, then),
+      read: (runId, then) =>
+        shared.readRun(runId, (run) => {
+          if (run === null) ports.warn({ runId }, 'the document of an open run is not in the store; asked for again');
+          then(run ?? 'unavailable');
+        }),
       unparked: (runId) => this.#outside.unparked(runId),
       enter: (run, parked) => this.#outside.enter(run, parked),
       advance: () => this.#advance(),
@@ -224,6 +232,20 @@ export class Partition {
       decide: (run, type) => void this.#decisions.decide(run, { type, at: this.#decisions.at(run) }),
       quarantine: (run, cause) => this.#decisions.quarantine(run, cause),
     });
+    this.#parents = new Parents({
+      runs: this.#runs,
+      parking: this.#parking,
+      cycle: this.#cycle,
+      readStored: (runId, then) => shared.readRun(runId, then),
+    });
+    this.#adoptions = new Adoptions({
+      parents: this.#parents,
+      cycle: this.#cycle,
+      has: (run) => this.#runs.get(run.id) === run,
+      decide: (run, command) => void this.#decisions.decide(run, command),
+      at: (run) => this.#decisions.at(run),
+      advance: () => this.#advance(),
+    });
     this.#creation = new RunCreation({
       settings,
       ports,
@@ -243,6 +265,8 @@ export class Partition {
       mayAnswer: () => this.#mayAnswer(),
       remember: (run) => this.#remember(run),
       begin: (run, start) => this.#decisions.begin(run, start),
+      parents: this.#parents,
+      adopt: (run, lists) => this.#adoptions.begin(run, lists),
       supersede: (runId) => this.#outside.supersede(runId),
       cancel: (run) => void this.#decisions.decide(run, { type: 'cancel', at: this.#decisions.at(run) }),
       giveUp: (run) => void this.#decisions.decide(run, { type: 'give-up', at: this.#decisions.at(run) }),
@@ -351,6 +375,7 @@ export class Partition {
       newest: this.#newest,
       deadlines: this.#deadlines,
       resumption: this.#resumption,
+      adoptions: this.#adoptions,
       border: this.#border,
       schedules: this.#schedules,
       remember: (run) => this.#remember(run),
@@ -398,6 +423,7 @@ export class Partition {
     this.#ports.projectSoon();
     this.#advance();
     this.#resumption.goOn();
+    this.#adoptions.goOn();
   }
 
   /** Decides nothing new; calls back when all that was decided is acknowledged, so that `released` can be appended. */
@@ -417,6 +443,8 @@ export class Partition {
     this.#awake.clear();
     this.#offers.clear();
     this.#resumption.clear();
+    this.#parents.clear();
+    this.#adoptions.clear();
     this.#slotsInUse.clear();
     this.#lengths.clear();
     this.#pulls.clear();
@@ -543,6 +571,7 @@ export class Partition {
     this.#jobs.repeat();
     this.#heldAttempts.loseReleased();
     this.#resumption.goOn();
+    this.#adoptions.goOn();
     for (const runner of this.#absentRunners.takeLost(boot)) this.#runnerRuns.away(runner);
     this.#runnerRuns.lookOn((run, runner, labelSets) => {
       this.#decisions.decide(run, { type: 'lose-workspace', at: this.#decisions.at(run), runner, labelSets });

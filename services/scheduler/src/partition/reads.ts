@@ -141,7 +141,16 @@ export class Reads {
         const { tenant, key } = run.state;
         const lives = awaitsResult(run, ref, runner);
         const caches = cacheScopesOf(run.state);
-        const kept = { tenant, key, artifactBytes, expireMs: expireMsOf(run, ref.stage, expireMs), caches };
+        const adopted = adoptedFrom(run);
+        const readsRuns = adopted.length === 0 ? {} : { readsRuns: adopted };
+        const kept = {
+          ...readsRuns,
+          tenant,
+          key,
+          artifactBytes,
+          expireMs: expireMsOf(run, ref.stage, expireMs),
+          caches,
+        };
         reply({ ok: true, epoch, attempt: lives ? kept : null });
       });
   }
@@ -151,6 +160,13 @@ export class Reads {
     const isOpen = (id: RunId): boolean => runs.has(id) || parking.find(id) !== undefined;
     if (this.#host.mayAnswer()) reply({ ok: true, epoch, open: request.runIds.filter(isOpen) });
   }
+}
+
+/** The runs that have kept what stages of this one are taken to have kept (P30). */
+function adoptedFrom({ state }: LiveRun): RunId[] {
+  const runs = new Set<RunId>();
+  for (const { artifacts } of state.stages.touched()) if (artifacts?.run !== undefined) runs.add(artifacts.run);
+  return [...runs];
 }
 
 /** One run is answered whatever its size; what is too much beside it is named. */

@@ -4,7 +4,7 @@
  */
 import type { CreateReply, CreateRequest, OwnerRefusal } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
-import { viewOf, type RunCommand, type RunId } from '@penstock/run';
+import { adoptionsOf, viewOf, type AdoptedStage, type RunCommand, type RunId } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { isBehind, refOf, type PullRequests } from '../admission/pull-requests.ts';
@@ -15,12 +15,14 @@ import type { PartitionPorts } from '../run/ports.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
 import { isKeyFull, overloadOf, type SchedulerLoad } from '../run/scheduler-load.ts';
 import type { CommitCycle } from './commit-cycle.ts';
-import { limitOf, MonthUsedUp, newRunOf, supersededRequest } from './new-run.ts';
+import { limitOf, MonthUsedUp, newRunOf, supersededRequest, type NewRun } from './new-run.ts';
+import type { Parents } from './parents.ts';
 import type { Parking } from './parking.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import type { Reads } from './reads.ts';
 import { refusal, unavailable } from './refusals.ts';
 import type { RememberedIds } from './remembered-ids.ts';
+import { RerunRefused } from './rerun.ts';
 
 type Reply = (reply: CreateReply) => void;
 
@@ -46,6 +48,9 @@ export interface RunCreationDependencies {
   remember(run: LiveRun): void;
   /** Tells a new run its first command; its creation and what it decides join the next commit. */
   begin(run: LiveRun, start: RunCommand): void;
+  readonly parents: Pick<Parents, 'read'>;
+  /** What a rerun takes over from its parent, as much as a commit holds in each list. */
+  adopt(run: LiveRun, lists: readonly (readonly AdoptedStage[])[]): void;
   /** A newer run of its group takes its place: it is cancelled, in memory at once. */
   supersede(runId: RunId): void;
   cancel(run: LiveRun): void;
@@ -102,7 +107,7 @@ export class RunCreation {
   createOwn(request: CreateRequest, definitions: DefinitionSource): LiveRun | undefined {
     if (this.#noRoomFor(request) !== undefined) return undefined;
     const { settings, slots, counts, now } = this.#partition;
-    const run = newRunOf(request, { now: now(), settings, definitions, slots, counts });
+    const { run } = newRunOf(request, { now: now(), settings, definitions, slots, counts });
     this.#take(run, request);
     return run;
   }
@@ -133,6 +138,26 @@ export class RunCreation {
   }
 
   #createNew(request: CreateRequest, reply: Reply, definitions: DefinitionSource): void {
+    if (request.rerun === undefined) this.#createOf(request, reply, definitions, undefined);
+    else this.#rerun(request, request.rerun.parent, reply, definitions);
+  }
+
+  /** The run that it repeats is read first (P30). */
+  #rerun(request: CreateRequest, parentId: RunId, reply: Reply, definitions: DefinitionSource): void {
+    const { parents, runs, ids, settings, accepts, mayAnswer } = this.#partition;
+    const { epoch } = settings;
+    parents.read(parentId, (parent) => {
+      if (!accepts()) return;
+      // The same may have been asked for meanwhile.
+      if (runs.has(request.runId) || ids.has(request.runId)) this.create(request, reply, definitions);
+      else if (parent === 'unavailable') reply(unavailable(epoch, 'the run that is to run again cannot be read now'));
+      else if (parent !== null) this.#createOf(request, reply, definitions, parent);
+      // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
+      else if (mayAnswer()) reply(refusal(epoch, 'NOT_FOUND', 'there is no such run'));
+    });
+  }
+
+  #createOf(request: CreateRequest, reply: Reply, definitions: DefinitionSource, parent: LiveRun | undefined): void {
     const { settings, cycle, advance } = this.#partition;
     const { epoch } = settings;
     const refused = this.#noRoomFor(request);
@@ -140,10 +165,11 @@ export class RunCreation {
       reply(refused);
       return;
     }
-    const made = this.#newRun(request, reply, definitions);
+    const made = this.#newRun(request, reply, definitions, parent);
     if (made === undefined) return;
     const { run } = made;
     this.#take(run, made.request);
+    if (made.rerun !== undefined) this.#partition.adopt(run, adoptionsOf(made.rerun.parent, run.state) ?? []);
     cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch, run: viewOf(run.committedState()) }));
     advance();
   }
@@ -153,16 +179,18 @@ export class RunCreation {
     request: CreateRequest,
     reply: Reply,
     definitions: DefinitionSource,
-  ): { readonly run: LiveRun; readonly request: CreateRequest } | undefined {
+    parent: LiveRun | undefined,
+  ): (NewRun & { readonly request: CreateRequest }) | undefined {
     const { settings, slots, counts, pulls, now } = this.#partition;
     const of = refOf(request);
     const head = of && pulls.head(of);
     try {
       const isSuperseded = head !== undefined && isBehind(request.origin, head);
       const wanted = isSuperseded ? supersededRequest(request, definitions) : request;
-      return { request: wanted, run: newRunOf(wanted, { now: now(), settings, definitions, slots, counts }) };
+      return { request: wanted, ...newRunOf(wanted, { now: now(), settings, definitions, slots, counts, parent }) };
     } catch (error) {
-      if (error instanceof BadPipeline) reply(refusal(settings.epoch, 'BAD_USER_INPUT', error.message));
+      if (error instanceof RerunRefused) reply(refusal(settings.epoch, error.code, error.message));
+      else if (error instanceof BadPipeline) reply(refusal(settings.epoch, 'BAD_USER_INPUT', error.message));
       else if (error instanceof Unavailable) reply(unavailable(settings.epoch, error.message));
       else if (error instanceof MonthUsedUp) this.#answerMonthUsedUp(error, reply);
       else throw error;
@@ -172,7 +200,7 @@ export class RunCreation {
 
   #take(run: LiveRun, { limits, keepsSuperseded, ended }: CreateRequest): void {
     const { parking, slots, counts, pulls, remember, begin, supersede, cancel, giveUp, bootNow } = this.#partition;
-    const { key, group, createdAt: at, awaitsApproval } = run.state;
+    const { key, group, createdAt: at, awaitsApproval, lineage } = run.state;
     const supersedes = awaitsApproval !== true && run.definition.concurrency?.cancelInProgress === true;
     const isWantedOutside = (isHeld: boolean): boolean => mayPark(run) && parking.isWanted(key, isHeld);
     const waitsOutside = { going: isWantedOutside(false), held: isWantedOutside(true) };
@@ -192,10 +220,11 @@ export class RunCreation {
     }
     const tooMany = awaitsApproval === true ? pulls.tooMany(run) : undefined;
     if (tooMany !== undefined) giveUp(tooMany);
-    if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true)
+    // A rerun is no new head: it leaves the others of its pull request alone.
+    if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true && lineage === undefined)
       for (const superseded of pulls.supersededBy(run)) cancel(superseded);
     // The last first, so that none has its turn on the way.
-    if (supersedes) for (const id of before.toReversed()) supersede(id);
+    if (supersedes) for (const id of before.toReversed()) if (id !== lineage?.parent) supersede(id);
   }
 
   /** What is committed says so, and an owner that is sure to be it: what used the month up may never come to be (P4). */

@@ -15,7 +15,7 @@ import {
 } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
-/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates; 4: `stages_added`, and schedules. All before it is read too. */
+/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates; 4: `stages_added`, schedules, reruns and what they take over. All before it is read too. */
 export const COMMIT_FORMAT = 4;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
@@ -95,10 +95,15 @@ function lengthAtMost(event: RunEvent): number {
     for (const stage of event.stages) units += stage.length + 1;
   if (event.type === 'gate_decided') units += event.person.length + event.by.length + (event.comment?.length ?? 0);
   if (event.type === 'run_quarantined') units += event.cause.length;
-  if ('outputs' in event)
-    for (const [key, value] of Object.entries(event.outputs ?? {})) units += key.length + value.length + 2;
+  if (event.type === 'stages_adopted')
+    for (const { stage, outputs } of event.adopted) units += stage.length + unitsOf(outputs) + 300;
+  if ('outputs' in event) units += unitsOf(event.outputs);
   if ('caches' in event) for (const { key } of event.caches ?? []) units += key.length + 150;
   return units * 6;
+}
+
+function unitsOf(outputs: Readonly<Record<string, string>> = {}): number {
+  return Object.entries(outputs).reduce((sum, [key, value]) => sum + key.length + value.length + 2, 0);
 }
 
 /** `entries` are the runs' events as `encodeEvent` made them, `schedules` those of schedules as JSON. */

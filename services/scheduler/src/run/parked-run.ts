@@ -97,6 +97,8 @@ function pictureOf(state: RunState | StoredRunState): Omit<ParkedRun, 'bytes' | 
 function waitsUnstarted(state: RunState | StoredRunState, stages: Iterable<StagePicture>): boolean {
   if (isEnded(state.status) || state.liveAttempts > 0 || state.awaitsApproval === true || state.rested === true)
     return false;
+  // Who takes it over has to go on with what it takes over itself (P30).
+  if (state.adoptionsLeft !== undefined) return false;
   // A newer head cancels it in the commit of its own run.
   if (state.origin.pullRequest !== undefined) return false;
   for (const { attempt, dueAt, gateDueAt } of stages)

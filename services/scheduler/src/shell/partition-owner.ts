@@ -349,18 +349,16 @@ export class PartitionOwner {
     };
   }
 
-  /** One that is parked. */
-  async #readRun(runId: RunId): Promise<LiveRun | 'unavailable'> {
+  /** One that is parked, or that another repeats. */
+  async #readRun(runId: RunId): Promise<LiveRun | null | 'unavailable'> {
     const { ledger, log, partition } = this.#options;
     if (this.#opened === undefined) return 'unavailable';
     try {
-      const run = await readRun(runId, this.#opened, ledger, this.#restoring());
-      if (run !== null) return run;
-      log.error({ partition, runId }, 'the document of an open run is not in the store; asked for again');
+      return await readRun(runId, this.#opened, ledger, this.#restoring());
     } catch (error) {
-      log.warn({ err: error, partition, runId }, 'a run that waits outside of memory could not be read; tried again');
+      log.warn({ err: error, partition, runId }, 'a run that is not in memory could not be read; tried again');
+      return 'unavailable';
     }
-    return 'unavailable';
   }
 
   #opening(signal: AbortSignal): Opening {

@@ -1,0 +1,80 @@
+/** Runs that repeat others (P30): `rerunPipeline`, and what a run and its stages say about it. */
+import { actorOf } from '@penstock/identity';
+import type { RunView, StageView } from '@penstock/run';
+import type { RunReads } from '@penstock/run-client';
+import type { AuditLog } from '@penstock/store';
+import type { RerunArguments } from '../runs/rerun.ts';
+import type { Trigger, TriggerResult } from '../runs/trigger.ts';
+import type { GraphqlContext } from './arguments.ts';
+import type { GraphqlModule } from './graphql-module.ts';
+
+export interface RerunsOptions {
+  readonly trigger: Pick<Trigger, 'rerun'>;
+  readonly reads: RunReads;
+  readonly audit: AuditLog;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+const SDL = /* GraphQL */ `
+  extend type PipelineRun {
+    "The run that this one repeats; null where it repeats none (additional)."
+    parentRunId: String
+    "The first run of the lineage; null where it repeats none (additional)."
+    rootRunId: String
+    "The runs that repeat this one, the oldest first, 100 at most (additional)."
+    children: [String!]!
+  }
+
+  extend type StageRun {
+    "It succeeded in the run that this one repeats and did not run in this one: its outputs and kept files are that run's (additional)."
+    adopted: Boolean!
+  }
+
+  extend type Mutation {
+    """
+    Makes a new run of an earlier one, at its commit and with its extensions; the earlier one may go on, and is not changed. All stages run
+    again; or, with 'onlyFailed', those that did not succeed and all that come after them; or, with 'from', those named and all that
+    come after them (the name of a matrix or of an extension means all of it). The other stages that succeeded are adopted, every gate before a stage that runs is
+    decided anew. 'inputs' take the place of the earlier run's values, 'yaml' that of its file: then a stage is adopted only where it and all
+    before it are the same, and no secret of the repository is given. CONFLICT where there is nothing to run. The rest as in triggerPipeline (additional).
+    """
+    rerunPipeline(
+      id: String
+      from: [String!]
+      onlyFailed: Boolean
+      inputs: [KeyValueInput!]
+      yaml: String
+      waitSeconds: Int
+      runId: String
+    ): TriggerResult!
+  }
+`;
+
+export function rerunsModule({ trigger, reads, audit, now }: RerunsOptions): GraphqlModule {
+  return {
+    sdl: SDL,
+    resolvers: {
+      Mutation: {
+        rerunPipeline: async (
+          _: unknown,
+          args: RerunArguments,
+          { caller, address, clientGone }: GraphqlContext,
+        ): Promise<TriggerResult> => {
+          const result = await trigger.rerun(caller, args, clientGone);
+          const target = `${args.id ?? ''} ${result.run.id}`;
+          audit.record({ at: now(), actor: actorOf(caller), action: 'run.rerun', target, outcome: 'ok', ip: address });
+          return result;
+        },
+      },
+      PipelineRun: {
+        parentRunId: ({ lineage }: RunView) => lineage?.parent ?? null,
+        rootRunId: ({ lineage }: RunView) => lineage?.root ?? null,
+        // Whoever may see the run for a gate of it alone is not told of others.
+        children: (run: RunView, _: unknown, { caller, work }: GraphqlContext) =>
+          caller.readTenants.includes(run.tenant) ? work.read(() => reads.children(run)) : [],
+      },
+      StageRun: { adopted: ({ adopted }: StageView) => adopted === true },
+    },
+  };
+}

@@ -1,0 +1,64 @@
+/** What `rerunPipeline` needs of the run that is to run again: who may have it do so, its file, and what that stood for (P30). */
+import { readableTenants, requireChanger, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, Forbidden, NotFound } from '@penstock/errors';
+import type { CreateRequest } from '@penstock/bus';
+import { isRunId, type RunCreated, type RunView } from '@penstock/run';
+import { readRunEvents, type Owners, type RunReads } from '@penstock/run-client';
+import type { RunsReader } from '@penstock/store';
+
+export interface RerunArguments {
+  readonly id?: string | null | undefined;
+  readonly from?: readonly string[] | null | undefined;
+  readonly onlyFailed?: boolean | null | undefined;
+  readonly inputs?: readonly { readonly key: string; readonly value: string }[] | null | undefined;
+  /** In place of the run's own file. */
+  readonly yaml?: string | null | undefined;
+  readonly waitSeconds?: number | null | undefined;
+  readonly runId?: string | null | undefined;
+}
+
+export interface RerunSources {
+  readonly owners: Owners;
+  readonly reads: RunReads;
+  readonly store: RunsReader;
+}
+
+export interface RepeatedRun {
+  readonly view: RunView;
+  readonly created: RunCreated;
+}
+
+/** More names than a run has stages say nothing. */
+const FROM_MAX = 2_000;
+
+/** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see. */
+export async function runToRepeat(
+  { owners, reads, store }: RerunSources,
+  caller: Caller,
+  id: string | null | undefined,
+): Promise<RepeatedRun> {
+  const tenants = requireChanger(caller);
+  if (id === null || id === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
+  const view = isRunId(id) ? await reads.view(id, [...new Set([...tenants, ...readableTenants(caller)])]) : null;
+  if (view === null) throw new NotFound(`There is no run '${id.slice(0, 100)}'.`);
+  if (!tenants.includes(view.tenant))
+    throw new Forbidden(`You may see the run '${id}', but not run it again: it is not yours.`);
+  // The first event says it all, and every owner has it.
+  const { run } = await owners.watch({ runId: id, after: 0 });
+  const [created] = run?.events ?? (await readRunEvents({ owners, store }, id, [view.tenant], 0));
+  if (created?.type !== 'run_created') throw new NotFound(`There is no run '${id}'.`);
+  if (created.yaml === '') throw new Conflict(`The run '${id}' has no file that could run again.`);
+  return { view, created };
+}
+
+/** Throws `BadUserInput`. */
+export function wishOf({ from, onlyFailed }: RerunArguments): Omit<NonNullable<CreateRequest['rerun']>, 'parent'> {
+  if (from != null && from.length > FROM_MAX)
+    throw new BadUserInput(`'from' names ${from.length} stages; it may name ${FROM_MAX}.`);
+  if (from != null && from.length > 0 && onlyFailed === true)
+    throw new BadUserInput("'from' and 'onlyFailed' exclude each other: give one of them.");
+  return {
+    ...(from == null || from.length === 0 ? {} : { from }),
+    ...(onlyFailed === true ? { onlyFailed } : {}),
+  };
+}

@@ -1,0 +1,88 @@
+/**
+ * What reruns take over from their parents (P30): told to the rerun a commit at a time, so that one run's outputs hold up nobody
+ * else's commits. Owns who waits for its parent to be read again after a take-over.
+ *
+ *  ADOPTIONS-1 A rerun in memory that is not complete has a part of what it takes over in a commit to come, or waits for its parent here.
+ *  ADOPTIONS-2 A parent is read as it stood at the version that `run_created` names, whoever reads it.
+ */
+import { adoptionsOf, isAdopting, type AdoptedStage, type RunCommand, type RunState } from '@penstock/run';
+import { foldRun, type LiveRun } from '../run/live-run.ts';
+import type { CommitCycle } from './commit-cycle.ts';
+import type { Parents } from './parents.ts';
+
+/** Parents that are asked for in one tick. */
+const PARENTS_AT_ONCE = 20;
+
+export interface AdoptionsHost {
+  readonly parents: Pick<Parents, 'read'>;
+  readonly cycle: Pick<CommitCycle, 'whenAllCommitted'>;
+  /** Whether it is in memory still. */
+  has(run: LiveRun): boolean;
+  /** Tells the run's machine, at the present time. */
+  decide(run: LiveRun, command: RunCommand): void;
+  at(run: LiveRun): number;
+  /** Something may follow from what was decided. */
+  advance(): void;
+}
+
+export class Adoptions {
+  readonly #host: AdoptionsHost;
+  /** Not asked for yet, or not answered well. */
+  readonly #waiting = new Set<LiveRun>();
+
+  constructor(host: AdoptionsHost) {
+    this.#host = host;
+  }
+
+  /** The first part is decided now, the others once the one before is committed. */
+  begin(run: LiveRun, lists: readonly (readonly AdoptedStage[])[]): void {
+    const { cycle, has, decide, at } = this.#host;
+    const [stages, ...rest] = lists;
+    if (stages === undefined || !has(run) || run.ended) return;
+    decide(run, { type: 'adopt', at: at(run), stages });
+    if (rest.length > 0) cycle.whenAllCommitted(() => this.begin(run, rest));
+  }
+
+  /** A run that a take-over has found. */
+  found(run: LiveRun): void {
+    if (isAdopting(run.state)) this.#waiting.add(run);
+  }
+
+  /** About every second, and at the end of a take-over: those that wait go on where they were. */
+  goOn(): void {
+    let left = PARENTS_AT_ONCE;
+    for (const run of this.#waiting) {
+      if ((left -= 1) < 0) return;
+      this.#waiting.delete(run);
+      this.#resume(run);
+    }
+  }
+
+  clear(): void {
+    this.#waiting.clear();
+  }
+
+  #resume(run: LiveRun): void {
+    const { parents, has, decide, at, advance } = this.#host;
+    const { lineage } = run.state;
+    if (lineage === undefined || !has(run) || !isAdopting(run.state)) return;
+    parents.read(lineage.parent, (parent) => {
+      if (!has(run) || !isAdopting(run.state)) return;
+      if (parent === 'unavailable') {
+        this.#waiting.add(run);
+        return;
+      }
+      const state = parent === null ? undefined : stateAt(parent, lineage.version);
+      const lists = state === undefined ? undefined : adoptionsOf(state, run.state);
+      if (lists === undefined) decide(run, { type: 'lose-parent', at: at(run) });
+      else this.begin(run, lists);
+      advance();
+    });
+  }
+}
+
+/** As it stood after so many of its events; undefined: it has not so many, or they mean nothing to this build. */
+function stateAt(parent: LiveRun, version: number): RunState | undefined {
+  if (parent.committedVersion < version || parent.restoreError !== undefined) return undefined;
+  return foldRun(parent.id, parent.plan, parent.events, version);
+}

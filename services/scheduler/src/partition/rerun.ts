@@ -1,0 +1,76 @@
+/** A request to repeat a run (P30), together with the run that it repeats. Pure; owns nothing. */
+import type { CreateRequest, OwnerErrorCode } from '@penstock/bus';
+import { TaggedError } from '@penstock/errors';
+import type { PipelineDefinition } from '@penstock/pipeline';
+import {
+  adoptionOf,
+  bitsOf,
+  LINEAGE_ACTORS_MAX,
+  planOf,
+  type Lineage,
+  type RunState,
+  type TriggerOrigin,
+} from '@penstock/run';
+import type { LiveRun } from '../run/live-run.ts';
+
+/** The parent cannot be repeated in this way. */
+export class RerunRefused extends TaggedError {
+  readonly tag = 'RerunRefused';
+  readonly code: OwnerErrorCode;
+
+  constructor(code: OwnerErrorCode, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+/** What a rerun has from its parent. */
+export interface Rerun {
+  /** The parent as it is committed. */
+  readonly parent: RunState;
+  readonly lineage: Lineage;
+  /** The parent's, begun by whoever repeats it. Trust does not rise. */
+  readonly origin: TriggerOrigin;
+  readonly inputs: NonNullable<CreateRequest['inputs']>;
+  readonly priority: number;
+}
+
+/** Throws RerunRefused. */
+export function rerunOf(request: CreateRequest, parent: LiveRun, definition: PipelineDefinition): Rerun {
+  const state = parent.committedState();
+  if (state.tenant !== request.tenant || state.key !== request.key)
+    throw new RerunRefused('NOT_FOUND', 'there is no such run');
+  if (state.pipelineName !== definition.name)
+    throw new RerunRefused(
+      'BAD_USER_INPUT',
+      `the file is of the pipeline '${definition.name}', and the run is one of '${state.pipelineName}'`,
+    );
+  if (parent.restoreError !== undefined)
+    throw new RerunRefused('CONFLICT', 'the run cannot be repeated: this version of the server cannot read it');
+  const adoption = adoptionOf(state, planOf(definition), request.rerun ?? {});
+  if (!adoption.ok) throw new RerunRefused(adoption.code, adoption.message);
+  const { lineage: before } = state;
+  // No schedule has begun this one, whatever its trigger says.
+  const { tick: _tick, ...origin } = state.origin;
+  const actors = new Set([...(before?.actors ?? []), ...(origin.actor === undefined ? [] : [origin.actor])]);
+  if (actors.size > LINEAGE_ACTORS_MAX)
+    throw new RerunRefused('CONFLICT', `more than ${LINEAGE_ACTORS_MAX} people have repeated the run: begin a new one`);
+  const isEdited = before?.edited === true || request.yaml !== state.yaml;
+  const adopts = bitsOf(adoption.stages);
+  const declared = new Set((definition.inputs ?? []).map(({ name }) => name));
+  const inherited = Object.entries(state.inputs ?? {}).filter(([name]) => declared.has(name));
+  return {
+    parent: state,
+    lineage: {
+      parent: state.id,
+      version: parent.committedVersion,
+      root: before?.root ?? state.id,
+      actors: [...actors],
+      ...(isEdited ? { edited: true as const } : {}),
+      ...(adopts === undefined ? {} : { adopts }),
+    },
+    origin: { ...origin, actor: request.origin.actor },
+    inputs: [...new Map([...inherited, ...(request.inputs ?? [])])],
+    priority: request.priority ?? state.priority,
+  };
+}
