@@ -62,6 +62,17 @@ describe('purging a partition in which nothing happens (P8)', () => {
     expect(purged.to).toEqual([7]);
   });
 
+  it('P8: takes what came shortly before a pause when that is two hours old, whatever has come since', async () => {
+    const purged = new Purged();
+    purged.reach(7);
+    await purged.later(4_000);
+    purged.reach(8);
+    await purged.later(HOUR_MS);
+    purged.reach(9);
+    await purged.later(HOUR_MS + 60_000);
+    expect(purged.to).toEqual([8]);
+  });
+
   it('P8: takes all that is projected within seconds once the journal is half full', async () => {
     const purged = new Purged();
     purged.reach(7);

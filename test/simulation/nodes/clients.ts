@@ -26,6 +26,7 @@ import {
 import type { Exchange } from '../world/exchange.ts';
 import type { Network } from '../world/network.ts';
 import { drawPipeline } from '../world/pipelines.ts';
+import { lastsHours } from '../world/profile.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
@@ -37,6 +38,7 @@ import { PullRequestDraws } from './pull-request-draws.ts';
 const PING_MS = 15_000;
 /** No shorter file is too large for a commit. */
 const TOO_LARGE_FROM = 400_000;
+const EARLY_MS = 10 * 60 * 1000;
 const OLD_ID_MS = 2 * 60 * 60 * 1000;
 const TENANT = 'tenant';
 const UNLIMITED = 2_147_483_647;
@@ -115,11 +117,18 @@ export class Clients {
     // Several at once now and then: they share a commit.
     let at = profile.quietMs;
     for (let index = 0; index < profile.runs; index++) {
-      if (random.chance(0.6)) at = profile.quietMs + random.between(0, profile.illMs * 0.8);
+      if (random.chance(0.6)) at = profile.quietMs + random.between(0, this.#spreadMs());
       this.#world.after(at, () => this.#newRun(index));
     }
     this.#readLater();
     if (profile.gates > 0) this.#gateVisitors.begin();
+  }
+
+  /** Over hours most runs come at the beginning: where they were is quiet for long. */
+  #spreadMs(): number {
+    const { profile, random } = this.#world;
+    if (!lastsHours(profile)) return profile.illMs * 0.8;
+    return random.chance(0.6) ? EARLY_MS : profile.illMs * 0.95;
   }
 
   missing(): string | undefined {

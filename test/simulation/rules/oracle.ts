@@ -140,7 +140,7 @@ export class Oracle implements Witness {
       () =>
         `partition ${partition}: ${commit.kind} ${commit.number} of ${commit.owner} (epoch ${commit.epoch}) at ${entry.sequence}: ${commit.runs.map(({ id, from, events }) => `${id.slice(-4)}@${from} ${events.map(describe).join(' ')}`).join('; ')}`,
     );
-    const truth = this.#partitions.committed(partition, commit);
+    const truth = this.#partitions.committed(partition, entry.sequence, commit);
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     if (!truth.disturbed) this.#checkTurns(commit);
@@ -316,6 +316,10 @@ export class Oracle implements Witness {
     this.#partitions.purged(partition, upTo);
   }
 
+  checkPurges(): void {
+    this.#partitions.checkPurges();
+  }
+
   // --- The store -----------------------------------------------------------------------------------------------------
 
   documented(document: EncodedRun): void {
@@ -347,9 +351,8 @@ export class Oracle implements Witness {
   }
 
   checkpointed({ partition, sequence }: Checkpoint): void {
-    const truth = this.#partitions.of(partition);
-    truth.checkpoint = sequence;
-    if (truth.disturbed) return;
+    this.#partitions.checkpointed(partition, sequence);
+    if (this.#partitions.isDisturbed(partition)) return;
     this.#quotas.checkpointed(partition, sequence, this.#observed.store.counters);
     for (const run of this.#runs.values()) {
       if (run.partition !== partition) continue;

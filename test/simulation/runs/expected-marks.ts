@@ -63,6 +63,8 @@ export const expectedMarks: readonly string[] = [
   'opening failed',
   'owner deposed',
   'owner finds its log cut',
+  'quiet partition purged',
+  'quiet partition taken over after its purge',
   'store ahead of its log',
   'take-over with runs',
   'take-over with parked runs',

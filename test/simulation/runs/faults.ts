@@ -1,5 +1,5 @@
 /** The faults of a world: crashes, freezes, cut wires, outages, power cuts; and the end of all of them. */
-import type { FaultRates } from '../world/profile.ts';
+import { lastsHours, type FaultRates } from '../world/profile.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
 import type { SimRunner } from '../nodes/runner-node.ts';
@@ -34,6 +34,10 @@ export class Faults {
       const rate = profile.faults[name as keyof FaultRates];
       if (rate > 0) this.#world.after(profile.quietMs, () => this.#next(name, rate, act));
     }
+    // When journals were purged that nothing was added to, and before the last runs come.
+    if (lastsHours(profile))
+      for (const scheduler of this.#victims.schedulers)
+        this.#world.after(profile.illMs * 0.85, () => this.#crash(scheduler, 'scheduler crashed'));
     if (profile.unrestorable > 0)
       this.#world.after(profile.quietMs + profile.illMs / 2, () => {
         this.#world.definitions.newBuild = true;

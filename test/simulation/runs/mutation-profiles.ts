@@ -1,5 +1,5 @@
 import type { Mutation } from '../world/mutations.ts';
-import { contended, noFaults, type Profile } from '../world/profile.ts';
+import { contended, noFaults, quietForHours, type Profile } from '../world/profile.ts';
 import { RUNNER_LEASE_MS } from '@penstock/bus';
 
 /** Worlds in which a rule matters more than in most: what makes its breaking show within a few of them. */
@@ -51,5 +51,6 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     faults: { ...noFaults, schedulerCrash: 15 },
   },
   'forgets-added-stages': { generates: 0.6, runs: 8, poison: 0 },
+  'keeps-quiet-journals': { ...quietForHours, schedulers: 1, runners: 1, runs: 4, faults: noFaults },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

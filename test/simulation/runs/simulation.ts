@@ -9,6 +9,7 @@ import { SimScheduler } from '../nodes/scheduler-node.ts';
 import { Oracle } from '../rules/oracle.ts';
 import { SimBroker } from '../world/broker.ts';
 import { Violation } from '../world/errors.ts';
+import { lastsHours } from '../world/profile.ts';
 import { Network } from '../world/network.ts';
 import { SimNode } from '../world/sim-node.ts';
 import { SimStore } from '../world/store.ts';
@@ -18,7 +19,9 @@ import { injectFaults } from '@penstock/telemetry/borders';
 import { InjectedFault } from '../world/errors.ts';
 import { Faults } from './faults.ts';
 
-const STEPS_MAX = 400_000;
+const STEPS_MAX = 600_000;
+/** In worlds that last for hours. */
+const LOOK_EVERY_MS = 300_000;
 /** Once it is healed, a world has so long to end every run and to forget it. */
 const HEALED_MS_MAX = 900_000;
 
@@ -88,6 +91,7 @@ export class Simulation {
     for (const runner of this.#runners) this.world.after(random.between(0, 500), () => runner.start());
     this.#clients.start();
     this.#faults.start();
+    if (lastsHours(profile)) this.#lookAtPurges();
     this.world.after(profile.quietMs + profile.illMs, () => {
       this.world.healed = true;
       this.world.trace(() => '--- the world is healed ---');
@@ -103,6 +107,13 @@ export class Simulation {
     }
     this.#oracle.checkEnd();
     if (this.world.failure !== undefined) throw this.world.failure;
+  }
+
+  #lookAtPurges(): void {
+    this.world.after(LOOK_EVERY_MS, () => {
+      this.#oracle.checkPurges();
+      this.#lookAtPurges();
+    });
   }
 
   #isDone(): boolean {

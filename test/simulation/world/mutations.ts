@@ -14,6 +14,7 @@ export const mutations = {
   'journal-of-any-replica': 'P3, P6: the last commit of a log is read from a replica that may be behind',
   'log-of-any-replica': 'P21: what a replica of the log lacks counts as missing',
   'cursor-of-what-is-stored': 'P21: a cursor names what is stored, not what was told',
+  'keeps-quiet-journals': 'P8: the journal of a partition in which nothing happens is not purged',
   'counters-last': 'P23: the projector writes the counters behind the checkpoint',
   'keeps-reasons-to-itself': 'WAITING-1: an owner does not say what stages wait for that come after others',
   'forgets-stored-heads': 'P27: nobody asks the store for the head of a pull request',

@@ -137,6 +137,53 @@ export const contended = {
   generates: 0,
 } satisfies Partial<Profile>;
 
+/** Hours in which little happens: partitions are quiet for longer than their journals are kept (P8). */
+export const quietForHours = {
+  partitions: 4,
+  quietMs: 3_000,
+  illMs: 2.75 * 60 * 60 * 1000,
+  journalUsed: 0,
+  lost: 0,
+  duplicated: 0,
+  slow: 0,
+  requestLost: 0,
+  answerLost: 0,
+  storeFails: 0,
+  callbackThrows: 0,
+  staleReplica: 0,
+  large: 0,
+  unrestorable: 0,
+  logs: false,
+} satisfies Partial<Profile>;
+
+/** Faults come as much more rarely as such a world lasts longer. */
+const RARER = 200;
+
+/** Whether a world lasts for hours. */
+export function lastsHours({ illMs }: Pick<Profile, 'illMs'>): boolean {
+  return illMs >= quietForHours.illMs;
+}
+
+/** Owners stay until the faults that all such worlds have (`faults.ts`). */
+function overHours(profile: Profile): Profile {
+  const { schedulers, runs, faults } = profile;
+  return {
+    ...profile,
+    ...quietForHours,
+    schedulers: Math.min(schedulers, 2),
+    runners: 1,
+    runs: Math.min(runs, 12),
+    faults: {
+      ...noFaults,
+      runnerCrash: faults.runnerCrash / RARER,
+      runnerFreeze: faults.runnerFreeze / RARER,
+      storeOutage: faults.storeOutage / RARER,
+      gatewayCut: faults.gatewayCut / RARER,
+      clockStep: 4 / RARER,
+    },
+  };
+}
+
 /** Whether an owner's decisions are in the log soon, and what it knows is what there is. */
 export function isCalm({ faults, ...profile }: Profile): boolean {
   const { latencyMs, slow, requestLost, answerLost, callbackThrows, staleReplica, large, poison, unrestorable } =
@@ -147,8 +194,13 @@ export function isCalm({ faults, ...profile }: Profile): boolean {
   return profile.liveBytesMax === 0 && latencyMs <= 15 && troubles.every((trouble) => trouble === 0);
 }
 
-/** `memory` is a source of its own: worlds of before it was drawn from are as they were. */
-export function drawProfile(random: Random, memory: Random): Profile {
+/** `memory` and `hours` are sources of their own: worlds of before they were drawn from are as they were. */
+export function drawProfile(random: Random, memory: Random, hours: Random): Profile {
+  const profile = drawShort(random, memory);
+  return hours.chance(0.002) ? overHours(profile) : profile;
+}
+
+function drawShort(random: Random, memory: Random): Profile {
   const profile = drawAny(random, memory);
   if (!random.chance(0.04)) return profile;
   const { schedulerCrash, schedulerStop, runnerCrash, storeOutage, clockStep } = profile.faults;

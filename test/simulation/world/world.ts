@@ -18,6 +18,9 @@ import type { Witness } from './witness.ts';
 /** No message is under way for longer: connections that are stuck are closed before. */
 const SLOW_MS_MAX = 15_000;
 
+/** What makes another source of chance of a seed. */
+const HOURS = 0x5e7_1e55;
+
 export interface WorldOptions {
   readonly mutation?: Mutation | undefined;
   readonly traced?: boolean | undefined;
@@ -48,7 +51,7 @@ export class World {
     this.mutation = options.mutation;
     this.#traced = options.traced === true;
     this.random = new Random(seed);
-    this.profile = { ...drawProfile(this.random, new Random(~seed)), ...options.profile };
+    this.profile = { ...drawProfile(this.random, new Random(~seed), new Random(seed ^ HOURS)), ...options.profile };
     this.journalUsed = this.profile.journalUsed;
   }
 

@@ -49,9 +49,14 @@ export class JournalPurge {
   /** The checkpoint stands at this sequence. */
   reached(sequence: Sequence): void {
     const at = this.#dependencies.bootNow();
+    const before = this.#newest;
     this.#newest = { at, sequence };
     const last = this.#positions.at(-1);
-    if (last === undefined || at - last.at >= POSITION_EVERY_MS) this.#positions.push(this.#newest);
+    if (last === undefined || at - last.at >= POSITION_EVERY_MS) {
+      // After a pause the one before it is much older than this one.
+      if (before !== undefined && before !== last) this.#positions.push(before);
+      this.#positions.push(this.#newest);
+    }
     // Of those that are old enough only the last is of use, should the broker not have taken a purge for long.
     while ((this.#positions[1]?.at ?? at) < at - KEEP_MS) this.#positions.shift();
   }
