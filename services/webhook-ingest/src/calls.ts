@@ -1,14 +1,14 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
 import { subjects, type Bus, type ConnectionView, type IngestCalls, type IngestVerb } from '@penstock/bus';
-import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
+import { BadUserInput, NotFound } from '@penstock/errors';
 import type { Connection } from './model/connections-repository.ts';
 import { decide } from './processing/decide.ts';
 import { repositoryFile, type RepositoryFileSources } from './processing/repository-file.ts';
+import { findInPlaces } from './processing/ref-search.ts';
 import type { DecidedDelivery } from './model/deliveries-repository.ts';
 import { isAddressable } from './model/clone-address.ts';
 import type { Delivery } from './model/delivery.ts';
 import { deliveryView } from './model/delivery-view.ts';
-import { gitCodeOf } from './model/errors.ts';
 import { hostsToAsk, isProvedFor } from './model/proof.ts';
 import type { Intake } from './intake/intake.ts';
 import { checkedNames } from './providers/names.ts';
@@ -100,18 +100,9 @@ async function hostWithProof(
   { refs, policy, homes }: CallsOptions,
 ): Promise<string> {
   const hosts = isAddressable(repository) ? hostsToAsk(provider, policy, homes) : [];
-  let away: unknown;
-  for (const host of hosts) {
-    try {
-      if ((await refs.findRef({ url: `https://${host}/${repository}.git`, ref: proofRef })) !== null) return host;
-    } catch (error) {
-      const code = gitCodeOf(error);
-      if (code === null || code === 'git_unusable') throw error;
-      if (code === 'unreachable' || code === 'timeout') away = error;
-    }
-  }
-  if (away !== undefined)
-    throw new Unavailable('The git host does not answer at the moment; try again.', { cause: away });
+  const places = hosts.map((host) => ({ host, url: `https://${host}/${repository}.git` }));
+  const found = await findInPlaces(places, [proofRef], refs);
+  if (found !== null) return found.place.host;
   throw new BadUserInput(
     `The ref ${proofRef} was not found in '${repository}' (${hosts.join(', ') || 'no allowed host'}): push it there, then try again.`,
   );

@@ -20,6 +20,7 @@ import type { ClonePolicy, FetchedCommit, RefSource } from '../model/ports.ts';
 import { hostsToAsk, type HomeHosts } from '../model/proof.ts';
 import { checkedNames } from '../providers/names.ts';
 import type { ProviderName } from '../providers/provider.ts';
+import { findInPlaces } from './ref-search.ts';
 import { LOCK_BYTES_MAX, readPipeline, SERVER_TEMPLATE, type DecisionSources } from './decide.ts';
 
 export interface RepositoryFileSources extends DecisionSources {
@@ -128,21 +129,8 @@ async function whereabouts(
   sources: RepositoryFileSources,
 ): Promise<Address & { readonly ref: string; readonly commit: string }> {
   const addresses = addressesOf(provider, repository, { ...owner, pushes }, sources);
-  let away: unknown;
-  for (const address of addresses) {
-    try {
-      for (const ref of refs) {
-        const commit = await sources.refs.findRef({ url: address.url, ref });
-        if (commit !== null) return { ...address, ref, commit };
-      }
-    } catch (error) {
-      const code = gitCodeOf(error);
-      if (code === null || code === 'git_unusable') throw error;
-      if (code === 'unreachable' || code === 'timeout') away = error;
-    }
-  }
-  if (away !== undefined)
-    throw new Unavailable('The git host does not answer at the moment; try again.', { cause: away });
+  const found = await findInPlaces(addresses, refs, sources.refs);
+  if (found !== null) return { ...found.place, ref: found.ref, commit: found.commit };
   throw new BadUserInput(`There is no branch or tag ${refs.join(' or ')} in '${repository}', or it is not to be seen.`);
 }
 
