@@ -112,6 +112,24 @@ export const equivalents: readonly Equivalent[] = [
     why: 'An answer that is kept to the very microsecond holds once more: only a clock could tell.',
   },
   {
+    file: 'services/scheduler/src/run/commit.ts',
+    operator: 'includes a bound',
+    line: "if (event.type !== 'run_created' || (event.extensions === undefined && event.yaml.length < DEFLATE_FROM))",
+    why: 'A text of that very length is read in either form.',
+  },
+  {
+    file: 'services/scheduler/src/shell/projector.ts',
+    operator: 'takes "and" for "or"',
+    line: '} else if (only !== undefined && run !== undefined) await this.#refused(only, run, error);',
+    why: 'No batch is empty: both are there, and only the compiler asks.',
+  },
+  {
+    file: 'services/runner/src/runner.ts',
+    operator: 'has a bound ten times as high',
+    line: 'const ANSWERS_MS_MAX = 3_000;',
+    why: 'A drain whose answers do not come takes longer, and nothing else: only a clock could tell.',
+  },
+  {
     file: 'libs/executor-kubernetes/src/stage-pod.ts',
     operator: 'does not wait',
     line: 'await this.#remark(`${JSON.stringify(path)} is not kept: it cannot be read`);',
