@@ -25,6 +25,8 @@ import { People } from './people/people.ts';
 import { Trigger } from './runs/trigger.ts';
 import { OpenPlaces } from './sse/open-places.ts';
 import { addStreamRoute } from './sse/route.ts';
+import { RunChanges } from './sse/run-changes.ts';
+import { addRunChangesRoute } from './sse/run-changes-route.ts';
 import { Streams } from './sse/streams.ts';
 import { Tickets } from './sse/tickets.ts';
 
@@ -88,13 +90,20 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     },
   );
   const streams = new Streams(log, { meter });
-  meter.gauge('penstock_stream_clients', () => [{ labels: {}, value: streams.size }]);
+  const changes = new RunChanges({ bus, owners, reads, log, now });
+  const openStreams = new OpenPlaces({
+    what: 'log streams',
+    max: options.streamsMax ?? STREAMS_MAX,
+    perUserMax: options.streamsPerUser ?? STREAMS_PER_USER,
+  });
+  meter.gauge('penstock_stream_clients', () => [{ labels: {}, value: streams.size + changes.size }]);
   const kept = new KeptFiles(bus, now);
   const people = new People(bus, now);
   app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready, () => {}));
   app.addHook('preClose', () => {
     trigger.stopWaiting();
     streams.stop();
+    changes.stop();
   });
   app.addHook('onClose', async () => {
     owners.close();
@@ -155,12 +164,9 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     tickets,
     people,
     streams,
-    openStreams: new OpenPlaces({
-      what: 'log streams',
-      max: options.streamsMax ?? STREAMS_MAX,
-      perUserMax: options.streamsPerUser ?? STREAMS_PER_USER,
-    }),
+    openStreams,
   });
+  addRunChangesRoute(app, { callers, revocations, changes, openStreams });
   addArtifactRoutes(app, {
     reads,
     callers,

@@ -118,6 +118,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   'POST /graphql': '`{query, variables, operationName}`: everything of the reference above. At most 1 MiB.',
   'GET /graphql/playground': 'An IDE for GraphQL, with `--playground`.',
   'GET /graphql/playground/assets/:name': 'Its scripts and styles.',
+  'GET, HEAD /runs/events':
+    'Which runs have changed, of those that the caller may see, as server-sent events: [events.md](events.md#changes-of-runs). Token in the header or as `?token=`, `Last-Event-ID` continues.',
   'GET, HEAD /pipeline/:id/logs':
     'What happens to a run, as server-sent events: [events.md](events.md). Token in the header or as `?token=`, `Last-Event-ID` continues.',
   'GET, HEAD /pipeline/:id/artifacts/:stage/*':

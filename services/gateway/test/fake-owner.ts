@@ -149,12 +149,14 @@ export class FakeOwner {
 
   /** Tells the watchers the events from this version on. */
   tell(runId: string, first: number, epoch = this.epoch): void {
-    const { events } = this.#run(runId);
+    const { events, state } = this.#run(runId);
+    const { tenant, pipelineName, status } = state;
     this.#bus.publish(subjects.events(runId), {
       runId,
       epoch,
       version: events.length,
       events: events.slice(first - 1),
+      run: { tenant, pipelineName, status },
     });
   }
 

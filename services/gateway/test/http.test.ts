@@ -328,6 +328,8 @@ describe('every route', () => {
       const methods = routes.filter((route) => route.url === pattern).flatMap((route) => route.methods);
       for (const method of METHODS) {
         for (const authorization of [undefined, `Bearer ${API_KEY}`, 'Bearer wrong']) {
+          // A stream that has no end; `run-changes.test.ts` looks at its headers.
+          if (url === '/runs/events' && method === 'GET' && authorization !== 'Bearer wrong') continue;
           const response = await app.inject({
             method: method as 'GET',
             url,

@@ -14,6 +14,7 @@ import type { People } from '../people/people.ts';
 import type { OpenPlaces } from './open-places.ts';
 import { queryText, watcherOf } from './watcher.ts';
 import { BusRunSource } from './run-source.ts';
+import { STREAM_HEADERS } from './stream-headers.ts';
 import type { Streams } from './streams.ts';
 import type { Tickets } from './tickets.ts';
 
@@ -29,13 +30,6 @@ export interface StreamRouteOptions {
   readonly streams: Streams;
   readonly openStreams: OpenPlaces;
 }
-
-const STREAM_HEADERS = {
-  'Content-Type': 'text/event-stream',
-  'Cache-Control': 'no-cache, no-store, no-transform',
-  // Proxies would otherwise collect the stream until it ends.
-  'X-Accel-Buffering': 'no',
-};
 
 export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions): void {
   const { openStreams, reads, revocations, streams, tickets } = options;

@@ -17,6 +17,7 @@ import type {
   AttemptRequest,
   CancelReply,
   CancelRequest,
+  CommittedEvents,
   CreateReply,
   CreateRequest,
   DecideReply,
@@ -610,6 +611,7 @@ export class Partition {
         epoch: this.settings.epoch,
         version: to,
         events: run.events.slice(from - 1, to),
+        ...(run.isCommitted ? { run: standingOf(run) } : {}),
       });
     }
     this.#schedules.committed(draft.schedules.keys());
@@ -722,4 +724,8 @@ export class Partition {
   #mayAnswer(): boolean {
     return this.#open && this.#ports.mayAct();
   }
+}
+
+function standingOf({ state: { tenant, pipelineName, status } }: LiveRun): NonNullable<CommittedEvents['run']> {
+  return { tenant, pipelineName, status };
 }

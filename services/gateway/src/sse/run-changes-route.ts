@@ -1,0 +1,58 @@
+/** `GET /runs/events`: decides who may hear of which runs, and opens the stream. */
+import { clientKeyOf } from '@penstock/http';
+import { Unauthenticated } from '@penstock/errors';
+import { requireReader, type Callers, type Revocations } from '@penstock/identity';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { StreamClient } from './client.ts';
+import { OPENING_FRAME } from './frames.ts';
+import type { OpenPlaces } from './open-places.ts';
+import type { RunChanges } from './run-changes.ts';
+import { STREAM_HEADERS } from './stream-headers.ts';
+import { queryText } from './watcher.ts';
+
+export interface RunChangesRouteOptions {
+  readonly callers: Callers;
+  readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;
+  readonly changes: RunChanges;
+  /** Shared with the log streams. */
+  readonly openStreams: OpenPlaces;
+}
+
+export function addRunChangesRoute(app: FastifyInstance, options: RunChangesRouteOptions): void {
+  const { callers, revocations, changes, openStreams } = options;
+  app.route({
+    method: ['GET', 'HEAD'],
+    url: '/runs/events',
+    config: { tier: 'read' },
+    handler: async (request, reply) => {
+      const caller = await callers.resolve(request.headers.authorization, queryText(request, 'token'));
+      if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
+      const tenants = requireReader(caller);
+      if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
+      const giveBack = openStreams.take(caller.user?.id, clientKeyOf(request.clientAddress));
+
+      reply.hijack();
+      const headers = Object.entries(reply.getHeaders()).filter(
+        (entry): entry is [string, string] => entry[1] !== undefined,
+      );
+      reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
+      const client = new StreamClient(reply.raw);
+      client.write(OPENING_FRAME);
+      const stopWaiting = revocations.onRevoked(caller, () => client.end());
+      // It may have been revoked since it was looked at.
+      if (revocations.isRevoked(caller)) client.end();
+      try {
+        await changes.serve(client, tenants, cursorOf(request));
+      } finally {
+        stopWaiting();
+        giveBack();
+      }
+    },
+  });
+}
+
+/** The header is newer than the address, which a browser repeats. */
+function cursorOf(request: FastifyRequest): string | undefined {
+  const header = request.headers['last-event-id'];
+  return typeof header === 'string' && header !== '' ? header : queryText(request, 'lastEventId');
+}
