@@ -63,9 +63,10 @@ function namesAgain(
   if (from.length > 0 && onlyFailed === true)
     return { ok: false, code: 'BAD_USER_INPUT', message: "'from' and 'onlyFailed' exclude each other" };
   const first: PlannedStage[] = [];
-  for (const name of from) {
-    const named = plan.stages.filter((stage) => isMeant(stage, name));
-    if (named.length === 0)
+  const byName = from.length === 0 ? new Map<string, PlannedStage[]>() : stagesByName(plan);
+  for (const name of new Set(from)) {
+    const named = byName.get(name);
+    if (named === undefined)
       return {
         ok: false,
         code: 'BAD_USER_INPUT',
@@ -82,14 +83,23 @@ function namesAgain(
   return { ok: true, stages: reachedFrom(first, (stage) => stage.dependents, plan) };
 }
 
-/** By its own name, by that of its matrix, or by that of the stage in whose place it stands. */
-function isMeant({ definition: { name, matrix } }: PlannedStage, wanted: string): boolean {
-  return (
-    name === wanted ||
-    matrix?.of === wanted ||
-    name.startsWith(`${wanted}/`) ||
-    matrix?.of.startsWith(`${wanted}/`) === true
-  );
+/** By its own name, by that of its matrix, and by those of the stages in whose place it stands. */
+function stagesByName({ stages }: Plan): Map<string, PlannedStage[]> {
+  const byName = new Map<string, PlannedStage[]>();
+  for (const stage of stages) {
+    const { name, matrix } = stage.definition;
+    for (const known of new Set([name, matrix?.of ?? name].flatMap(namesOf))) {
+      const same = byName.get(known);
+      if (same === undefined) byName.set(known, [stage]);
+      else same.push(stage);
+    }
+  }
+  return byName;
+}
+
+/** The name, and what stands before each slash in it. */
+function namesOf(name: string): string[] {
+  return [name, ...[...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index))];
 }
 
 /** These, and all that can be reached from them. */

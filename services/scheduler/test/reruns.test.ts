@@ -236,6 +236,24 @@ describe('P30: what a rerun takes over in several commits', () => {
     expect(harness.jobs.at(-1)?.message).toMatchObject({ runId: id, stage: 'last' });
   });
 
+  it('is told to watchers in pages that fit a message', () => {
+    const harness = world();
+    const parent = large(harness);
+    const { id } = rerun(harness, parent, { onlyFailed: true }, { yaml: MANY });
+    harness.settle();
+    const told: string[] = [];
+    for (let more = true; more;) {
+      more = false;
+      harness.partition.watch({ runId: id, after: told.length }, (reply) => {
+        if (!reply.ok || reply.run === null) throw new Error('the run cannot be watched');
+        expect(Buffer.byteLength(JSON.stringify(reply))).toBeLessThan(1024 * 1024);
+        told.push(...reply.run.events.map(({ type }) => type));
+        more = reply.run.more;
+      });
+    }
+    expect(told).toEqual(live(harness, id).events.map(({ type }) => type));
+  });
+
   /** The same run in the memory of another owner, which knows only what was committed by then. */
   function takenOver(harness: Harness, id: string, parentIsThere: boolean, parent: string): Harness {
     const events = harness.appended

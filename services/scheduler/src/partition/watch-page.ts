@@ -31,6 +31,8 @@ function sizeOf(event: RunEvent): number {
     return (
       200 + event.yaml.length + (event.extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length + 200, 0)
     );
+  // What a rerun takes over may be much more than anything else that one event says.
+  if (event.type === 'stages_adopted') return Buffer.byteLength(JSON.stringify(event.adopted));
   return (
     160 +
     ('outputs' in event && event.outputs !== undefined ? JSON.stringify(event.outputs).length : 0) +

@@ -140,7 +140,12 @@ function eventBytes(event: RunEvent): number {
   if (event.type === 'stages_added') bytes += 2 * event.text.length + ADDED_STAGE_BYTES * event.stages.length;
   if (event.type === 'stage_started') bytes += RECORD_BYTES;
   if (event.type === 'run_cancelled') bytes += event.cancelledStages * RECORD_BYTES;
-  if ('outputs' in event)
-    for (const [key, value] of Object.entries(event.outputs ?? {})) bytes += 2 * (key.length + value.length);
+  if (event.type === 'stages_adopted')
+    for (const { outputs } of event.adopted) bytes += RECORD_BYTES + outputsBytes(outputs);
+  if ('outputs' in event) bytes += outputsBytes(event.outputs);
   return bytes;
+}
+
+function outputsBytes(outputs: Readonly<Record<string, string>> = {}): number {
+  return Object.entries(outputs).reduce((sum, [key, value]) => sum + 2 * (key.length + value.length), 0);
 }
