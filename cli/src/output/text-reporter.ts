@@ -114,6 +114,12 @@ export class TextReporter implements Reporter {
         this.#remark(event.stage, this.#paint('dim', `${decision} by ${printableText(by)}${count}${said}`), atMs);
         return;
       }
+      case 'stages_added':
+        if (!this.#options.quiet) {
+          const count = event.stages.length === 1 ? 'a stage' : `${event.stages.length} stages`;
+          this.#remark(event.stage, this.#paint('dim', `added ${count}`), atMs);
+        }
+        return;
       case 'stage_skipped':
         if (!this.#options.quiet)
           this.#remark(

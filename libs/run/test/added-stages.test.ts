@@ -2,6 +2,7 @@ import { parsePipeline, type PipelineDefinition } from '@penstock/pipeline';
 import {
   addedTextOptions,
   evolve,
+  eventViewOf,
   newRun,
   NotAdded,
   planOf,
@@ -231,6 +232,14 @@ describe('a run with added stages, from its events', () => {
     expect(event && publicEventsOf(event, () => ({ text: '', truncated: false }))).toEqual([
       { type: 'stages_added', stage: 'plan', stages: ['plan/more', 'plan/b'], timestamp: expect.any(String) },
     ]);
+  });
+
+  it('shows their text to those alone whose run it is', () => {
+    const event = finished().events.find(({ type }) => type === 'stages_added') as RunEvent;
+    expect(JSON.parse(eventViewOf(6, event, true).data)).toMatchObject({ text: expect.stringContaining('more:') });
+    const { data, summary } = eventViewOf(6, event, false);
+    expect(JSON.parse(data)).not.toHaveProperty('text');
+    expect(summary).toBe("'plan' added 2 stages: 'plan/more', 'plan/b'");
   });
 
   it('cannot be restored from a text that means nothing', async () => {
