@@ -177,6 +177,30 @@ describe('penstock run', () => {
     ]);
   });
 
+  it('runs the stages that a stage adds, in the same story as a server', async () => {
+    const { code, all } = await events(`
+  plan:
+    generates: true
+    run: |
+      cat >"$SERVICE_STAGES" <<'END'
+      deep:
+        generates: true
+        run: 'echo "a: {run: echo so deep}" >"$SERVICE_STAGES"'
+      END
+  last: {after: plan, run: echo last}`);
+    expect(code).toBe(0);
+    const told = all.filter(({ type }) => type !== 'run' && type !== 'stage_log');
+    expect(told.map(({ type, stage }) => [type, ...(stage === undefined ? [] : [stage])].join(' '))).toEqual([
+      ...['stage_started plan', 'stage_completed plan', 'stages_added plan'],
+      ...['stage_started plan/deep', 'stage_completed plan/deep', 'stages_added plan/deep'],
+      ...['stage_started plan/deep/a', 'stage_completed plan/deep/a', 'stage_started last', 'stage_completed last'],
+      'pipeline_completed',
+    ]);
+    const refused = await events('  plan: {generates: true, run: "echo a > $SERVICE_STAGES"}');
+    expect(refused.code).toBe(1);
+    expect(completed(refused.all, 'plan')?.['reason']).toBe('pipeline_file');
+  });
+
   it('drops an output that is not declared with a word about it, and fails a stage whose outputs make no sense', async () => {
     const { code, all } = await events(
       '  loose: {run: "echo x=1 >> $SERVICE_OUTPUT"}\n  broken: {run: "echo nonsense >> $SERVICE_OUTPUT", outputs: [y]}',
