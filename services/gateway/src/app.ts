@@ -87,6 +87,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       uses,
       fileOf: (caller, asked) => repositoryFile(bus, caller, asked),
       runToRepeat: (caller, id) => runToRepeat({ owners, reads, store: runs }, caller, id),
+      onAsked: options.onRunAsked,
     },
   );
   const streams = new Streams(log, { meter });

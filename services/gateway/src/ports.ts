@@ -51,6 +51,8 @@ export interface GatewayOptions {
   readonly introspection?: boolean | undefined;
   /** `SERVICE_TRIGGER_WAIT_SECS`, 0 to 300; default 15. */
   readonly triggerWaitSecs?: number | undefined;
+  /** Called whenever somebody who may have runs asks for one. */
+  readonly onRunAsked?: (() => void) | undefined;
   /** Triggers that wait for their run's end at a time; beyond it a trigger answers at once. Default 10,000. */
   readonly triggerWaitsMax?: number | undefined;
   /** How long an owner may take to answer before it is `UNAVAILABLE`, in milliseconds; default 10,000, the contract's; and the registry, by default 5,000. */

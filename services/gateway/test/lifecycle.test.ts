@@ -61,6 +61,20 @@ describe('starting and stopping', () => {
   });
 });
 
+describe('a run that is asked for', () => {
+  it('is told of where the gateway was asked to, and a question about runs is not', async () => {
+    let asked = 0;
+    const app = await world.gateway({ onRunAsked: () => (asked += 1) });
+    await graphql(app, '{ runs { id } }');
+    expect(asked).toBe(0);
+    await graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 0) { run { id } } }', {
+      variables: { yaml: YAML },
+    });
+    expect(asked).toBe(1);
+    await app.close();
+  });
+});
+
 describe('a client that leaves', () => {
   it('does not stop the run that it triggered, and frees its place among those that wait', async () => {
     const gateway = await startGateway({

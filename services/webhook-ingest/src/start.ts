@@ -72,6 +72,8 @@ export interface WebhookIngestOptions {
   readonly waitingMax?: { readonly deliveries: number; readonly bytes: number } | undefined;
   /** The users that stages of this machine run as: none of them has a folder of it cloned. Absent: stages have no users of their own. */
   readonly stageUids?: UidRange | undefined;
+  /** Whether somebody asks for runs otherwise, on this machine; default: nobody does. */
+  readonly areRunsAsked?: (() => boolean) | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
 }
@@ -136,6 +138,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     beginStatus: (delivery, decision) => beginStatus(statuses, { policy, homes }, delivery, decision),
     concurrency: options.concurrency,
     isIntakeBusy: () => rate.isBusy,
+    areRunsAsked: options.areRunsAsked ?? (() => false),
   });
   const payloads = new PayloadReader();
   const intake = new Intake({

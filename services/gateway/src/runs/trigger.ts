@@ -58,6 +58,8 @@ export interface TriggerSettings {
   readonly fileOf: (caller: Caller, asked: DispatchArguments) => Promise<RepositoryFile>;
   /** A run that the caller may have run again. */
   readonly runToRepeat: (caller: Caller, id: string | null | undefined) => Promise<RepeatedRun>;
+  /** Called for each call by somebody who may have runs. */
+  readonly onAsked?: (() => void) | undefined;
 }
 
 const WAIT_SECS_MAX = 300;
@@ -96,6 +98,7 @@ export class Trigger {
   /** `clientGone` ends the waiting; the run goes on. */
   async trigger(caller: Caller, input: TriggerArguments, clientGone: AbortSignal): Promise<TriggerResult> {
     const tenant = requireWriter(caller);
+    this.#settings.onAsked?.();
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     const priority = priorityOf(input.priority, caller);
     const yaml = input.yaml;
@@ -125,6 +128,7 @@ export class Trigger {
   /** The run of a repository's own file: as `trigger`, where the ingest has read it. */
   async dispatch(caller: Caller, input: DispatchArguments, clientGone: AbortSignal): Promise<TriggerResult> {
     const tenant = requireWriter(caller);
+    this.#settings.onAsked?.();
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     // A run that is there is answered as it is: its branch may have moved since.
     const known = isRunId(input.runId ?? '') ? await this.#reads.view(input.runId ?? '', [tenant]) : null;

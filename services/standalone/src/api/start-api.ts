@@ -22,6 +22,9 @@ import { closeInTurn, type Closing } from '../closing.ts';
 import type { mirrorsByCalls } from './mirror-calls.ts';
 import { secretsOf } from './secrets-of.ts';
 
+/** Somebody who asks for runs asks again soon, mostly. */
+const ASKED_MS = 1_000;
+
 /** Data only: it crosses from one thread to another. */
 export interface ApiOptions {
   readonly listen: { readonly host: string; readonly port: number };
@@ -129,6 +132,7 @@ async function startParts(
   });
   started.push(() => registry.close());
   await registry.publishBuiltIns(await builtInExtensions());
+  let runAskedAt = -Infinity;
   const ingest = await startWebhookIngest({
     ...options.webhooks,
     bus,
@@ -140,6 +144,7 @@ async function startParts(
     tiers,
     stageUids: options.stageUids,
     meter,
+    areRunsAsked: () => performance.now() - runAskedAt < ASKED_MS,
     log: logFor('webhook-ingest'),
   });
   started.push(() => ingest.close());
@@ -169,6 +174,9 @@ async function startParts(
     triggerWaitSecs: options.triggerWaitSecs,
     meter,
     metrics: async (accept) => await metricsText(await Promise.all([figures(), meter.snapshot()]), accept),
+    onRunAsked: () => {
+      runAskedAt = performance.now();
+    },
     log: logFor('gateway'),
     routes: [
       (app) => auth.addRoutes(app),

@@ -9,6 +9,7 @@
  *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
  *  PROCESSING-5 While pushes come fast, deliveries are processed one at a time with rests between: what is refused never comes again,
  *     and what waits is safe.
+ *  PROCESSING-6 While others ask for runs on the same machine, the processing of one repository takes half of the time at most.
  */
 import { bootMs, pauseOrAbort, within } from '@penstock/async';
 import {
@@ -29,6 +30,7 @@ import type { Delivery } from '../model/delivery.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece } from './backlog.ts';
 import { Lanes } from './lanes.ts';
+import { restMs } from './rest.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
 import { endConnection, keepSchedule, type PlacedDelivery, type ScheduleSources } from './schedule.ts';
 import type { Owners } from '@penstock/run-client';
@@ -45,6 +47,8 @@ export interface ProcessingOptions extends DecisionSources, CarryOutSources, Sch
   readonly concurrency?: number | undefined;
   /** Whether pushes come so fast that taking them in wants all there is. */
   isIntakeBusy(): boolean;
+  /** Whether somebody asks for runs otherwise, on this machine. */
+  areRunsAsked(): boolean;
 }
 
 /** The clocks of two ingests may differ by that much. */
@@ -63,9 +67,6 @@ const STRANGE_FAILURES_MAX = 6;
 const HEAD_MS = 60_000;
 /** More are looked at once. */
 const HEADS_AWAITED_MAX = 10_000;
-/** A twentieth of one processor is left to the processing while pushes come fast, and at least a delivery a second. */
-const REST_SHARE = 19;
-const REST_MS_MAX = 1_000;
 /** The first failures are a restart on the other side, mostly. */
 const ATTEMPTS_UNTOLD = 2;
 
@@ -135,10 +136,11 @@ export class Processing {
     return true;
   }
 
-  /** PROCESSING-5 */
+  /** PROCESSING-5, PROCESSING-6 */
   async #giveWay(): Promise<void> {
-    if (!this.#options.isIntakeBusy()) return;
-    await pauseOrAbort(Math.min(REST_MS_MAX, this.#tookMs * REST_SHARE), this.#stopped.signal);
+    const { isIntakeBusy, areRunsAsked } = this.#options;
+    const ms = restMs(this.#tookMs, { isIntakeBusy: isIntakeBusy(), areRunsAsked: areRunsAsked() });
+    if (ms > 0) await pauseOrAbort(ms, this.#stopped.signal);
   }
 
   async #settle(delivery: PlacedDelivery, behind: Piece['behind']): Promise<void> {
