@@ -5,7 +5,8 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, temporaryFolder, trigger, TRIGGER, type RunningServer } from '../support/server.ts';
+import { trigger, type RunningServer } from '../support/server.ts';
+import { startSmallServer, type EndedRun, type SmallServer } from '../support/small-server.ts';
 import { readStream } from '../support/sse.ts';
 
 interface Listed {
@@ -16,45 +17,17 @@ interface Listed {
   readonly sha256: string | null;
   readonly expiresAt: string | null;
 }
-interface Ended {
-  readonly id: string;
-  readonly status: string;
-  readonly stages: readonly { readonly name: string; readonly status: string; readonly reason: string | null }[];
-}
 
 const LIST = 'query ($id: String!) { artifacts(run_id: $id) { stage key value sizeBytes sha256 expiresAt } }';
-const TRIES_MAX = 5;
 const CLI = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
-const home = temporaryFolder('penstock-artifacts-');
+let small: SmallServer;
 let server: RunningServer;
 
 beforeAll(async () => {
-  const tiers = join(home.path, 'tiers.json');
-  writeFileSync(tiers, JSON.stringify({ free: { artifactStorageMb: 3 } }));
-  server = await startServer({
-    env: {
-      SERVICE_STAGE_UIDS: process.getuid?.() === 0 ? '300000-300099' : 'off',
-      SERVICE_TIERS_FILE: tiers,
-      SERVICE_TENANT_TIER: 'free',
-    },
-  });
+  small = await startSmallServer();
+  ({ server } = small);
 }, 90_000);
-afterAll(async () => {
-  await server.stop();
-  home.remove();
-});
-
-async function run(yaml: string): Promise<Ended> {
-  for (let tries = 1; ; tries += 1) {
-    const { data, errors } = await server.graphql<{ triggerPipeline: { run: Ended } }>(TRIGGER, {
-      yaml,
-      waitSeconds: 60,
-    });
-    if (errors === undefined) return data.triggerPipeline.run;
-    // A machine with much else to do may not come to read the file in time.
-    if (tries >= TRIES_MAX || errors[0]?.extensions?.code !== 'UNAVAILABLE') throw new Error(JSON.stringify(errors));
-  }
-}
+afterAll(() => small.stop());
 
 async function list(id: string): Promise<readonly Listed[]> {
   const { data } = await server.graphql<{ artifacts: readonly Listed[] }>(LIST, { id });
@@ -65,16 +38,11 @@ async function download(path: string, headers: Record<string, string> = {}): Pro
   return await fetch(`${server.url}${path}`, { headers: { authorization: `Bearer ${server.apiKey}`, ...headers } });
 }
 
-async function linesOf(id: string): Promise<string[]> {
-  const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
-  return events.filter(({ event }) => event === 'stage_log').map(({ data: { line } }) => String(line));
-}
-
 const sha256 = (bytes: Uint8Array | string): string => createHash('sha256').update(bytes).digest('hex');
 
 describe('artifacts', { timeout: 120_000 }, () => {
   it('of stages that another stage has added are found by their names, in a run that knows when they came', async () => {
-    const { id, status, stages } = await run(`pipeline: {name: adding}
+    const { id, status, stages } = await small.run(`pipeline: {name: adding}
 env: {WHO: world}
 stages:
   plan:
@@ -112,7 +80,7 @@ stages:
     ]);
     const started = events.filter(({ event }) => event === 'stage_started').map(({ data: { stage } }) => stage);
     expect(started.at(-1)).toBe('publish');
-    const { data } = await server.graphql<{ before: Ended; after: Ended }>(
+    const { data } = await server.graphql<{ before: EndedRun; after: EndedRun }>(
       `query ($id: String!) { before: run(id: $id, atVersion: 4) { stages { name } } after: run(id: $id, atVersion: 5) { stages { name } } }`,
       { id },
     );
@@ -120,7 +88,7 @@ stages:
   });
 
   it('are none of a stage that adds stages which are refused, and its log says why', async () => {
-    const { id, status, stages } = await run(`pipeline: {name: adding-badly}
+    const { id, status, stages } = await small.run(`pipeline: {name: adding-badly}
 stages:
   plan:
     generates: true
@@ -131,14 +99,14 @@ stages:
     expect([status, ...stages.map(({ status: each, reason }) => `${each} ${reason}`)]).toEqual([
       ...['FAILED', 'FAILED pipeline_file', 'SKIPPED dependency'],
     ]);
-    const lines = await linesOf(id);
+    const lines = await small.linesOf(id);
     expect(lines.join('\n')).toContain("comes after 'nobody', which is not a stage");
     expect(lines.join('\n')).toContain("the secret 'TOKEN' is not among those that 'plan' may hand on");
     expect(await list(id)).toEqual([]);
   });
 
   it('a SUCCESS has its files: listed, downloaded whole and in part, and as one archive', async () => {
-    const { id, status } = await run(`pipeline: {name: kept}
+    const { id, status } = await small.run(`pipeline: {name: kept}
 stages:
   build all/one:
     run: |
@@ -185,7 +153,7 @@ stages:
 
     const archive = await download(`/pipeline/${id}/artifacts/build%20all%2Fone`);
     expect(archive.headers.get('content-type')).toBe('application/gzip');
-    const folder = join(home.path, 'archive');
+    const folder = join(small.folder, 'archive');
     mkdirSync(folder);
     writeFileSync(join(folder, 'all.tar.gz'), Buffer.from(await archive.arrayBuffer()));
     execFileSync('tar', ['xzf', 'all.tar.gz'], { cwd: folder });
@@ -195,7 +163,7 @@ stages:
     );
     expect(readFileSync(join(folder, 'dist/a b$(x).bin')).length).toBe(1_500_000);
 
-    const fetched = join(home.path, 'fetched');
+    const fetched = join(small.folder, 'fetched');
     const listed = execFileSync(process.execPath, [CLI, 'artifacts', id, '--download', fetched], {
       env: { ...process.env, SERVICE_URL: server.url, SERVICE_API_KEY: server.apiKey },
     }).toString();
@@ -209,7 +177,7 @@ stages:
   });
 
   it('what is not there, or not the caller’s, is 404; a ticket of the run opens it', async () => {
-    const { id } = await run('pipeline: {name: asked}\nstages: {a: {run: printf x > f, artifacts: f}}\n');
+    const { id } = await small.run('pipeline: {name: asked}\nstages: {a: {run: printf x > f, artifacts: f}}\n');
     const path = `/pipeline/${id}/artifacts/a/f`;
     expect((await download(path)).status).toBe(200);
     for (const other of [
@@ -226,12 +194,14 @@ stages:
     );
     const ticket = data.createStreamTicket;
     expect(await (await fetch(`${server.url}${path}?token=${ticket}`)).text()).toBe('x');
-    const { id: another } = await run('pipeline: {name: asked}\nstages: {a: {run: printf x > f, artifacts: f}}\n');
+    const { id: another } = await small.run(
+      'pipeline: {name: asked}\nstages: {a: {run: printf x > f, artifacts: f}}\n',
+    );
     expect((await fetch(`${server.url}/pipeline/${another}/artifacts/a/f?token=${ticket}`)).status).toBe(401);
   });
 
   it('nothing leaves the working folder by a link; the log says what was not taken', async () => {
-    const { id, status } = await run(`pipeline: {name: links}
+    const { id, status } = await small.run(`pipeline: {name: links}
 stages:
   a:
     run: |
@@ -247,14 +217,14 @@ stages:
       ['inside', 4],
       ['real', 4],
     ]);
-    const lines = (await linesOf(id)).join('\n');
+    const lines = (await small.linesOf(id)).join('\n');
     expect(lines).toContain('"passwd" is not kept: it is a link that leaves the working folder');
     expect(lines).toContain('"pipe" is not kept: it is no file');
     expect(lines).toContain('kept 2 files');
   });
 
   it('nothing to keep is a line, and a failure where something is required; a failed stage keeps only where asked', async () => {
-    const { id, status, stages } = await run(`pipeline: {name: nothing}
+    const { id, status, stages } = await small.run(`pipeline: {name: nothing}
 stages:
   line: {run: 'true', artifacts: dist/**}
   required: {run: 'true', artifacts: {paths: dist/**, required: true}}
@@ -271,11 +241,11 @@ stages:
       always: null,
     });
     expect((await list(id)).map(({ stage }) => stage).toSorted()).toEqual(['always', 'report']);
-    expect((await linesOf(id)).join('\n')).toContain("no file matches 'artifacts' (dist/**): nothing is kept");
+    expect((await small.linesOf(id)).join('\n')).toContain("no file matches 'artifacts' (dist/**): nothing is kept");
   });
 
   it('more than may be kept fails the stage with the reason quota, and is not to be seen', async () => {
-    const { id, stages } = await run(`pipeline: {name: quota}
+    const { id, stages } = await small.run(`pipeline: {name: quota}
 stages:
   fits: {run: 'head -c 2000000 /dev/zero > f', artifacts: f}
   over: {run: 'head -c 1500000 /dev/urandom > g', artifacts: g, after: fits, retry: 2}
@@ -285,11 +255,11 @@ stages:
       ['FAILED', 'quota'],
     ]);
     expect((await list(id)).map(({ key }) => key)).toEqual(['f']);
-    expect((await linesOf(id)).join('\n')).toContain('3.0 MB may be kept');
+    expect((await small.linesOf(id)).join('\n')).toContain('3.0 MB may be kept');
   });
 
   it('an attempt that is tried again leaves nothing to be seen', async () => {
-    const { id, stages } = await run(`pipeline: {name: again}
+    const { id, stages } = await small.run(`pipeline: {name: again}
 stages:
   a:
     run: |
@@ -310,12 +280,12 @@ stages:
       'pipeline: {name: c}\nstages: {a: {run: printf x > f; sleep 60, artifacts: {paths: f, when: always}}}\n',
     );
     await server.graphql('mutation ($id: String!) { cancelPipeline(id: $id) { cancelledStages } }', { id });
-    await linesOf(id);
+    await small.linesOf(id);
     expect(await list(id)).toEqual([]);
   });
 
   it('a stage with a folder of its own begins with what its dependencies have kept, or with what it asks for', async () => {
-    const { id, status } = await run(`pipeline: {name: passed on}
+    const { id, status } = await small.run(`pipeline: {name: passed on}
 stages:
   first:
     run: mkdir -p out bin; printf one > out/f; printf one > only-first; printf '#!/bin/sh\\necho ran' > bin/tool; chmod +x bin/tool
@@ -339,7 +309,7 @@ stages:
     workspace: fresh
     artifacts: {from: []}
 `);
-    const lines = await linesOf(id);
+    const lines = await small.linesOf(id);
     expect([status, lines.join('\n')]).toEqual(['SUCCESS', expect.stringContaining('twooneran')]);
   });
 });
@@ -362,7 +332,7 @@ interface Report {
 
 describe('test reports', { timeout: 120_000 }, () => {
   it('they are counted and listed by status and name, page by page, also of a stage that failed', async () => {
-    const { id, status } = await run(`pipeline: {name: tested}
+    const { id, status } = await small.run(`pipeline: {name: tested}
 stages:
   unit:
     run: |
@@ -410,7 +380,7 @@ stages:
     expect(pages).toHaveLength(3003);
     expect(new Set(pages).size).toBe(3003);
     expect(pages.at(-1)).toBe('more/last');
-    expect((await linesOf(id)).join('\n')).toMatch(
+    expect((await small.linesOf(id)).join('\n')).toMatch(
       /"junit-b.xml" is not in .* DTD[^]*tests: 3000 passed, 1 failed, 1 skipped/,
     );
     const stages = await server.graphql<{ run: { stages: unknown } }>(
@@ -427,7 +397,7 @@ stages:
   it('nobody’s run has none, a run without them zeros; what is asked badly is said', async () => {
     const unknown = await server.graphql<Report>(REPORT, { id: '0192f0c1-2b3c-7abc-8def-0123456789ab' });
     expect(unknown.data.testReport).toBeNull();
-    const { id } = await run("pipeline: {name: untested}\nstages: {a: {run: 'true'}}\n");
+    const { id } = await small.run("pipeline: {name: untested}\nstages: {a: {run: 'true'}}\n");
     const none = await server.graphql<Report>(REPORT, { id });
     expect(none.data.testReport).toMatchObject({ total: 0, cases: [] });
     for (const asked of [{ status: 'green' }, { first: 0 }, { after: 'x' }, { query: 'x'.repeat(300) }]) {

@@ -1,14 +1,8 @@
 /** Caches of stages, on a server as a user has it: left by a success, found by later runs, listed, deleted. */
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startServer, temporaryFolder, TRIGGER, type RunningServer } from '../support/server.ts';
-import { readStream } from '../support/sse.ts';
+import type { RunningServer } from '../support/server.ts';
+import { startSmallServer, type SmallServer } from '../support/small-server.ts';
 
-interface Ended {
-  readonly id: string;
-  readonly status: string;
-}
 interface Listed {
   readonly id: string;
   readonly key: string;
@@ -16,42 +10,14 @@ interface Listed {
   readonly sizeBytes: string;
 }
 
-const TRIES_MAX = 5;
-const home = temporaryFolder('penstock-caches-');
+let small: SmallServer;
 let server: RunningServer;
 
 beforeAll(async () => {
-  const tiers = join(home.path, 'tiers.json');
-  writeFileSync(tiers, JSON.stringify({ free: { artifactStorageMb: 3 } }));
-  server = await startServer({
-    env: {
-      SERVICE_STAGE_UIDS: process.getuid?.() === 0 ? '300000-300099' : 'off',
-      SERVICE_TIERS_FILE: tiers,
-      SERVICE_TENANT_TIER: 'free',
-    },
-  });
+  small = await startSmallServer();
+  ({ server } = small);
 }, 90_000);
-afterAll(async () => {
-  await server.stop();
-  home.remove();
-});
-
-async function run(yaml: string): Promise<Ended> {
-  for (let tries = 1; ; tries += 1) {
-    const { data, errors } = await server.graphql<{ triggerPipeline: { run: Ended } }>(TRIGGER, {
-      yaml,
-      waitSeconds: 60,
-    });
-    if (errors === undefined) return data.triggerPipeline.run;
-    // A machine with much else to do may not come to read the file in time.
-    if (tries >= TRIES_MAX || errors[0]?.extensions?.code !== 'UNAVAILABLE') throw new Error(JSON.stringify(errors));
-  }
-}
-
-async function linesOf(id: string): Promise<string[]> {
-  const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
-  return events.filter(({ event }) => event === 'stage_log').map(({ data: { line } }) => String(line));
-}
+afterAll(() => small.stop());
 
 async function list(pipeline: string): Promise<readonly Listed[]> {
   const { data } = await server.graphql<{ caches: readonly Listed[] }>('{ caches { id key pipeline sizeBytes } }', {});
@@ -77,15 +43,15 @@ stages:
       - echo made > modules/one; chmod 755 modules/one; touch -d @1000000000 modules/one; ln -sfn ../one modules/.bin/one; echo home > ~/.tool/x
       - stat -c '%a %Y %U' modules/one
 `;
-    const first = await run(yaml);
+    const first = await small.run(yaml);
     expect(first.status).toBe('SUCCESS');
-    expect(await linesOf(first.id)).toEqual(
+    expect(await small.linesOf(first.id)).toEqual(
       expect.arrayContaining(['nothing found', expect.stringMatching(/^saved the cache 'npm-[0-9a-f]{64}': 3 files/)]),
     );
     const [entry] = await listed('found', 1);
     expect(entry?.key).toMatch(/^npm-[0-9a-f]{64}$/);
-    const second = await run(yaml);
-    const lines = await linesOf(second.id);
+    const second = await small.run(yaml);
+    const lines = await small.linesOf(second.id);
     expect(lines).toEqual(
       expect.arrayContaining(['found made home', expect.stringMatching(/^restored the cache 'npm-/)]),
     );
@@ -98,11 +64,11 @@ stages:
     cache: {key: both, paths: [c]}
     run: mkdir -p c && echo ${name} > c/x && ${end}
 `;
-    const failed = await run(`pipeline: {name: parallel}\nstages:\n${stage('bad', 'exit 3')}`);
+    const failed = await small.run(`pipeline: {name: parallel}\nstages:\n${stage('bad', 'exit 3')}`);
     expect(failed.status).toBe('FAILED');
-    const both = await run(`pipeline: {name: parallel}\nstages:\n${stage('one', 'true')}${stage('two', 'true')}`);
+    const both = await small.run(`pipeline: {name: parallel}\nstages:\n${stage('one', 'true')}${stage('two', 'true')}`);
     expect(both.status).toBe('SUCCESS');
-    const lines = await linesOf(both.id);
+    const lines = await small.linesOf(both.id);
     expect(lines.filter((line) => line.startsWith("saved the cache 'both'"))).toHaveLength(1);
     expect(await listed('parallel', 1)).toMatchObject([{ key: 'both' }]);
   });
@@ -114,10 +80,10 @@ stages:
     cache: {key: ${key}, paths: c, restore: [lib-]}
     run: cat c/x 2>/dev/null || echo nothing; mkdir -p c; echo ${key} > c/x
 `;
-    await run(yaml('lib-1'));
+    await small.run(yaml('lib-1'));
     await listed('near', 1);
-    const near = await run(yaml('lib-2'));
-    expect(await linesOf(near.id)).toContain('lib-1');
+    const near = await small.run(yaml('lib-2'));
+    expect(await small.linesOf(near.id)).toContain('lib-1');
     const caches = await listed('near', 2);
     for (const { id } of caches) {
       const { data } = await server.graphql<{ deleteCache: boolean }>(
@@ -126,18 +92,20 @@ stages:
       );
       expect(data.deleteCache).toBe(true);
     }
-    expect(await linesOf((await run(yaml('lib-3'))).id)).toContain('nothing');
+    expect(await small.linesOf((await small.run(yaml('lib-3'))).id)).toContain('nothing');
   });
 
   it('what is larger than may be kept is a line of the log, and no failure', async () => {
-    const { id, status } = await run(`pipeline: {name: large}
+    const { id, status } = await small.run(`pipeline: {name: large}
 stages:
   a:
     cache: {key: k, paths: c}
     run: mkdir c && head -c 4000000 /dev/urandom > c/x
 `);
     expect(status).toBe('SUCCESS');
-    expect(await linesOf(id)).toContainEqual(expect.stringMatching(/^the cache 'k' is not saved: All caches together/));
+    expect(await small.linesOf(id)).toContainEqual(
+      expect.stringMatching(/^the cache 'k' is not saved: All caches together/),
+    );
     expect(await list('large')).toEqual([]);
   });
 });
