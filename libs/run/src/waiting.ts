@@ -76,6 +76,7 @@ export function waitsOf(run: RunState, source: WaitSource): RunWaits {
   const { id, version, stages } = run;
   if (isEnded(run.status)) return { id, version, waits: [], stages: [] };
   if (run.awaitsApproval === true) return { id, version, waits: [runApproval(run)] };
+  if (run.adoptionsLeft !== undefined) return { id, version, waits: [adoption(run, run.adoptionsLeft)] };
   const waiting = new StageWaits(run, source);
   if (run.held && !hasBegun(run)) return { id, version, waits: waiting.held() };
   const told: (readonly [string, readonly Wait[]])[] = [];
@@ -103,6 +104,15 @@ function runApproval(run: RunState): Wait {
     kind: 'approval',
     since: run.createdAt,
     message: 'The run of a pull request waits until somebody who may cancel it approves it.',
+  };
+}
+
+/** Nothing of a rerun goes on before all that it takes over is there. */
+function adoption(run: RunState, left: number): Wait {
+  return {
+    kind: 'store',
+    since: run.createdAt,
+    message: `What it takes over of the run that it repeats is being read: ${left === 1 ? 'one stage is' : `${left} stages are`} not there yet.`,
   };
 }
 

@@ -30,6 +30,11 @@ export function checkReasons(run: RunState, told: RunWaits, fail: Fail, mark: (n
 }
 
 function checkHeld(run: RunState, waits: readonly Wait[], fail: Fail): void {
+  if (run.adoptionsLeft !== undefined) {
+    if (!waits.some(({ kind }) => kind === 'store'))
+      fail(`takes over what is not there, and waits for ${kindsOf(waits)}`);
+    return;
+  }
   const expected = run.awaitsApproval === true ? ['approval'] : ['quota', 'concurrency'];
   if (!run.held) fail('is said to be held, and is not');
   const own = waits.filter(({ kind }) => !OF_THE_SERVER.has(kind));
