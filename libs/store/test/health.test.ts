@@ -22,6 +22,16 @@ describe('pipelineHealth', () => {
     });
   });
 
+  it('counts no stage that a run has adopted: the run that it ran in does (P30)', () => {
+    const stages = [
+      { ...stageView('build', 'SUCCESS'), adopted: true as const },
+      stageView('test', 'SUCCESS', { secs: 1 }),
+    ];
+    expect(pipelineHealth('build', [runView({ id: runId(1), stages })]).stages).toMatchObject([
+      { name: 'test', runs: 1 },
+    ]);
+  });
+
   it('counts every run, and rates those that have ended: succeeded / terminal', () => {
     const views = (
       ['SUCCESS', 'SUCCESS', 'FAILED', 'CANCELLED', 'SKIPPED', 'RUNNING', 'QUEUED', 'PENDING'] as const

@@ -105,6 +105,16 @@ describe('who may store', () => {
     expect(await stored()).toEqual([]);
   });
 
+  it('reads in another run only where its own run has adopted stages of that one (P30)', async () => {
+    living.set(`${OTHER} here`, { tenant: 't', key: 'k', expireMs: DAY });
+    const { file } = await keep('hello', OTHER);
+    const asking = { ...by(), run: OTHER, sha256: file.sha256, offset: 0 };
+    await expect(keeper.get('here', asking)).rejects.toThrow(Forbidden);
+    living.set(`${RUN} there`, { tenant: 't', key: 'k', expireMs: DAY, readsRuns: [OTHER] });
+    expect(await keeper.get('there', asking)).toEqual({ data: base64('hello'), sizeBytes: 5 });
+    await expect(keeper.get('there', { ...asking, run: undefined })).rejects.toThrow(NotFound);
+  });
+
   it('is asked of the owner once for what follows at once', async () => {
     await keep('one');
     expect(asked).toBe(1);
@@ -122,6 +132,16 @@ describe('who may store', () => {
     await expect(keeper.put('here', { ...evil, sha256: sumOf('x'), data: base64('x') })).rejects.toThrow(BadUserInput);
     await expect(keeper.read({ runId: RUN, sha256: '../../../x', offset: 0 })).rejects.toThrow(BadUserInput);
   });
+});
+
+it('what a run has adopted keeps nothing of its own from being swept (P30)', async () => {
+  const { manifest } = await keep('own');
+  const artifacts = { manifest: sumOf('elsewhere'), files: 1, bytes: 1, expiresAt: now + 7 * DAY, run: OTHER };
+  runs.set(RUN, { open: false, view: { stages: [{ artifacts }] } });
+  expect(await stored()).toContain(manifest);
+  now += 2 * DAY;
+  await keeper.sweep();
+  expect(await stored()).toEqual([]);
 });
 
 describe('what is stored', () => {

@@ -64,9 +64,13 @@ export async function sweepArtifacts(
   return { objects, lists };
 }
 
-/** Of what its stages keep, and of how their tests went: those that have not expired. */
+/**
+ * Of what its stages keep, and of how their tests went: those that have not expired. What an adopted stage has lies in the run that
+ * kept it, and expires there too.
+ */
 function listsOf({ view }: SweptRun, now: number): string[] {
   return view.stages
+    .filter(({ artifacts }) => artifacts?.run === undefined)
     .flatMap(({ artifacts, report }) => [artifacts, report])
     .flatMap((kept) => (kept === undefined || kept.expiresAt <= now ? [] : [kept.manifest]));
 }
