@@ -80,9 +80,17 @@ stages:
     ]);
     const started = events.filter(({ event }) => event === 'stage_started').map(({ data: { stage } }) => stage);
     expect(started.at(-1)).toBe('publish');
-    const { data } = await server.graphql<{ before: EndedRun; after: EndedRun }>(
-      `query ($id: String!) { before: run(id: $id, atVersion: 4) { stages { name } } after: run(id: $id, atVersion: 5) { stages { name } } }`,
+    const { data: told } = await server.graphql<{ runEvents: readonly { version: number; type: string }[] }>(
+      'query ($id: String!) { runEvents(id: $id) { version type } }',
       { id },
+    );
+    const at = told.runEvents.find(({ type }) => type === 'stages_added')?.version ?? 0;
+    const { data } = await server.graphql<{ before: EndedRun; after: EndedRun }>(
+      `query ($id: String!, $before: Int!, $after: Int!) {
+        before: run(id: $id, atVersion: $before) { stages { name } }
+        after: run(id: $id, atVersion: $after) { stages { name } }
+      }`,
+      { id, before: at - 1, after: at },
     );
     expect([data.before, data.after].map((view) => view.stages.length)).toEqual([2, 5]);
   });
