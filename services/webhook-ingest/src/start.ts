@@ -22,7 +22,8 @@ import { Processing } from './processing/processing.ts';
 import type { ProviderName } from './providers/provider.ts';
 import { RefusedDeliveries } from './intake/refused-deliveries.ts';
 import { StatusOutbox } from './statuses/outbox.ts';
-import type { StatusHost } from './statuses/host-api.ts';
+import type { RunCreated, RunId } from '@penstock/run';
+import type { StatusHost, StatusTarget } from './statuses/host-api.ts';
 import type { UidRange } from './intake/local-sender.ts';
 import { addWebhookRoutes } from './intake/webhook-routes.ts';
 import type { Log } from '@penstock/telemetry/log';
@@ -113,6 +114,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     log,
     now,
     hosts: options.statusHosts ?? {},
+    targetOf: (runId, created) => targetOfTick({ policy, homes }, runId, created),
     urlOfRun: (runId) => `${options.dashboardUrl ?? options.baseUrl()}/runs/${runId}`,
   });
 
@@ -221,6 +223,28 @@ class TenantTiers {
       throw error;
     }
   }
+}
+
+/** A push of the same commit may end otherwise: neither is to stand for the other. */
+function targetOfTick(
+  { policy, homes }: { readonly policy: ClonePolicy; readonly homes: HomeHosts },
+  runId: RunId,
+  { tenant, pipelineName, origin }: RunCreated,
+): StatusTarget | undefined {
+  const { kind, provider, repository, commit, ref, cloneUrl = '' } = origin;
+  const isNamed = provider === 'git_host_a' || provider === 'git_host_b';
+  if (kind !== 'schedule' || !isNamed || repository === undefined || commit === undefined || ref === undefined)
+    return undefined;
+  if (policy.mode === 'production' && hostOf(cloneUrl) !== homes[provider]) return undefined;
+  return {
+    provider,
+    repository,
+    commit,
+    ref,
+    runId,
+    tenant,
+    context: `penstock/${pipelineName.slice(0, 170)}/schedule`,
+  };
 }
 
 /**

@@ -33,6 +33,7 @@ import type { NodeDependencies } from './dependencies.ts';
 import { GateVisitors } from './gate-visitors.ts';
 import { LogWatchers } from './log-watchers.ts';
 import { OwnerRequests } from './owner-requests.ts';
+import { ScheduleWriters } from './schedule-writers.ts';
 import { PullRequestDraws } from './pull-request-draws.ts';
 
 const PING_MS = 15_000;
@@ -76,6 +77,7 @@ export class Clients {
   readonly #owners: OwnerRequests;
   readonly #logWatchers: LogWatchers;
   readonly #gateVisitors: GateVisitors;
+  readonly #scheduleWriters: ScheduleWriters;
   readonly #gateways: readonly SimNode[];
   /** Of each runner; a stage asks for some that one of them has. */
   readonly #labels: readonly (readonly string[])[];
@@ -96,6 +98,7 @@ export class Clients {
       gateways,
       runs: () => this.#intents.map(({ request, partition }) => ({ runId: request.runId, partition })),
     });
+    this.#scheduleWriters = new ScheduleWriters({ world, owners: this.#owners, gateways, labels });
     this.#world = world;
     this.#network = network;
     this.#exchange = exchange;
@@ -122,6 +125,7 @@ export class Clients {
     }
     this.#readLater();
     if (profile.gates > 0) this.#gateVisitors.begin();
+    this.#scheduleWriters.start();
   }
 
   /** Over hours most runs come at the beginning: where they were is quiet for long. */
@@ -142,6 +146,7 @@ export class Clients {
     );
     return (
       this.#logWatchers.missing() ??
+      this.#scheduleWriters.missing() ??
       (waiting &&
         `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`)
     );

@@ -14,14 +14,15 @@ import type { Mutation } from '../world/mutations.ts';
 /** Writes each checkpoint before the documents that it covers, or before the counters. */
 class MisorderedLedger implements RunsLedger {
   readonly #ledger: RunsLedger;
-  readonly #late: 'documents' | 'counters';
+  readonly #late: 'documents' | 'counters' | 'schedules';
   #documents: readonly (RunDocument | EncodedRun)[] = [];
   #counters: readonly RunCounter[] = [];
+  #schedules: readonly ScheduleDocument[] = [];
   readonly counter: RunsLedger['counter'];
   readonly countersOf: RunsLedger['countersOf'];
   readonly headOf: RunsLedger['headOf'];
 
-  constructor(ledger: RunsLedger, late: 'documents' | 'counters') {
+  constructor(ledger: RunsLedger, late: 'documents' | 'counters' | 'schedules') {
     this.#ledger = ledger;
     this.#late = late;
     this.counter = (key, month) => ledger.counter(key, month);
@@ -35,8 +36,9 @@ class MisorderedLedger implements RunsLedger {
     return { stale: [] };
   }
 
-  saveSchedules(documents: readonly ScheduleDocument[]): Promise<void> {
-    return this.#ledger.saveSchedules(documents);
+  async saveSchedules(documents: readonly ScheduleDocument[]): Promise<void> {
+    if (this.#late === 'schedules') this.#schedules = documents;
+    else await this.#ledger.saveSchedules(documents);
   }
 
   schedulesOf(partition: number): AsyncIterable<ScheduleDocument> {
@@ -58,9 +60,9 @@ class MisorderedLedger implements RunsLedger {
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<'saved' | 'stale'> {
     const saved = await this.#ledger.saveCheckpoint(checkpoint);
-    await (this.#late === 'documents'
-      ? this.#ledger.saveBatch(this.#documents)
-      : this.#ledger.saveCounters(this.#counters));
+    if (this.#late === 'documents') await this.#ledger.saveBatch(this.#documents);
+    else if (this.#late === 'counters') await this.#ledger.saveCounters(this.#counters);
+    else await this.#ledger.saveSchedules(this.#schedules);
     return saved;
   }
 
@@ -90,6 +92,7 @@ class MisorderedLedger implements RunsLedger {
 
 export function mutatedLedger(mutation: Mutation | undefined, ledger: RunsLedger): RunsLedger {
   if (mutation === 'checkpoint-first') return new MisorderedLedger(ledger, 'documents');
+  if (mutation === 'schedules-last') return new MisorderedLedger(ledger, 'schedules');
   return mutation === 'counters-last' ? new MisorderedLedger(ledger, 'counters') : ledger;
 }
 

@@ -45,6 +45,7 @@ import { checkWait } from './wait-rules.ts';
 import { PullRules } from './pull-rules.ts';
 import { QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
+import { ScheduleRules } from './schedule-rules.ts';
 import { SentRules } from './sent-rules.ts';
 
 /** The parts of the world that it looks at by itself. */
@@ -70,6 +71,7 @@ export class Oracle implements Witness {
   readonly #marks = new Map<string, number>();
   readonly #pulls: PullRules;
   readonly #quotas: QuotaRules;
+  readonly #schedules: ScheduleRules;
   readonly #sent: SentRules;
   readonly #fairSlots: FairSlots;
   readonly #logs: LogRules;
@@ -80,6 +82,7 @@ export class Oracle implements Witness {
     this.#world = world;
     this.#pulls = new PullRules(world, this.#runs, (runId) => observed.clients.requestOf(runId));
     this.#quotas = new QuotaRules(world);
+    this.#schedules = new ScheduleRules(world);
     this.#partitions = new PartitionRules(world, observed.broker);
     this.#logs = new LogRules(observed);
     this.#fairSlots = new FairSlots({ ...observed, runs: this.#runs, partitions: this.#partitions });
@@ -144,6 +147,7 @@ export class Oracle implements Witness {
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     if (!truth.disturbed) this.#checkTurns(commit);
+    this.#schedules.committed(partition, commit, entry.sequence, truth.disturbed);
     this.#pulls.checkStep(commit, truth.disturbed);
     this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
   }
@@ -354,6 +358,7 @@ export class Oracle implements Witness {
     this.#partitions.checkpointed(partition, sequence);
     if (this.#partitions.isDisturbed(partition)) return;
     this.#quotas.checkpointed(partition, sequence, this.#observed.store.counters);
+    this.#schedules.checkpointed(partition, sequence, this.#observed.store);
     for (const run of this.#runs.values()) {
       if (run.partition !== partition) continue;
       const covered = run.versions.findLast((version) => version.sequence <= sequence)?.version ?? 0;

@@ -52,5 +52,14 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
   },
   'forgets-added-stages': { generates: 0.6, runs: 8, poison: 0 },
   'keeps-quiet-journals': { ...quietForHours, schedulers: 1, runners: 1, runs: 4, faults: noFaults },
+  'ticks-not-looked-up': {
+    schedulers: 3,
+    schedules: 3,
+    runs: 2,
+    stageMs: 300,
+    illMs: 50_000,
+    faults: { ...noFaults, schedulerCrash: 10, clockStep: 20 },
+  },
+  'schedules-last': { schedules: 2, runs: 3 },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

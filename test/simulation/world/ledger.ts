@@ -80,6 +80,7 @@ export class SimLedger implements RunsLedger {
 
   exists(ids: readonly string[]): Promise<Set<string>> {
     this.#network.world.mark('create asks the store');
+    if (this.#network.world.mutation === 'ticks-not-looked-up') return Promise.resolve(new Set());
     return this.#ask((store) => new Set(ids.filter((id) => store.documents.has(id))));
   }
 

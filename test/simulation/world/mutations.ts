@@ -19,6 +19,8 @@ export const mutations = {
   'keeps-reasons-to-itself': 'WAITING-1: an owner does not say what stages wait for that come after others',
   'forgets-stored-heads': 'P27: nobody asks the store for the head of a pull request',
   'forgets-added-stages': 'P29: the owner of a run reads what a stage adds as if it were nothing',
+  'schedules-last': 'P28: the projector writes schedules behind the checkpoint',
+  'ticks-not-looked-up': 'P28: nobody asks the store whether a tick was fired',
 } as const;
 
 export type Mutation = keyof typeof mutations;

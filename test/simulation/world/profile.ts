@@ -109,6 +109,8 @@ export interface Profile {
   readonly gates: number;
   /** Of stages: so many add others to their run. */
   readonly generates: number;
+  /** Repositories whose files say that they are started at some times. */
+  readonly schedules: number;
   readonly faults: FaultRates;
 }
 
@@ -135,6 +137,7 @@ export const contended = {
   pulls: 0,
   gates: 0,
   generates: 0,
+  schedules: 0,
 } satisfies Partial<Profile>;
 
 /** Hours in which little happens: partitions are quiet for longer than their journals are kept (P8). */
@@ -281,5 +284,6 @@ function drawAny(random: Random, memory: Random): Profile {
     approvalMs: memory.between(3_000, 40_000),
     gates: memory.chance(0.35) ? memory.between(0.1, 0.5) : 0,
     generates: memory.chance(0.4) ? memory.between(0.1, 0.6) : 0,
+    schedules: memory.chance(0.2) ? 1 + memory.int(3) : 0,
   };
 }

@@ -9,7 +9,7 @@
 import { backoffMs, within } from '@penstock/async';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
 import type { RunReads } from '@penstock/run-client';
-import { endsRun, isEnded, type RunView } from '@penstock/run';
+import { endsRun, isEnded, type RunCreated, type RunId, type RunView } from '@penstock/run';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { statusesSpec } from '../model/collections.ts';
 import type { ProviderName } from '../providers/provider.ts';
@@ -21,6 +21,8 @@ export interface StatusOutboxOptions {
   readonly store: DocumentStore;
   readonly reads: RunReads;
   readonly hosts: { readonly [P in ProviderName]?: StatusHost | undefined };
+  /** Of a run that no delivery began; undefined: the host is told nothing of it. */
+  targetOf(runId: RunId, created: RunCreated): StatusTarget | undefined;
   /** Where a run is shown. */
   urlOfRun(runId: string): string;
   readonly log: Log;
@@ -63,6 +65,7 @@ export class StatusOutbox {
     if (!this.enabled) return;
     this.#subscription = this.#options.bus.subscribe<CommittedEvents>(subjects.events('*'), ({ runId, events }) => {
       if (this.#running.has(runId) && events.some(endsRun)) void this.#dueNow(runId);
+      for (const event of events) if (event.type === 'run_created') void this.#begun(runId, event);
     });
     this.#working = this.#work();
   }
@@ -87,6 +90,17 @@ export class StatusOutbox {
       target: JSON.stringify(target),
     });
     this.#wake?.();
+  }
+
+  /** By a schedule: nobody else tells of it. Every ingest hears of it, and the first adds it. */
+  async #begun(runId: RunId, created: RunCreated): Promise<void> {
+    const target = this.#options.targetOf(runId, created);
+    if (target === undefined) return;
+    try {
+      await this.add(target);
+    } catch (error) {
+      this.#options.log.warn({ err: error, runId }, 'the host is not told how a run of a schedule goes');
+    }
   }
 
   async #work(): Promise<void> {
