@@ -23,7 +23,7 @@ export { parsePipeline } from './file/parse.ts';
 export { resolveInputs } from './file/resolve-inputs.ts';
 export { matchesPullRequest, matchesPush, type PullRequest } from './push/push-filter.ts';
 export { cronOf } from './file/cron.ts';
-export { type Cron, newestTick, nextTick, ticksBetween } from './model/cron.ts';
+export { newestTick, nextTick, ticksBetween } from './model/cron.ts';
 export { workdirFault } from './file/workdir.ts';
 export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';
 export { type Least, STAGE_KINDS, takesLabel, type Wanted, wantedBy } from './model/takes.ts';

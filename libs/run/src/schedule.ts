@@ -31,12 +31,12 @@ export interface ScheduleSet {
   readonly limits?: ScheduleLimits | undefined;
 }
 
-export interface NamedLine extends ScheduleLine {
+interface NamedLine extends ScheduleLine {
   readonly id: string;
 }
 
 /** Of the key's tier, as the ingest knew it. */
-export interface ScheduleLimits {
+interface ScheduleLimits {
   readonly pipelineRunLimit: number;
   readonly maxConcurrent: number;
   readonly keySlots?: number | undefined;

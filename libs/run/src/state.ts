@@ -40,7 +40,7 @@ export interface LockedExtension {
 }
 
 /** Which time of a schedule a run is for. */
-export interface FiredTick {
+interface FiredTick {
   readonly cron: string;
   /** Milliseconds since 1970. */
   readonly at: number;
