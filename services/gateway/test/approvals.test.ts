@@ -67,6 +67,15 @@ describe('P26: deciding', () => {
     expect(codes(await decide(app, runId))).toEqual(['CONFLICT']);
   });
 
+  it('answers what a stage goes on to wait for where one approval is not enough', async () => {
+    const app = await world.gateway();
+    const runId = seed('service', '{quorum: 2}');
+    const mutation = `mutation ($id: String) { approveStage(runId: $id, stage: "gate") { waitingOn { kind } } }`;
+    const { data, errors } = await graphql(app, mutation, { token: API_KEY, variables: { id: runId } });
+    expect(errors).toEqual([]);
+    expect(data).toMatchObject({ approveStage: { waitingOn: [{}] } });
+  });
+
   it('is for whoever may cancel the run where nobody is named, and needs a login or the API key', async () => {
     const app = await world.gateway();
     const runId = seed('user/ada', '{}');

@@ -5,6 +5,7 @@ import { isoTime, type GateDecision, type GateView, type StageApproval, type Sta
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { AuditLog } from '@penstock/store';
 import { decideStage } from '../runs/decide.ts';
+import { stagesOfRun } from './history.ts';
 import type { People } from '../people/people.ts';
 import { given, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
@@ -79,10 +80,11 @@ export function approvalsModule(options: ApprovalsOptions): GraphqlModule {
       const comment = args.comment ?? undefined;
       if (comment !== undefined && comment.length > COMMENT_MAX)
         throw new BadUserInput(`'comment' is longer than ${COMMENT_MAX} characters.`);
-      const decided = await decideStage(options, caller, decision, { runId, stage, comment });
+      const { run, stage: decided } = await decideStage(options, caller, decision, { runId, stage, comment });
       const target = `${runId} ${stage}`;
       const action = decision === 'approved' ? 'stage.approve' : 'stage.reject';
       audit.record({ at: now(), actor: actorOf(caller), action, target, outcome: 'ok', ip: address });
+      stagesOfRun(run, [decided]);
       return decided;
     };
   return {

@@ -23,7 +23,7 @@ export async function decideStage(
   caller: Caller,
   decision: GateDecision,
   { runId, stage, comment }: DecisionArguments,
-): Promise<StageView> {
+): Promise<{ readonly run: RunView; readonly stage: StageView }> {
   requireScope(caller, 'trigger');
   const person = await people.personOf(caller);
   const view = async (): Promise<RunView> => {
@@ -39,7 +39,8 @@ export async function decideStage(
   if (right === 'forbidden') throw new Forbidden(`You are not among those who may approve '${stage}'.`);
   if (right === 'self') throw new Forbidden(`Whoever has begun the run does not count at '${stage}' (prevent_self).`);
   try {
-    return stageOf((await owners.decide({ runId, stage, decision, comment, person })).run, stage);
+    const decided = (await owners.decide({ runId, stage, decision, comment, person })).run;
+    return { run: decided, stage: stageOf(decided, stage) };
   } catch (error) {
     if (!(error instanceof OwnerRefused)) throw error;
     const { cause, repeated } = error;
@@ -48,7 +49,7 @@ export async function decideStage(
     const decided = stageOf(after, stage);
     const said = decided.approvals?.findLast((approval) => approval.person === person.id)?.decision;
     // An earlier sending of this very decision was stored, and its answer lost.
-    if (repeated && said === decision) return decided;
+    if (repeated && said === decision) return { run: after, stage: decided };
     if (cause instanceof NotFound && !isEnded(after.status))
       throw new Unavailable('The run is being taken over by another scheduler; try again in a moment.', { cause });
     if (isEnded(after.status)) throw new Conflict(`The run has ended (${after.status}).`, {}, { cause });

@@ -23,7 +23,7 @@ export function addRunChangesRoute(app: FastifyInstance, options: RunChangesRout
   app.route({
     method: ['GET', 'HEAD'],
     url: '/runs/events',
-    config: { tier: 'read' },
+    config: { tier: 'read', isStream: true },
     handler: async (request, reply) => {
       const caller = await callers.resolve(request.headers.authorization, queryText(request, 'token'));
       if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
