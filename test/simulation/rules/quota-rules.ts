@@ -254,10 +254,12 @@ export class QuotaRules {
   }
 }
 
-/** A commit has its runs in the order in which it first heard of them, which is not that of their turns. */
-function byTurn({ id, state }: RunTruth, other: RunTruth): number {
-  const turn = (state.approvedAt ?? state.createdAt) - (other.state.approvedAt ?? other.state.createdAt);
-  return turn || (id < other.id ? -1 : 1);
+/**
+ * A commit has its runs in the order in which it first heard of them, which is not that of their turns. Of one time are only those of
+ * which the first had no need to wait.
+ */
+function byTurn({ state: one }: RunTruth, { state: other }: RunTruth): number {
+  return (one.approvedAt ?? one.createdAt) - (other.approvedAt ?? other.createdAt);
 }
 
 /** Of a held run: how many its key may have in a month. */
