@@ -17,6 +17,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   logs: async () => (await import('./logs.ts')).benchLogs(),
   masking: async () => (await import('./masking.ts')).benchMasking(),
   memory: async () => (await import('./memory.ts')).benchMemory(),
+  schedules: async () => (await import('./schedules.ts')).benchSchedules(),
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
   webhook: async () => (await import('./webhook.ts')).benchWebhook(),
   backlog: async () => (await import('./webhook.ts')).benchBacklog(),

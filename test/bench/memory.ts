@@ -46,7 +46,7 @@ function largeFile(): string {
   return ['pipeline:', '  name: large', 'stages:', ...stages].join('\n');
 }
 
-async function settledMemory(): Promise<{ readonly rss: number; readonly heap: number }> {
+export async function settledMemory(): Promise<{ readonly rss: number; readonly heap: number }> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   for (let last = Infinity; ;) {
