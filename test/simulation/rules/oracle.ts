@@ -420,7 +420,7 @@ export class Oracle implements Witness {
     if (run === undefined || this.isDisturbed(runId)) return;
     const truth = run.events[version - 1];
     this.#world.check(
-      truth !== undefined && isSameEvent(truth, event),
+      truth !== undefined && isTold(run, truth, event),
       'P20',
       `version ${version} of run ${runId} is shown as ${JSON.stringify(event)}, committed is ${JSON.stringify(truth)}`,
     );
@@ -518,7 +518,7 @@ export class Oracle implements Witness {
       const events = this.#observed.store.events(run.id);
       world.check(
         events?.length === run.events.length &&
-          run.events.every((event, index) => isSameEvent(event, events[index] as RunEvent)),
+          run.events.every((event, index) => isTold(run, event, events[index] as RunEvent)),
         'replay',
         `the stored events of run ${run.id} are not the committed ones`,
       );
@@ -538,6 +538,13 @@ function describe(event: RunEvent): string {
   return 'stage' in event
     ? `${event.type}(${event.stage}${'attempt' in event ? `#${event.attempt}` : ''}${'reason' in event && event.reason !== undefined ? ` ${event.reason}` : ''})`
     : event.type;
+}
+
+/** The journal has no names of added stages: they follow from a text that a build which cannot read the run's file does not read either. */
+function isTold({ state, events }: RunTruth, truth: RunEvent, event: RunEvent): boolean {
+  if (isSameEvent(truth, event)) return true;
+  const isUnread = state.pipelineName.endsWith('unrestorable') && events.some(({ type }) => type === 'run_quarantined');
+  return isUnread && truth.type === 'stages_added' && isSameEvent({ ...truth, stages: [] }, event);
 }
 
 function isSameEvent(truth: RunEvent, event: RunEvent): boolean {
