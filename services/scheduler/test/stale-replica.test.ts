@@ -122,6 +122,8 @@ describe('a replica that is behind', () => {
     const second = await scheduler(behind);
     await second.settled();
     expect(second.owned).toBe(1);
+    // The broker knows by then that it listens.
+    await behind.flush();
     // Committed with or behind everything that the take-over has decided.
     await create();
     const asked: WatchRequest = { runId, after: 0 };

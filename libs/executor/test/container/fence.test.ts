@@ -70,7 +70,7 @@ describe.skipIf(engine === null)('nothing in a container outlives its owner', ()
 
   it('that is killed with SIGKILL, services included; what is left on the disk goes at the next start', async () => {
     await start(true);
-    expect(processes().length).toBeGreaterThanOrEqual(4);
+    await expect.poll(() => processes().length, { timeout: 15_000, interval: 20 }).toBeGreaterThanOrEqual(4);
     child.kill('SIGKILL');
     await once(child, 'exit');
     await gone();
