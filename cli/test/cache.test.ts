@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { folder, penstock } from './command.ts';
-import { fakeServer, type GraphqlRequest } from './fake-server.ts';
+import { answering } from './fake-server.ts';
 
 const ENTRY = {
   id: 'a1',
@@ -13,23 +13,9 @@ const ENTRY = {
   lastUsedAt: '2026-01-02T00:00:00.000Z',
 };
 
-async function server(data: Record<string, unknown>): Promise<{
-  readonly requests: readonly GraphqlRequest[];
-  readonly env: Record<string, string>;
-}> {
-  const requests: GraphqlRequest[] = [];
-  const { url } = await fakeServer({
-    graphql: (request) => {
-      requests.push(request);
-      return { body: { data } };
-    },
-  });
-  return { requests, env: { SERVICE_URL: url, SERVICE_API_KEY: 'secret-key' } };
-}
-
 describe('penstock cache', () => {
   it('lists what there is; a key of a stranger does nothing to the terminal', async () => {
-    const { requests, env } = await server({ caches: [ENTRY] });
+    const { requests, env } = await answering({ caches: [ENTRY] });
     const { code, stdout } = await penstock(['cache', 'ls', '--repository', 'host/shop'], { cwd: folder(), env });
     expect(code).toBe(0);
     expect(stdout).toMatch(
@@ -38,15 +24,15 @@ describe('penstock cache', () => {
     expect(stdout).not.toContain('\u001b');
     expect(requests[0]?.variables).toEqual({ repository: 'host/shop' });
     expect(JSON.parse((await penstock(['cache', 'ls', '--json'], { cwd: folder(), env })).stdout)).toEqual([ENTRY]);
-    const none = await server({ caches: [] });
+    const none = await answering({ caches: [] });
     expect((await penstock(['cache', 'ls'], { cwd: folder(), env: none.env })).stderr).toContain('there are no caches');
   });
 
   it('removes one, and says so where there was none', async () => {
-    const there = await server({ deleteCache: true });
+    const there = await answering({ deleteCache: true });
     expect(await penstock(['cache', 'rm', 'a1'], { cwd: folder(), env: there.env })).toMatchObject({ code: 0 });
     expect(there.requests[0]?.variables).toEqual({ id: 'a1' });
-    const gone = await server({ deleteCache: false });
+    const gone = await answering({ deleteCache: false });
     expect(await penstock(['cache', 'rm', 'a1'], { cwd: folder(), env: gone.env })).toMatchObject({
       code: 4,
       stderr: expect.stringContaining('penstock cache ls') as unknown,

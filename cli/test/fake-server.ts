@@ -133,3 +133,18 @@ export function resumable(
     else response.write(rest.subarray(0, cutAfterBytes), () => response.destroy());
   };
 }
+
+/** A server that answers every query with this, and the environment of a command that asks it. */
+export async function answering(data: Record<string, unknown>): Promise<{
+  readonly requests: readonly GraphqlRequest[];
+  readonly env: Record<string, string>;
+}> {
+  const requests: GraphqlRequest[] = [];
+  const { url } = await fakeServer({
+    graphql: (request) => {
+      requests.push(request);
+      return { body: { data } };
+    },
+  });
+  return { requests, env: { SERVICE_URL: url, SERVICE_API_KEY: 'secret-key' } };
+}

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { folder, penstock } from './command.ts';
-import { fakeServer, type GraphqlRequest } from './fake-server.ts';
+import { answering } from './fake-server.ts';
 
 const LINE = {
   id: '00000000-0000-7abc-8def-0123456789ab',
@@ -13,23 +13,9 @@ const LINE = {
   paused: false,
 };
 
-async function server(data: Record<string, unknown>): Promise<{
-  readonly requests: readonly GraphqlRequest[];
-  readonly env: Record<string, string>;
-}> {
-  const requests: GraphqlRequest[] = [];
-  const { url } = await fakeServer({
-    graphql: (request) => {
-      requests.push(request);
-      return { body: { data } };
-    },
-  });
-  return { requests, env: { SERVICE_URL: url, SERVICE_API_KEY: 'secret-key' } };
-}
-
 describe('penstock schedule', () => {
   it('lists what is started when', async () => {
-    const { env } = await server({
+    const { env } = await answering({
       schedules: [LINE, { ...LINE, repository: 'acme/\u001b[31mred', paused: true, nextAt: null }],
     });
     const { code, stdout } = await penstock(['schedule', 'ls'], { cwd: folder(), env });
@@ -39,18 +25,18 @@ describe('penstock schedule', () => {
     );
     expect(stdout).not.toContain('\u001b');
     expect(JSON.parse((await penstock(['schedule', 'ls', '--json'], { cwd: folder(), env })).stdout)).toHaveLength(2);
-    const none = await server({ schedules: [] });
+    const none = await answering({ schedules: [] });
     expect((await penstock(['schedule', 'ls'], { cwd: folder(), env: none.env })).stderr).toContain(
       'nothing is started',
     );
   });
 
   it('pauses and resumes a line, and says what comes of it', async () => {
-    const paused = await server({ pauseSchedule: { ...LINE, paused: true, nextAt: null } });
+    const paused = await answering({ pauseSchedule: { ...LINE, paused: true, nextAt: null } });
     const first = await penstock(['schedule', 'pause', LINE.id], { cwd: folder(), env: paused.env });
     expect(first).toMatchObject({ code: 0, stderr: expect.stringContaining('is paused') as unknown });
     expect(paused.requests[0]?.variables).toEqual({ id: LINE.id });
-    const resumed = await server({ resumeSchedule: LINE });
+    const resumed = await answering({ resumeSchedule: LINE });
     const second = await penstock(['schedule', 'resume', LINE.id], { cwd: folder(), env: resumed.env });
     expect(second.stderr).toContain("'0 3 * * *' of acme/shop starts its next run at 2026-01-02 03:00Z");
   });

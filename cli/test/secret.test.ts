@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { folder, penstock } from './command.ts';
-import { fakeServer, type GraphqlRequest } from './fake-server.ts';
+import { answering } from './fake-server.ts';
 
 const INFO = {
   name: 'NPM_TOKEN',
@@ -13,23 +13,9 @@ const INFO = {
 };
 const CANARY = 'canary-4711-value';
 
-async function server(data: Record<string, unknown>): Promise<{
-  readonly requests: readonly GraphqlRequest[];
-  readonly env: Record<string, string>;
-}> {
-  const requests: GraphqlRequest[] = [];
-  const { url } = await fakeServer({
-    graphql: (request) => {
-      requests.push(request);
-      return { body: { data } };
-    },
-  });
-  return { requests, env: { SERVICE_URL: url, SERVICE_API_KEY: 'secret-key' } };
-}
-
 describe('penstock secret', () => {
   it('sets a value from standard input, without the line end behind it, and prints it nowhere', async () => {
-    const { requests, env } = await server({ setSecret: INFO });
+    const { requests, env } = await answering({ setSecret: INFO });
     const args = ['secret', 'set', 'NPM_TOKEN', '--pipeline', 'release', '--ref', 'main', '--ref', 'v*'];
     const end = await penstock(args, { cwd: folder(), env, input: `${CANARY}\nsecond line\n` });
     expect(end).toMatchObject({ code: 0, stdout: '', stderr: 'The secret NPM_TOKEN is set.\n' });
@@ -45,7 +31,7 @@ describe('penstock secret', () => {
   });
 
   it('reads the value before it asks the server, and refuses none and too much', async () => {
-    const { requests, env } = await server({ setSecret: INFO });
+    const { requests, env } = await answering({ setSecret: INFO });
     for (const [input, message] of [
       ['', 'it is empty'],
       ['\n', 'it is empty'],
@@ -62,7 +48,7 @@ describe('penstock secret', () => {
   });
 
   it('lists names without values', async () => {
-    const { env } = await server({ secrets: [INFO] });
+    const { env } = await answering({ secrets: [INFO] });
     expect((await penstock(['secret', 'ls'], { cwd: folder(), env })).stdout).toBe(
       'NAME       REPOSITORY  PIPELINE  REFS     UPDATED                   LAST USED\nNPM_TOKEN  -           release   main,v*  2026-01-02T00:00:00.000Z  -\n',
     );
@@ -70,10 +56,10 @@ describe('penstock secret', () => {
   });
 
   it('removes, and says so where there was none', async () => {
-    const there = await server({ deleteSecret: true });
+    const there = await answering({ deleteSecret: true });
     expect(await penstock(['secret', 'rm', 'A'], { cwd: folder(), env: there.env })).toMatchObject({ code: 0 });
     expect(there.requests[0]?.variables).toEqual({ name: 'A' });
-    const gone = await server({ deleteSecret: false });
+    const gone = await answering({ deleteSecret: false });
     expect(await penstock(['secret', 'rm', 'A'], { cwd: folder(), env: gone.env })).toMatchObject({
       code: 4,
       stderr: expect.stringContaining('there is no secret A'),

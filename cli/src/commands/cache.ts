@@ -1,20 +1,17 @@
-import { actionOf } from '../command-line/actions.ts';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { printableText } from '../output/printable-text.ts';
+import { cellOf } from '../server/answered-cell.ts';
 import { tableLines } from '../output/table.ts';
-import { EXIT, ServerRefused, ServerUnreached, UsageError } from '../process/errors.ts';
+import { EXIT, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { fieldAnswered } from '../server/graphql.ts';
-import { serverClient, type ServerClient } from '../server/http-client.ts';
+import type { ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
-import { readCredentials } from '../server/read-credentials.ts';
-import { serverAddress } from '../server/server-address.ts';
+import { runNamedAction, type NamedActions } from '../server/named-actions.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
-type Action = (client: ServerClient, id: string, args: ParsedArguments, context: CommandContext) => Promise<void>;
-
-const ACTIONS: Readonly<Record<string, { readonly takesId: boolean; readonly act: Action }>> = {
-  ls: { takesId: false, act: list },
-  rm: { takesId: true, act: remove },
+const ACTIONS: NamedActions = {
+  ls: { takesName: false, act: list },
+  rm: { takesName: true, act: remove },
 };
 
 const FIELDS = ['id', 'repository', 'pipeline', 'ref', 'key', 'sizeBytes', 'createdAt', 'lastUsedAt'];
@@ -51,21 +48,8 @@ export const cacheCommand: Command = {
     ],
     exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
   },
-  run: cache,
+  run: (args, context) => runNamedAction('cache', { actions: ACTIONS, names: 'the id of a cache' }, args, context),
 };
-
-async function cache(args: ParsedArguments, context: CommandContext): Promise<number> {
-  const [word = '', id] = args.positionals;
-  const action = actionOf('cache', word, ACTIONS);
-  if (action.takesId !== (id !== undefined))
-    throw new UsageError(
-      action.takesId ? `'cache ${word}' needs the id of a cache` : `'cache ${word}' takes no argument`,
-      'cache',
-    );
-  const server = serverAddress(args.text('server'), context.env);
-  await action.act(serverClient(server, await readCredentials(args, context, server)), id ?? '', args, context);
-  return EXIT.success;
-}
 
 async function list(
   client: ServerClient,
@@ -110,9 +94,4 @@ async function remove(
   if (deleted !== true)
     throw new ServerRefused(`there is no cache ${printableText(id)}; see what there is: penstock cache ls`);
   if (!args.flag('json')) terminal.note(`The cache ${printableText(id)} is removed.`);
-}
-
-function cellOf(entry: unknown, field: string): string {
-  const value = fieldOf(entry, field);
-  return printableText(typeof value === 'string' ? value : '-');
 }

@@ -3,7 +3,7 @@ import { INPUT_OPTIONS, inputValues } from '../command-line/input-values.ts';
 import { EXIT, UsageError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { readCredentials } from '../server/read-credentials.ts';
-import { FOLLOW_OPTIONS, followRun } from '../server/follow-run.ts';
+import { FOLLOW_OPTIONS, followNewRun } from '../server/follow-run.ts';
 import { dispatchPipeline } from '../server/graphql.ts';
 import { serverClient } from '../server/http-client.ts';
 import { serverAddress } from '../server/server-address.ts';
@@ -53,12 +53,5 @@ async function dispatch(args: ParsedArguments, context: CommandContext): Promise
   const inputs = inputValues(args, 'dispatch');
   const client = serverClient(server, await readCredentials(args, context, server));
   const run = await dispatchPipeline(client, { provider, repository, ref, inputs }, (line) => terminal.note(line));
-  if (args.flag('detach')) {
-    terminal.print(
-      args.flag('json') ? `${JSON.stringify({ type: 'run', id: run.id, server: server.base })}\n` : `${run.id}\n`,
-    );
-    return EXIT.success;
-  }
-  terminal.note(`Run ${printableText(run.id)} on ${server.base}`);
-  return await followRun({ client, run, follow: true, args, context });
+  return await followNewRun({ client, run, args, context });
 }

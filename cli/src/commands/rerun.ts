@@ -3,10 +3,9 @@ import { INPUT_OPTIONS, inputValues } from '../command-line/input-values.ts';
 import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
 import { colorChoice } from '../command-line/color-options.ts';
 import { EXIT, RefusedFile, UsageError } from '../process/errors.ts';
-import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { readCredentials } from '../server/read-credentials.ts';
-import { FOLLOW_OPTIONS, followRun } from '../server/follow-run.ts';
+import { FOLLOW_OPTIONS, followNewRun } from '../server/follow-run.ts';
 import { FileRefusedByServer, rerunPipeline } from '../server/graphql.ts';
 import { serverClient } from '../server/http-client.ts';
 import { runIdOf } from '../server/run-id.ts';
@@ -78,14 +77,7 @@ async function rerun(args: ParsedArguments, context: CommandContext): Promise<nu
     if (file === undefined || !(error instanceof FileRefusedByServer)) throw error;
     throw refusedFile(file, error, wantsColor(colorChoice(args), env, terminal.errIsTerminal));
   });
-  if (args.flag('detach')) {
-    terminal.print(
-      args.flag('json') ? `${JSON.stringify({ type: 'run', id: run.id, server: server.base })}\n` : `${run.id}\n`,
-    );
-    return EXIT.success;
-  }
-  terminal.note(`Run ${printableText(run.id)} on ${server.base}`);
-  return await followRun({ client, run, follow: true, args, context });
+  return await followNewRun({ client, run, args, context });
 }
 
 function refusedFile(file: PipelineFile, { diagnostics }: FileRefusedByServer, color: boolean): RefusedFile {

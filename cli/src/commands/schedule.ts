@@ -1,21 +1,17 @@
-import { actionOf } from '../command-line/actions.ts';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { printableText } from '../output/printable-text.ts';
+import { cellOf } from '../server/answered-cell.ts';
 import { tableLines } from '../output/table.ts';
-import { EXIT, ServerUnreached, UsageError } from '../process/errors.ts';
+import { EXIT, ServerUnreached } from '../process/errors.ts';
 import { fieldAnswered } from '../server/graphql.ts';
-import { serverClient, type ServerClient } from '../server/http-client.ts';
+import type { ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
-import { readCredentials } from '../server/read-credentials.ts';
-import { serverAddress } from '../server/server-address.ts';
+import { runNamedAction, type NamedAction, type NamedActions } from '../server/named-actions.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
-type Action = (client: ServerClient, id: string, args: ParsedArguments, context: CommandContext) => Promise<void>;
-
-const ACTIONS: Readonly<Record<string, { readonly takesId: boolean; readonly act: Action }>> = {
-  ls: { takesId: false, act: list },
-  pause: { takesId: true, act: changed('pauseSchedule') },
-  resume: { takesId: true, act: changed('resumeSchedule') },
+const ACTIONS: NamedActions = {
+  ls: { takesName: false, act: list },
+  pause: { takesName: true, act: changed('pauseSchedule') },
+  resume: { takesName: true, act: changed('resumeSchedule') },
 };
 
 const FIELDS = 'id provider repository cron inputs { key value } nextAt lastRunId paused';
@@ -45,21 +41,9 @@ export const scheduleCommand: Command = {
     ],
     exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
   },
-  run: schedule,
+  run: (args, context) =>
+    runNamedAction('schedule', { actions: ACTIONS, names: 'the id of a schedule' }, args, context),
 };
-
-async function schedule(args: ParsedArguments, context: CommandContext): Promise<number> {
-  const [word = '', id] = args.positionals;
-  const action = actionOf('schedule', word, ACTIONS);
-  if (action.takesId !== (id !== undefined))
-    throw new UsageError(
-      action.takesId ? `'schedule ${word}' needs the id of a schedule` : `'schedule ${word}' takes no argument`,
-      'schedule',
-    );
-  const server = serverAddress(args.text('server'), context.env);
-  await action.act(serverClient(server, await readCredentials(args, context, server)), id ?? '', args, context);
-  return EXIT.success;
-}
 
 async function list(
   client: ServerClient,
@@ -84,7 +68,7 @@ async function list(
   }
 }
 
-function changed(mutation: 'pauseSchedule' | 'resumeSchedule'): Action {
+function changed(mutation: 'pauseSchedule' | 'resumeSchedule'): NamedAction {
   return async (client, id, args, { terminal }) => {
     const query = `mutation ($id: String!) { ${mutation}(id: $id) { ${FIELDS} } }`;
     const line = await fieldAnswered(client, query, { id }, mutation);
@@ -101,9 +85,4 @@ function changed(mutation: 'pauseSchedule' | 'resumeSchedule'): Action {
 
 function minuteOf(time: string): string {
   return time.replace('T', ' ').replace(/:\d\d\.\d+Z$/, 'Z');
-}
-
-function cellOf(entry: unknown, field: string): string {
-  const value = fieldOf(entry, field);
-  return printableText(typeof value === 'string' ? value : '-');
 }

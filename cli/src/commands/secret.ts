@@ -1,19 +1,15 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { actionOf } from '../command-line/actions.ts';
 import { readSecretValue } from '../command-line/secret-value.ts';
-import { EXIT, ServerRefused, ServerUnreached, UsageError } from '../process/errors.ts';
+import { EXIT, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
+import { cellOf } from '../server/answered-cell.ts';
 import { tableLines } from '../output/table.ts';
 import { fieldAnswered } from '../server/graphql.ts';
-import { serverClient, type ServerClient } from '../server/http-client.ts';
-import { fieldOf } from '../server/json.ts';
-import { readCredentials } from '../server/read-credentials.ts';
-import { serverAddress } from '../server/server-address.ts';
+import type { ServerClient } from '../server/http-client.ts';
+import { runNamedAction, type NamedActions } from '../server/named-actions.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
-type Action = (client: ServerClient, name: string, args: ParsedArguments, context: CommandContext) => Promise<void>;
-
-const ACTIONS: Readonly<Record<string, { readonly takesName: boolean; readonly act: Action }>> = {
+const ACTIONS: NamedActions = {
   set: { takesName: true, act: set },
   ls: { takesName: false, act: list },
   rm: { takesName: true, act: remove },
@@ -57,21 +53,9 @@ export const secretCommand: Command = {
     ],
     exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage, or no value'], ...SERVER_EXIT_CODES],
   },
-  run: secret,
+  run: (args, context) =>
+    runNamedAction('secret', { actions: ACTIONS, names: 'the name of the secret' }, args, context),
 };
-
-async function secret(args: ParsedArguments, context: CommandContext): Promise<number> {
-  const [word = '', name] = args.positionals;
-  const action = actionOf('secret', word, ACTIONS);
-  if (action.takesName !== (name !== undefined))
-    throw new UsageError(
-      action.takesName ? `'secret ${word}' needs the name of the secret` : `'secret ${word}' takes no argument`,
-      'secret',
-    );
-  const server = serverAddress(args.text('server'), context.env);
-  await action.act(serverClient(server, await readCredentials(args, context, server)), name ?? '', args, context);
-  return EXIT.success;
-}
 
 async function set(
   client: ServerClient,
@@ -136,9 +120,4 @@ async function remove(
 function scopeOf(args: ParsedArguments): { readonly repository?: string; readonly pipeline?: string } {
   const [repository, pipeline] = [args.text('repository'), args.text('pipeline')];
   return { ...(repository === undefined ? {} : { repository }), ...(pipeline === undefined ? {} : { pipeline }) };
-}
-
-function cellOf(entry: unknown, field: string): string {
-  const value = fieldOf(entry, field);
-  return printableText(Array.isArray(value) ? value.join(',') : typeof value === 'string' ? value : '-');
 }

@@ -5,11 +5,10 @@ import { EXIT, RefusedFile } from '../process/errors.ts';
 import { lockNameOf, readLock } from '../extensions/lock-of-file.ts';
 import { badInput, INPUT_OPTIONS, inputValues } from '../command-line/input-values.ts';
 import { colorChoice } from '../command-line/color-options.ts';
-import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
 import { readCredentials } from '../server/read-credentials.ts';
-import { FOLLOW_OPTIONS, followRun } from '../server/follow-run.ts';
+import { FOLLOW_OPTIONS, followNewRun } from '../server/follow-run.ts';
 import { FileRefusedByServer, triggerPipeline, type RunOnServer } from '../server/graphql.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { serverAddress } from '../server/server-address.ts';
@@ -62,14 +61,7 @@ async function trigger(args: ParsedArguments, context: CommandContext): Promise<
   const client = serverClient(server, await readCredentials(args, context, server));
   const lock = usesOf(file.text).length === 0 ? [] : await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd);
   const run = await send(client, { file, lock, inputs, color }, (line) => terminal.note(line));
-  if (args.flag('detach')) {
-    terminal.print(
-      args.flag('json') ? `${JSON.stringify({ type: 'run', id: run.id, server: server.base })}\n` : `${run.id}\n`,
-    );
-    return EXIT.success;
-  }
-  terminal.note(`Run ${printableText(run.id)} on ${server.base}`);
-  return await followRun({ client, run, follow: true, args, context });
+  return await followNewRun({ client, run, args, context });
 }
 
 interface Sending {

@@ -6,6 +6,7 @@ import { JsonReporter } from '../output/json-reporter.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { dieOf } from '../process/interrupts.ts';
+import { printableText } from '../output/printable-text.ts';
 import { StageReporter } from '../output/stage-reporter.ts';
 import type { StageTally } from '../output/stage-tally.ts';
 import { wantsColor } from '../output/terminal.ts';
@@ -38,6 +39,23 @@ export interface FollowOptions {
   readonly only?: readonly string[] | undefined;
   /** Of what has been printed so far, only so many lines. Absent: all. */
   readonly tail?: number | undefined;
+}
+
+/** Of a run that was just begun: says which it is, and follows it unless `--detach` was given. */
+export async function followNewRun(
+  options: Pick<FollowOptions, 'client' | 'run' | 'args' | 'context'>,
+): Promise<number> {
+  const { client, run, args } = options;
+  const { terminal } = options.context;
+  const { base } = client.server;
+  if (args.flag('detach')) {
+    terminal.print(
+      args.flag('json') ? `${JSON.stringify({ type: 'run', id: run.id, server: base })}\n` : `${run.id}\n`,
+    );
+    return EXIT.success;
+  }
+  terminal.note(`Run ${printableText(run.id)} on ${base}`);
+  return await followRun({ ...options, follow: true });
 }
 
 /** A reporter of either kind: events of a server are passed on to a program as they came. */

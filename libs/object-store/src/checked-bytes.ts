@@ -1,7 +1,7 @@
 /** Counting and summing bytes on their way, the same for every adapter. */
 import { createHash } from 'node:crypto';
 import { HashMismatch, ObjectDamaged, ObjectTooLarge, ObjectUsageError } from './errors.ts';
-import type { ExpectedBytes } from './port.ts';
+import type { ExpectedBytes, ReadOptions } from './port.ts';
 
 const KEY_LENGTH_MAX = 200;
 /** Names that are the same on every file system, in a subject and in a URL; no part is `.` or `..`. */
@@ -52,4 +52,18 @@ export async function* verifiedBytes(
   const actual = hash?.digest('hex');
   if (actual !== sha256) throw new ObjectDamaged(key, `its SHA-256 is ${actual}, not ${sha256}`);
   if (held !== null) yield held;
+}
+
+export interface ReadPart {
+  readonly from: number;
+  /** The first byte not wanted any more. */
+  readonly end: number;
+  readonly size: number;
+  readonly sha256: string | undefined;
+}
+
+/** What is read of an object of `size` bytes: where it begins and ends, and the hash where that is all of it. */
+export function partOf(size: number, { from = 0, to = size, sha256 }: ReadOptions): ReadPart {
+  const end = Math.min(to, size);
+  return { from, end, size: Math.max(0, end - from), sha256: from === 0 && end === size ? sha256 : undefined };
 }

@@ -10,7 +10,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { systemReason } from '@penstock/errors';
-import { checkKey, expectedBytes, verifiedBytes } from '../checked-bytes.ts';
+import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
 import { ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
 
@@ -81,11 +81,9 @@ class FolderStore implements ObjectStore {
     const found = await this.#find(key);
     if (found === null) return null;
     const { head, file } = found;
-    const { from = 0, to = head.size, sha256 } = options;
-    const end = Math.min(to, head.size);
+    const { from, end, size, sha256 } = partOf(head.size, options);
     const pieces = readPieces(join(this.#objects, key), file, from, end);
-    const whole = from === 0 && end === head.size;
-    return { head, bytes: verifiedBytes(key, pieces, Math.max(0, end - from), whole ? sha256 : undefined) };
+    return { head, bytes: verifiedBytes(key, pieces, size, sha256) };
   }
 
   async delete(key: string): Promise<boolean> {

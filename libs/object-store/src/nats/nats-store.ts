@@ -18,7 +18,7 @@ import {
   type JetStreamManager,
 } from '@nats-io/jetstream';
 import { connectionOf, type Bus } from '@penstock/bus';
-import { checkKey, expectedBytes, verifiedBytes } from '../checked-bytes.ts';
+import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
 import { ObjectDamaged, ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
 
@@ -158,15 +158,8 @@ class NatsStore implements ObjectStore {
     const found = await this.#keyMessage(key);
     if (found === null) return null;
     const { message, storedAt } = found;
-    const { from = 0, to = message.size, sha256 } = options;
-    const end = Math.min(to, message.size);
-    const whole = from === 0 && end === message.size;
-    const bytes = verifiedBytes(
-      key,
-      this.#pieces(key, message, from, end),
-      Math.max(0, end - from),
-      whole ? sha256 : undefined,
-    );
+    const { from, end, size, sha256 } = partOf(message.size, options);
+    const bytes = verifiedBytes(key, this.#pieces(key, message, from, end), size, sha256);
     return { head: { key, size: message.size, storedAt }, bytes };
   }
 

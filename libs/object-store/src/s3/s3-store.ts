@@ -23,7 +23,7 @@ import {
 import { Upload } from '@aws-sdk/lib-storage';
 import type { S3Address } from '@penstock/config';
 import { systemReason } from '@penstock/errors';
-import { checkKey, expectedBytes, verifiedBytes } from '../checked-bytes.ts';
+import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
 import { ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
 
@@ -97,11 +97,9 @@ class S3Store implements ObjectStore {
     const found = await this.#find(key);
     if (found === null) return null;
     const { head, tag } = found;
-    const { from = 0, to = head.size, sha256 } = options;
-    const end = Math.min(to, head.size);
-    const whole = from === 0 && end === head.size;
+    const { from, end, size, sha256 } = partOf(head.size, options);
     const pieces = this.#pieces(key, tag, from, end);
-    return { head, bytes: verifiedBytes(key, pieces, Math.max(0, end - from), whole ? sha256 : undefined) };
+    return { head, bytes: verifiedBytes(key, pieces, size, sha256) };
   }
 
   async delete(key: string): Promise<boolean> {

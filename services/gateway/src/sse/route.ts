@@ -8,12 +8,11 @@ import { clientKeyOf } from '@penstock/http';
 import { NotFound } from '@penstock/errors';
 import type { Owners, RunReads } from '@penstock/run-client';
 import { Cursor } from '../event-stream/cursor.ts';
-import { StreamClient } from './client.ts';
-import { OPENING_FRAME } from './frames.ts';
 import type { People } from '../people/people.ts';
 import type { OpenPlaces } from './open-places.ts';
 import { queryText, watcherOf } from './watcher.ts';
 import { BusRunSource } from './run-source.ts';
+import { openStream } from './open-stream.ts';
 import { STREAM_HEADERS } from './stream-headers.ts';
 import type { Streams } from './streams.ts';
 import type { Tickets } from './tickets.ts';
@@ -60,21 +59,9 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       }
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
       const giveBack = openStreams.take(credential.user?.id, clientKeyOf(request.clientAddress));
-
-      reply.hijack();
-      const headers = Object.entries(reply.getHeaders()).filter(
-        (entry): entry is [string, string] => entry[1] !== undefined,
-      );
-      reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
-      const client = new StreamClient(reply.raw);
-      client.write(OPENING_FRAME);
-      const stopWaiting = revocations.onRevoked(credential, () => client.end());
-      // It may have been revoked since it was looked at.
-      if (revocations.isRevoked(credential)) client.end();
       try {
-        await streams.serve(client, source, cursor, isLive);
+        await openStream(reply, credential, revocations, (client) => streams.serve(client, source, cursor, isLive));
       } finally {
-        stopWaiting();
         giveBack();
       }
     },

@@ -3,10 +3,9 @@ import { clientKeyOf } from '@penstock/http';
 import { Unauthenticated } from '@penstock/errors';
 import { requireReader, type Callers, type Revocations } from '@penstock/identity';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { StreamClient } from './client.ts';
-import { OPENING_FRAME } from './frames.ts';
 import type { OpenPlaces } from './open-places.ts';
 import type { RunChanges } from './run-changes.ts';
+import { openStream } from './open-stream.ts';
 import { STREAM_HEADERS } from './stream-headers.ts';
 import { queryText } from './watcher.ts';
 
@@ -30,21 +29,9 @@ export function addRunChangesRoute(app: FastifyInstance, options: RunChangesRout
       const tenants = requireReader(caller);
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
       const giveBack = openStreams.take(caller.user?.id, clientKeyOf(request.clientAddress));
-
-      reply.hijack();
-      const headers = Object.entries(reply.getHeaders()).filter(
-        (entry): entry is [string, string] => entry[1] !== undefined,
-      );
-      reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
-      const client = new StreamClient(reply.raw);
-      client.write(OPENING_FRAME);
-      const stopWaiting = revocations.onRevoked(caller, () => client.end());
-      // It may have been revoked since it was looked at.
-      if (revocations.isRevoked(caller)) client.end();
       try {
-        await changes.serve(client, tenants, cursorOf(request));
+        await openStream(reply, caller, revocations, (client) => changes.serve(client, tenants, cursorOf(request)));
       } finally {
-        stopWaiting();
         giveBack();
       }
     },

@@ -1,0 +1,35 @@
+/** Commands whose second word says what is done on a server, to something that the third names: `penstock cache rm <ID>`. */
+import { actionOf } from '../command-line/actions.ts';
+import type { CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { EXIT, UsageError } from '../process/errors.ts';
+import { serverClient, type ServerClient } from './http-client.ts';
+import { readCredentials } from './read-credentials.ts';
+import { serverAddress } from './server-address.ts';
+
+export type NamedAction = (
+  client: ServerClient,
+  name: string,
+  args: ParsedArguments,
+  context: CommandContext,
+) => Promise<void>;
+
+export type NamedActions = Readonly<Record<string, { readonly takesName: boolean; readonly act: NamedAction }>>;
+
+/** `names`: what the third word is, such as `the id of a cache`. Throws `UsageError`. */
+export async function runNamedAction(
+  command: string,
+  { actions, names }: { readonly actions: NamedActions; readonly names: string },
+  args: ParsedArguments,
+  context: CommandContext,
+): Promise<number> {
+  const [word = '', name] = args.positionals;
+  const action = actionOf(command, word, actions);
+  if (action.takesName !== (name !== undefined))
+    throw new UsageError(
+      action.takesName ? `'${command} ${word}' needs ${names}` : `'${command} ${word}' takes no argument`,
+      command,
+    );
+  const server = serverAddress(args.text('server'), context.env);
+  await action.act(serverClient(server, await readCredentials(args, context, server)), name ?? '', args, context);
+  return EXIT.success;
+}

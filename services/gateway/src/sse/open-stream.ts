@@ -1,0 +1,30 @@
+/** Makes a stream of a request: from the headers on it is written to by its client alone, and it ends where who asked is revoked. */
+import type { Revocable, Revocations } from '@penstock/identity';
+import type { FastifyReply } from 'fastify';
+import { StreamClient } from './client.ts';
+import { OPENING_FRAME } from './frames.ts';
+import { STREAM_HEADERS } from './stream-headers.ts';
+
+/** Resolves when the stream is over. */
+export async function openStream(
+  reply: FastifyReply,
+  caller: Revocable,
+  revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>,
+  serve: (client: StreamClient) => Promise<void>,
+): Promise<void> {
+  reply.hijack();
+  const headers = Object.entries(reply.getHeaders()).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined,
+  );
+  reply.raw.writeHead(200, { ...Object.fromEntries(headers), ...STREAM_HEADERS });
+  const client = new StreamClient(reply.raw);
+  client.write(OPENING_FRAME);
+  const stopWaiting = revocations.onRevoked(caller, () => client.end());
+  // It may have been revoked since it was looked at.
+  if (revocations.isRevoked(caller)) client.end();
+  try {
+    await serve(client);
+  } finally {
+    stopWaiting();
+  }
+}
