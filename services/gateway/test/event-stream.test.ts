@@ -439,6 +439,20 @@ describe('EVENTSTREAM-5: a cancelled run', () => {
 });
 
 describe('EVENTSTREAM-4: a log that a mark closes', () => {
+  it('loses nothing that was stored out of order, when an event about its attempt comes before its end', () => {
+    const eventStream = new EventStream();
+    eventStream.addEvents(1, [created(), started('t')]);
+    eventStream.addChunk(chunk(1, 't', 'one\n'));
+    eventStream.addChunk(chunk(2, 't', 'three\n', { offset: 8 }));
+    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| one']);
+    const stopping = { type: 'stage_stopping', at: 1, stage: 't', attempt: 1, reason: 'cancelled' } as const;
+    eventStream.addEvents(3, [stopping, runCancelled(1), gone('t', { logSequence: 4 })]);
+    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelling']);
+    eventStream.addChunk(chunk(3, 't', 'two\n', { offset: 4 }));
+    eventStream.addChunk(mark(4, 't'));
+    expect(outlineOf(eventStream.take())).toEqual(['t| two', 't| three']);
+  });
+
   it('what stands behind the mark waits for the event that names it, and is no part of the event stream', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), started('t'), runCancelled(1)]);

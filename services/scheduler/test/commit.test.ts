@@ -101,11 +101,13 @@ describe('joining decisions (P1)', () => {
     expect(builder.take()?.runs.size).toBe(1);
   });
 
-  it('stops at 512 KiB; a larger decision has a commit of its own', () => {
+  it('stops at 512 KiB, but for what is small and follows; a larger decision has a commit of its own', () => {
     const builder = new CommitBuilder();
     const large = (bytes: number): RunEvent => ({ type: 'run_quarantined', at: NOW, cause: 'x'.repeat(bytes) });
     builder.add(run(), 2, [large(COMMIT_BYTES_MAX)]);
     builder.add(run(), 2, [queued]);
+    expect(builder.waiting).toBe(1);
+    builder.add(run(), 2, [large(5 * 1024)]);
     builder.add(run(), 2, [large(DECISION_BYTES_MAX - 100)]);
     expect(builder.waiting).toBe(3);
     while (builder.waiting > 0) expect(builder.take()?.bytes).toBeLessThanOrEqual(DECISION_BYTES_MAX);

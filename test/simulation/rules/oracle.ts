@@ -43,7 +43,7 @@ import { checkReasons } from './reason-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
 import { PullRules } from './pull-rules.ts';
-import { QuotaRules } from './quota-rules.ts';
+import { byTurn, QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
 import { ScheduleRules } from './schedule-rules.ts';
 import { SentRules } from './sent-rules.ts';
@@ -146,10 +146,24 @@ export class Oracle implements Witness {
     const truth = this.#partitions.committed(partition, entry.sequence, commit);
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
+    this.#orderGroups(commit);
     if (!truth.disturbed) this.#checkTurns(commit);
     this.#schedules.committed(partition, commit, entry.sequence, truth.disturbed);
     this.#pulls.checkStep(commit, truth.disturbed);
     this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
+  }
+
+  /** A commit has its runs in the order in which it first heard of them: those that it adds to a group stand in it by their turns. */
+  #orderGroups(commit: Commit): void {
+    const joined = commit.runs
+      .filter(({ events }) => events.some(({ type }) => type === 'run_created' || type === 'run_approved'))
+      .flatMap(({ id }) => this.#runs.get(id) ?? [])
+      .toSorted(byTurn);
+    for (const run of joined) {
+      const members = this.#group(run);
+      const index = members.indexOf(run.id);
+      if (index >= 0) members.push(...members.splice(index, 1));
+    }
   }
 
   /** A commit is one step, in whatever order its runs stand in it. */

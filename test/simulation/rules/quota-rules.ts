@@ -258,7 +258,7 @@ export class QuotaRules {
  * A commit has its runs in the order in which it first heard of them, which is not that of their turns. Of one time are only those of
  * which the first had no need to wait.
  */
-function byTurn({ state: one }: RunTruth, { state: other }: RunTruth): number {
+export function byTurn({ state: one }: RunTruth, { state: other }: RunTruth): number {
   return (one.approvedAt ?? one.createdAt) - (other.approvedAt ?? other.createdAt);
 }
 

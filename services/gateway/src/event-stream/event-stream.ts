@@ -157,7 +157,7 @@ export class EventStream {
   #emit(version: number, event: RunEvent): void {
     const attempt = 'attempt' in event ? this.#attempts.get(attemptKey(event.stage, event.attempt)) : undefined;
     // The chunks that its mark closes off are handled: what they waited for does not come any more.
-    if (attempt?.endSequence !== undefined) this.#flush(attempt, version, event.at);
+    if (attempt?.endSequence !== undefined && endsAttempt(event)) this.#flush(attempt, version, event.at);
     const shown = publicEventsOf(event, () => attempt?.text() ?? NO_TEXT);
     for (const [index, each] of shown.entries()) {
       // One event may be many messages: a client that has some of them gets the others.

@@ -7,6 +7,9 @@ import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } fr
 import type { LiveRun } from '../run/live-run.ts';
 import type { LiveSchedule } from '../run/live-schedule.ts';
 
+/** What follows from a large decision, such as the cancel of what a new head supersedes (P27), stands in its commit all the same. */
+const FOLLOWING_BYTES_MAX = 4 * 1024;
+
 export interface CommitDraft {
   readonly runs: Map<string, DraftEntry>;
   readonly schedules: Map<LiveSchedule, ScheduleDraftEntry>;
@@ -56,7 +59,7 @@ export class CommitBuilder {
     const isFull =
       draft !== undefined &&
       (draft.bytes + bytes > DECISION_BYTES_MAX ||
-        draft.bytes > COMMIT_BYTES_MAX ||
+        (draft.bytes > COMMIT_BYTES_MAX && bytes > FOLLOWING_BYTES_MAX) ||
         (draft.runs.size >= COMMIT_RUNS_MAX && !draft.runs.has(run.id)));
     if (draft === undefined || isFull) {
       draft = this.#next();
