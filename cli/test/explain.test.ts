@@ -55,6 +55,12 @@ describe('an explanation', () => {
     ]);
   });
 
+  it('of a run whose one gate is open names it: whoever approves has to', () => {
+    const gate = wait('approval', 'It waits for the approval of whoever may cancel the run.');
+    const run = runOf({ waitingOn: [gate], stages: [stageOf('promote', 'QUEUED', [gate])] });
+    expect(explanationOf(run, Date.parse(SINCE))[1]).toContain("'promote' is QUEUED.");
+  });
+
   it('of a run that goes on says of each stage what it waits for', () => {
     const stages = [
       stageOf('test', 'PENDING', [wait('dependency', "It comes after 'build'.", { holder: 'build' })]),

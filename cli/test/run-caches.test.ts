@@ -102,4 +102,17 @@ describe('caches of penstock run', LONG, () => {
     const own = await run(cwd, "  a: {cache: {key: k, paths: ['~/.npm']}, run: 'true'}");
     expect(own).toEqual(['a cache of ~/.npm is left out: your own home stays as it is']);
   });
+
+  it('are kept anew where a power cut has left half an entry', async () => {
+    const cwd = folder({});
+    const again = async (): Promise<readonly string[]> => {
+      rmSync(join(cwd, 'c'), { recursive: true, force: true });
+      return await run(cwd, "  a: {cache: {key: k, paths: [c]}, run: 'cat c/x || true; mkdir -p c; echo made > c/x'}");
+    };
+    await again();
+    const [archive = ''] = entries(cwd);
+    writeFileSync(join(archive, '..', 'about'), '');
+    expect(await again()).toContainEqual(expect.stringMatching(/^saved the cache 'k'/));
+    expect(await again()).toContain('made');
+  });
 });

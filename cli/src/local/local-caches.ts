@@ -168,12 +168,16 @@ class LocalShelf implements CacheSource<LocalEntry>, CacheTarget<true> {
         });
         if (!isSomething) return undefined;
       } finally {
+        await archive.sync();
         await archive.close();
       }
       const about = { key, sha256: hash.digest('hex') };
       await writeFile(join(draft, 'about'), JSON.stringify(about), { mode: 0o600 });
       await this.#makeRoom(bytes);
-      await rename(draft, this.#placeOf(key));
+      const place = this.#placeOf(key);
+      // What a power cut has left there is no entry, and would be in the way of every later one.
+      if ((await entryAt(place)) === null) await this.#remove(place);
+      await rename(draft, place);
       return true;
     } catch (error) {
       const { code } = error as NodeJS.ErrnoException;

@@ -37,7 +37,10 @@ function goesOn(run: ExplainedRun, name: string, nowMs: number): string[] {
     );
   else lines.push(`${name} is ${run.status}, and nothing of it is executed now.`);
   if (run.waitingOn.length === 0 && run.stages.length === 0) return lines;
-  const isHeld = run.stages.length > 0 && run.stages.every(({ waitingOn }) => isSame(waitingOn, run.waitingOn));
+  const isHeld =
+    run.stages.length > 0 &&
+    run.stages.every(({ waitingOn }) => isSame(waitingOn, run.waitingOn)) &&
+    run.waitingOn.every((wait) => holdsRun(wait, run));
   if (isHeld || run.stages.length === 0) {
     for (const wait of run.waitingOn) lines.push(sentenceOf(wait, nowMs));
     if (run.stages.length > 1) lines.push(`All ${run.stages.length} of its stages that have not begun wait with it.`);
@@ -46,6 +49,14 @@ function goesOn(run: ExplainedRun, name: string, nowMs: number): string[] {
   for (const stage of run.stages.slice(0, STAGES_MAX)) lines.push(...stageLines(stage, nowMs));
   if (run.stages.length > STAGES_MAX) lines.push(`${run.stages.length - STAGES_MAX} more stages wait.`);
   return lines;
+}
+
+/** Whether the run as a whole waits for it; else it is said of which stage it is. */
+function holdsRun({ kind, holder }: ExplainedWait, { stages }: ExplainedRun): boolean {
+  if (kind === 'concurrency') return holder === null || isRunId(holder);
+  // A gate is QUEUED while it waits; of a run that nobody has approved no stage is.
+  if (kind === 'approval') return stages.every(({ status }) => status === 'PENDING');
+  return ['quota', 'paused', 'store', 'broker'].includes(kind);
 }
 
 function stageLines({ name, status, waitingOn }: ExplainedStage, nowMs: number): string[] {
@@ -95,7 +106,7 @@ const REASONS: Readonly<Record<string, string>> = {
   secret: 'a secret that it names could not be had',
   pipeline_file: 'its pipeline file could not be had, or has mistakes',
   log_limit: 'it wrote more than it may',
-  quota: 'the month of its owner is used up, or what it is given is too large',
+  quota: 'a limit is used up: runs of the month, kept files, outputs, or stages',
   quarantined: 'the engine could not go on with it',
   rejected: 'somebody rejected it',
   approval: 'nobody approved it in time',

@@ -84,6 +84,31 @@ describe('P30: a rerun', () => {
     expect(live(harness, parent).events).toEqual(before);
   });
 
+  it('is refused of a run that nobody has approved: its code would run unseen (P27)', () => {
+    const harness = world();
+    const pullRequest = { number: 7, branch: 'main', fork: true, sequence: 1 };
+    const origin = {
+      kind: 'webhook',
+      provider: 'git_host_a',
+      repository: 'acme/demo',
+      ref: 'refs/pull/7/head',
+      commit: 'a',
+    };
+    const { id: parent } = harness.create(SHIP, {
+      origin: { ...origin, kind: 'webhook', pullRequest },
+      held: 'approval',
+    });
+    harness.settle();
+    const { replies } = rerun(harness, parent);
+    harness.settle();
+    expect(code(replies)).toBe('CONFLICT');
+    harness.partition.approve({ runId: parent, tenants: ['ada'], by: 'grace' }, () => {});
+    harness.settle();
+    const approved = rerun(harness, parent);
+    harness.settle();
+    expect(code(approved.replies)).toBe('ok');
+  });
+
   it('of a rerun has the same root, and knows all who began its lineage', () => {
     const harness = world();
     const root = failed(harness);

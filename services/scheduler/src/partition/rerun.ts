@@ -47,6 +47,9 @@ export function rerunOf(request: CreateRequest, parent: LiveRun, definition: Pip
     );
   if (parent.restoreError !== undefined)
     throw new RerunRefused('CONFLICT', 'the run cannot be repeated: this version of the server cannot read it');
+  const [created] = parent.events;
+  if (created?.type === 'run_created' && created.held !== undefined && state.approvedAt === undefined)
+    throw new RerunRefused('CONFLICT', 'nobody has approved the run: it is approved first, and goes on then by itself');
   const adoption = adoptionOf(state, planOf(definition), request.rerun ?? {});
   if (!adoption.ok) throw new RerunRefused(adoption.code, adoption.message);
   const { lineage: before } = state;
