@@ -66,6 +66,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/validate.ts')).validateCommand,
   },
   {
+    name: 'graph',
+    summary: 'draw what a pipeline file would run',
+    load: async () => (await import('./commands/graph.ts')).graphCommand,
+  },
+  {
     name: 'serve',
     summary: 'start a server on this machine',
     load: async () => (await import('./commands/serve.ts')).serveCommand,
@@ -180,6 +185,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     name: 'doctor',
     summary: 'say what this machine can do, and what it lacks',
     load: async () => (await import('./commands/doctor.ts')).doctorCommand,
+  },
+  {
+    name: 'completion',
+    summary: 'print a script with which a shell completes this command',
+    load: async () => (await import('./commands/completion.ts')).completionCommand(COMMANDS),
   },
   {
     name: 'version',

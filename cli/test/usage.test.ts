@@ -14,7 +14,8 @@ describe('the command as a whole', () => {
   it('explains itself without arguments', async () => {
     const { code, stdout, stderr } = await penstock([], { cwd: folder() });
     expect([code, stderr]).toEqual([0, '']);
-    for (const { name, summary } of ALONE) expect(stdout).toContain(`${name.padEnd(9)}  ${summary}`);
+    const width = Math.max(...ALONE.map(({ name }) => name.length));
+    for (const { name, summary } of ALONE) expect(stdout).toContain(`${name.padEnd(width)}  ${summary}`);
   });
 
   it('names the nearest command, and all of them, for one that it does not know', async () => {

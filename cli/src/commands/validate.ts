@@ -1,18 +1,11 @@
-import {
-  diagnosticLine,
-  formatDiagnostics,
-  parsePipeline,
-  usesOf,
-  warningsOf,
-  type Diagnostic,
-  type ResolvedExtension,
-} from '@penstock/pipeline';
+import { diagnosticLine, formatDiagnostics, parsePipeline, warningsOf, type Diagnostic } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT } from '../process/errors.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
-import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
+import { readPipelineFile } from '../command-line/pipeline-file.ts';
+import { knownExtensions } from '../extensions/known-extensions.ts';
 
 export const validateCommand: Command = {
   spec: {
@@ -45,7 +38,7 @@ export const validateCommand: Command = {
 
 async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandContext): Promise<number> {
   const file = await readPipelineFile(args.positionals[0], cwd);
-  const extensions = await knownExtensions(file, args, env, cwd);
+  const extensions = await knownExtensions(file, args.positionals[0], env, cwd);
   const result = parsePipeline(file.text, { extensions: extensions.known, unresolved: 'accept' });
   if (args.flag('json')) {
     const answer = result.ok
@@ -74,26 +67,6 @@ async function validate(args: ParsedArguments, { cwd, env, terminal }: CommandCo
     terminal.print(problemsText(file, result.diagnostics, wantsColor(colorChoice(args), env, terminal.outIsTerminal)));
   }
   return result.ok ? EXIT.success : EXIT.failure;
-}
-
-/** What the lock and the cache know; the rest is left to a server, so that checking needs none. */
-async function knownExtensions(
-  file: PipelineFile,
-  args: ParsedArguments,
-  env: CommandContext['env'],
-  cwd: string,
-): Promise<{ readonly known: readonly ResolvedExtension[]; readonly unknown: readonly string[] }> {
-  const uses = usesOf(file.text);
-  if (uses.length === 0) return { known: [], unknown: [] };
-  const { resolveFromCache } = await import('../extensions/file-extensions.ts');
-  const { lockNameOf, readLock } = await import('../extensions/lock-of-file.ts');
-  const { openPackageCache } = await import('../extensions/package-cache.ts');
-  const known = await resolveFromCache(
-    file.text,
-    await readLock(lockNameOf(file, args.positionals[0] === '-'), cwd),
-    openPackageCache(env),
-  );
-  return known === undefined ? { known: [], unknown: uses } : { known, unknown: [] };
 }
 
 /** The problems of a file for a person; also what `run` and `trigger` show when they refuse one. */

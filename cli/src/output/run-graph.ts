@@ -11,6 +11,7 @@ import { statusColor } from './status-colors.ts';
 
 export interface GraphStage {
   readonly name: string;
+  /** Empty, as is the time, of a stage that is only planned. */
   readonly status: string;
   readonly time: string;
   readonly remark: string;
@@ -34,8 +35,9 @@ interface Row {
 
 export function graphLines(stages: readonly GraphStage[], paint: Painter, columns = Infinity): string[] {
   const rows = rowsOf(stages);
-  const timeCells = Math.max(1, ...rows.map(({ stage }) => stage.time.length));
-  const fixedCells = STATUS_CELLS + timeCells + 4;
+  const timeCells = Math.max(0, ...rows.map(({ stage }) => stage.time.length));
+  const isPlan = stages.every(({ status }) => status === '');
+  const fixedCells = isPlan ? 0 : STATUS_CELLS + timeCells + 4;
   const treeCells = Math.max(0, ...rows.map(({ tree }) => tree.length));
   const nameCellsMax = Math.min(NAME_CELLS_MAX, Math.max(NAME_CELLS_MIN, columns - fixedCells - treeCells));
   const labels = new StageLabels(
@@ -47,10 +49,11 @@ export function graphLines(stages: readonly GraphStage[], paint: Painter, column
   const remarkCells = Math.max(0, ...rows.map(({ remark }) => cellsOf(remark)));
   const isNarrow = nodeCells + fixedCells + remarkCells + 2 > columns;
   return rows.flatMap(({ stage, remark }, index) => {
+    const node = fitText(nodes[index] ?? '', nodeCells);
     const status = paint(statusColor(stage.status), stage.status.padEnd(STATUS_CELLS));
-    const line = `${fitText(nodes[index] ?? '', nodeCells)}  ${status}  ${stage.time.padStart(timeCells)}`;
-    if (!isNarrow) return [`${line}  ${remark}`.trimEnd()];
-    return remark === '' ? [line] : [line, ...wrapped(remark, columns - 4).map((part) => `    ${part}`)];
+    const line = isPlan ? node : `${node}  ${status}  ${stage.time.padStart(timeCells)}`;
+    if (!isNarrow || remark === '') return [`${line}  ${remark}`.trimEnd()];
+    return [line.trimEnd(), ...wrapped(remark, columns - 4).map((part) => `    ${part}`)];
   });
 }
 
