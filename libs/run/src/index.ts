@@ -28,5 +28,5 @@ export * from './job.ts';
 export * from './month.ts';
 export * from './attempt-time.ts';
 export * from './errors.ts';
-export { judge, withEarlierFailure, type Judgement } from './verdict.ts';
+export { judge, verdictOf, withEarlierFailure, type Judgement } from './verdict.ts';
 export { isTrusted, triggerOf } from './origin.ts';

@@ -1,7 +1,7 @@
 /** What a run that has ended says about its code, in one word, and what the word rests on. Pure: the same view has the same verdict. */
 import { isEnded } from './evolve.ts';
 import type { RunView, StageView } from './state.ts';
-import type { StageReason } from './stage-state.ts';
+import type { RunStatus, StageReason } from './stage-state.ts';
 
 /** In the order of precedence: of those that fit, the first. */
 type RunVerdict = 'cancelled' | 'interrupted' | 'infrastructure' | 'failed' | 'flaky' | 'passed';
@@ -23,56 +23,79 @@ const INFRASTRUCTURE: Readonly<Partial<Record<StageReason, string>>> = {
 };
 
 /** Of a run, or of a stage whose failure counts. */
-function isInfrastructure(reason: StageReason | null): reason is StageReason {
-  return reason !== null && INFRASTRUCTURE[reason] !== undefined;
+function isInfrastructure(reason: StageReason | null | undefined): boolean {
+  return reason !== null && reason !== undefined && INFRASTRUCTURE[reason] !== undefined;
 }
 
 /** Sentences about stages; how many more there are is one more. */
 const SENTENCES_MAX = 10;
 
-/** Null while the run goes on. Other runs of the same commit are for `withEarlierFailure`. */
-export function judge(run: RunView): Judgement | null {
-  if (!isEnded(run.status)) return null;
-  if (run.status === 'CANCELLED')
-    return {
-      verdict: 'cancelled',
-      evidence: [`the run was cancelled with ${run.cancelledStages ?? 0} stages unfinished`],
-    };
-  if (run.status === 'FAILED') return judgeFailed(run);
-  const flaky = run.stages.filter(passedAtLast);
-  if (flaky.length > 0) return { verdict: 'flaky', evidence: sentences(flaky, sayPassedAtLast) };
-  return { verdict: 'passed', evidence: sentences(run.stages.filter(isTolerated), sayTolerated) };
+/** What a verdict rests on: of a run's state as of its view. */
+interface Judged {
+  readonly status: RunStatus;
+  readonly outcome?: RunView['outcome'] | undefined;
+  readonly reason?: StageReason | null | undefined;
 }
 
-function judgeFailed(run: RunView): Judgement {
-  const failures = run.stages.filter(
-    (stage) =>
-      (stage.status === 'FAILED' && stage.tolerated !== true) ||
-      (stage.status === 'CANCELLED' && stage.reason !== null),
-  );
-  const broken = failures.filter(({ reason }) => isInfrastructure(reason));
-  const own =
-    run.reason === null ? [] : [isInfrastructure(run.reason) ? sayRun(run.reason) : `the run failed (${run.reason})`];
-  if (run.outcome === 'interrupted')
-    return {
-      verdict: 'interrupted',
-      evidence: sentences(
-        broken.filter(({ reason }) => reason === 'runner_lost'),
+interface JudgedStage {
+  readonly status: RunStatus;
+  readonly reason?: StageReason | null | undefined;
+  readonly failedAttempts?: number | undefined;
+  readonly tolerated?: true | undefined;
+}
+
+/** Null while the run goes on; no sentence is made for it. Stages to which nothing has happened may be left out. */
+export function verdictOf({ status, outcome, reason }: Judged, stages: Iterable<JudgedStage>): RunVerdict | null {
+  if (!isEnded(status)) return null;
+  if (status === 'CANCELLED') return 'cancelled';
+  if (status !== 'FAILED') return some(stages, passedAtLast) ? 'flaky' : 'passed';
+  if (outcome === 'interrupted') return 'interrupted';
+  return isInfrastructure(reason) || some(stages, isBroken) ? 'infrastructure' : 'failed';
+}
+
+function some(stages: Iterable<JudgedStage>, isWanted: (stage: JudgedStage) => boolean): boolean {
+  for (const stage of stages) if (isWanted(stage)) return true;
+  return false;
+}
+
+/** Null while the run goes on. Other runs of the same commit are for `withEarlierFailure`. */
+export function judge(run: RunView): Judgement | null {
+  const verdict = verdictOf(run, run.stages);
+  return verdict === null ? null : { verdict, evidence: evidenceOf(verdict, run) };
+}
+
+function evidenceOf(verdict: RunVerdict, run: RunView): string[] {
+  switch (verdict) {
+    case 'cancelled':
+      return [`the run was cancelled with ${run.cancelledStages ?? 0} stages unfinished`];
+    case 'interrupted':
+      return sentences(
+        run.stages.filter((stage) => isBroken(stage) && stage.reason === 'runner_lost'),
         sayBroken,
-      ),
-    };
-  if (broken.length > 0 || isInfrastructure(run.reason))
-    return { verdict: 'infrastructure', evidence: [...own, ...sentences(broken, sayBroken)] };
-  return {
-    verdict: 'failed',
-    evidence: [
-      ...own,
-      ...sentences(
-        failures.filter(({ status }) => status === 'FAILED'),
-        sayFailed,
-      ),
-    ],
-  };
+      );
+    case 'infrastructure':
+      return [...ownReason(run), ...sentences(run.stages.filter(isBroken), sayBroken)];
+    case 'failed':
+      return [...ownReason(run), ...sentences(run.stages.filter(isOwnFailure), sayFailed)];
+    case 'flaky':
+      return sentences(run.stages.filter(passedAtLast), sayPassedAtLast);
+    case 'passed':
+      return sentences(run.stages.filter(isTolerated), sayTolerated);
+  }
+}
+
+function ownReason({ reason }: RunView): string[] {
+  if (reason === null) return [];
+  return [isInfrastructure(reason) ? sayRun(reason) : `the run failed (${reason})`];
+}
+
+function isOwnFailure({ status, tolerated }: JudgedStage): boolean {
+  return status === 'FAILED' && tolerated !== true;
+}
+
+/** One whose failure counts, and is the machinery's doing. */
+function isBroken(stage: JudgedStage): boolean {
+  return (isOwnFailure(stage) || stage.status === 'CANCELLED') && isInfrastructure(stage.reason);
 }
 
 /** A run that has passed says that it was luck where an earlier one of the same commit and definition failed by itself. */
@@ -84,7 +107,7 @@ export function withEarlierFailure(judgement: Judgement, earlier: Pick<RunView, 
   };
 }
 
-function passedAtLast({ status, failedAttempts = 0 }: StageView): boolean {
+function passedAtLast({ status, failedAttempts = 0 }: JudgedStage): boolean {
   return status === 'SUCCESS' && failedAttempts > 0;
 }
 

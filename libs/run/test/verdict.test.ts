@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { judge, viewOf, withEarlierFailure, type Judgement, type StageReason } from '@penstock/run';
+import { judge, verdictOf, viewOf, withEarlierFailure, type Judgement, type StageReason } from '@penstock/run';
 import { matrix, pipeline, stage, DrivenRun } from './support.ts';
 
 const retried = { retry: { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure', 'lost'] } } as const;
@@ -7,8 +7,11 @@ const until = (endsAt: number) => ({
   quarantine: { until: '1970-01-01', endsAt, start: 0, path: 'stages.a.quarantine' },
 });
 
+/** The word alone is the same of the state. */
 function judged(driven: DrivenRun): Judgement | null {
-  return judge(viewOf(driven.run));
+  const judgement = judge(viewOf(driven.run));
+  expect(verdictOf(driven.run, driven.run.stages.touched())).toBe(judgement?.verdict ?? null);
+  return judgement;
 }
 
 describe('the verdict of a run', () => {

@@ -1,7 +1,7 @@
 /** What is counted of runs: once for what is committed, by the journal's times. */
 import { RunMeter } from '@penstock/scheduler/testing';
-import { Metrics, metricsText } from '@penstock/telemetry/metrics';
-import { describe, expect, it } from 'vitest';
+import { Metrics, metricsText, noMeter } from '@penstock/telemetry/metrics';
+import { describe, expect, it, vi } from 'vitest';
 import { Harness, stage, text } from './support.ts';
 
 function metered(): { readonly world: Harness; read(): Promise<string[]> } {
@@ -65,5 +65,20 @@ describe('the figures of runs', () => {
     world.partition.cancel({ runId: first.id, tenants: ['ada'] }, () => {});
     world.settle();
     expect(await read()).toEqual(expect.arrayContaining(['penstock_stage_wait_seconds_sum{kind="quota"} 7']));
+  });
+
+  it('are made of what has happened to a run, not of its thousands of stages', async () => {
+    const { world, read } = metered();
+    const stages = Array.from({ length: 50 }, (_, index) => stage(`s${index}`));
+    const { id } = world.create(text(stages));
+    world.settle();
+    const [run] = world.partition.liveRuns;
+    const reads = vi.spyOn(run!.state.stages, 'get');
+    world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
+    reads.mockClear();
+    new RunMeter(noMeter).committed({ run: run!, from: 1, to: run!.events.length });
+    expect(reads).not.toHaveBeenCalled();
+    world.settle();
+    expect(await read()).toContain('penstock_runs_total{status="CANCELLED",verdict="cancelled",trigger="api"} 1');
   });
 });

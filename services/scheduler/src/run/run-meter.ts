@@ -1,5 +1,5 @@
 /** Counts what is committed of runs: their ends, and how long their stages waited and ran. By the journal's times: a clock that was set back counts as no time. */
-import { judge, triggerOf, viewOf, type RunEvent, type RunStatus, type StageState, type Version } from '@penstock/run';
+import { triggerOf, verdictOf, type RunEvent, type RunStatus, type StageState, type Version } from '@penstock/run';
 import type { Meter } from '@penstock/telemetry/metrics';
 import type { CommittedPart } from './ports.ts';
 
@@ -21,9 +21,11 @@ export class RunMeter {
 
   #count(run: CountedRun, version: Version, event: RunEvent): void {
     switch (event.type) {
-      case 'run_admitted':
-        this.#waited(heldAs(run, version), heldAt(run, version), event.at);
+      case 'run_admitted': {
+        const held = lastHeld(run, version);
+        this.#waited(held?.reason === 'quota' ? 'quota' : 'concurrency', held?.at, event.at);
         break;
+      }
       case 'stage_started':
         if (event.again !== true) this.#waited('runner', stageOf(run, event.stage)?.queuedAt, event.at);
         break;
@@ -64,7 +66,7 @@ export class RunMeter {
   }
 
   #ended(run: CountedRun, status: RunStatus, at: number): void {
-    const verdict = judge(viewOf(run.state))?.verdict ?? 'none';
+    const verdict = verdictOf(run.state, run.state.stages.touched()) ?? 'none';
     this.#meter.add('penstock_runs_total', { status, verdict, trigger: triggerOf(run.state.origin) });
     const [created] = run.events;
     if (created !== undefined) this.#meter.observe('penstock_run_duration_seconds', {}, (at - created.at) / 1_000);
@@ -85,12 +87,4 @@ function lastHeld(run: CountedRun, before: Version): Extract<RunEvent, { readonl
     if (event?.type === 'run_held') return event;
   }
   return undefined;
-}
-
-function heldAt(run: CountedRun, before: Version): number | undefined {
-  return lastHeld(run, before)?.at;
-}
-
-function heldAs(run: CountedRun, before: Version): string {
-  return lastHeld(run, before)?.reason === 'quota' ? 'quota' : 'concurrency';
 }
