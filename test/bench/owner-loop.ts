@@ -6,7 +6,15 @@ import { PerformanceObserver, type PerformanceEntry } from 'node:perf_hooks';
 import { setImmediate } from 'node:timers/promises';
 import type { CreateRequest } from '@penstock/bus';
 import { newRunId } from '@penstock/run';
-import { Definitions, Dispatch, LiveRun, Partition, type PartitionPorts } from '@penstock/scheduler/testing';
+import {
+  Definitions,
+  Dispatch,
+  LiveRun,
+  Partition,
+  readScheduler,
+  type PartitionPorts,
+} from '@penstock/scheduler/testing';
+import type { Meter } from '@penstock/telemetry/metrics';
 
 const RUNS = 100_000;
 const KEYS = 32_000;
@@ -280,8 +288,8 @@ function manyKeys(): Measured[] {
 function manyLabelSets(): Measured[] {
   const dispatch = new Dispatch();
   const waiting = new Set<string>();
-  const offer = (labels: readonly string[]): void => {
-    const labelSet = labels.join(',');
+  const offer = (labels: readonly string[], least = ''): void => {
+    const labelSet = labels.join(',') + least;
     waiting.add(labelSet);
     dispatch.offer({
       key: 'k',
@@ -316,9 +324,33 @@ function manyLabelSets(): Measured[] {
     matches.push(timed(() => dispatch.match(0)));
   }
   const noticed = timed(() => dispatch.demand());
+  const scrapes = [timed(figuresOf(dispatch)), timed(figuresOf(dispatch))];
+  // Each runner has the one or the other label, and none has both.
+  for (let runner = 0; runner < RUNNERS; runner++)
+    dispatch.sessionSeen({
+      runner: `r${runner}`,
+      session: `s${runner}`,
+      labels: [runner % 2 === 0 ? 'even' : 'odd'],
+      slots: 1,
+      attempts: [],
+    });
+  for (let set = 0; set < LABEL_SETS; set++) offer(['even', 'odd'], `least-${set}`);
+  for (let scrape = 0; scrape < 5; scrape++) scrapes.push(timed(figuresOf(dispatch)));
   return [
+    { what: `${LABEL_SETS} sets of labels, ${RUNNERS} runners: the figures of the queues`, turns: scrapes },
     { what: `${LABEL_SETS} sets of labels, ${RUNNERS} runners: the first match`, turns: [first] },
     { what: `${LABEL_SETS} sets of labels, ${RUNNERS} runners: a match`, turns: matches },
     { what: `${LABEL_SETS} sets of labels: the demand`, turns: [noticed] },
   ];
+}
+
+/** As a scrape reads them: one read is one turn's. */
+function figuresOf(dispatch: Dispatch): () => void {
+  let read = (): void => {};
+  const host = { dispatch, owners: () => [], leases: () => [], wallNow: () => 1_800_000_000_000 };
+  const gauge: Meter['gauge'] = (name, readings) => {
+    if (name === 'penstock_queue_demand') read = () => void readings();
+  };
+  readScheduler({ add: () => {}, observe: () => {}, gauge }, host);
+  return () => read();
 }

@@ -34,6 +34,7 @@ import {
   spend,
   type Session,
 } from './sessions.ts';
+import { waitingSets, type WaitingSet } from './waiting-sets.ts';
 import { invariant } from '../run/invariant.ts';
 import { Lengths } from '../run/lengths.ts';
 
@@ -292,14 +293,8 @@ export class Dispatch {
     return [...counts.values()].filter(({ count }) => count > 0);
   }
 
-  /** What waits for which labels, and since when the longest waiting of it does, milliseconds since 1970. */
-  *waitingSets(): Generator<{
-    readonly labels: readonly string[];
-    readonly count: number;
-    readonly since: number | undefined;
-  }> {
-    for (const { labels, lanes } of this.#classes.values())
-      for (const { count, since } of lanes.values()) if (count > 0) yield { labels, count, since };
+  waitingSets(): Iterable<WaitingSet> {
+    return waitingSets(this.#classes.values(), this.#sessions, this.#poolVersion);
   }
 
   /**

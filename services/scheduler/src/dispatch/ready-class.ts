@@ -22,6 +22,8 @@ export class ReadyClass {
   readonly #full = new Map<string, Lane>();
   /** Remembered until runners, their labels or slots change. */
   pool: { readonly version: number; readonly of: Pool } | undefined;
+  /** The same of whether any runner has its labels, whatever it has room for. */
+  declared: { readonly version: number; readonly is: boolean } | undefined;
 
   constructor(
     id: string,

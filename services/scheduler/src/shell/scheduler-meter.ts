@@ -31,11 +31,12 @@ export function readScheduler(meter: Meter, host: SchedulerMeterHost): void {
   meter.gauge('penstock_projection_lag_seconds', () => [
     { labels: {}, value: Math.max(0, ...[...host.owners()].map(({ projectionLagMs }) => projectionLagMs)) / 1_000 },
   ]);
+  const queues = onceATurn(() => queuesOf(host));
   meter.gauge('penstock_queue_demand', () =>
-    [...queuesOf(host)].map(([labels, { count }]) => ({ labels: { labels }, value: count })),
+    [...queues()].map(([labels, { count }]) => ({ labels: { labels }, value: count })),
   );
   meter.gauge('penstock_queue_oldest_seconds', () =>
-    [...queuesOf(host)].map(([labels, { since }]) => ({
+    [...queues()].map(([labels, { since }]) => ({
       labels: { labels },
       value: Math.max(0, host.wallNow() - since) / 1_000,
     })),
@@ -72,19 +73,27 @@ interface Queue {
 
 /** By what stages ask for; a file may invent labels, and none of those becomes a series. */
 function queuesOf(host: SchedulerMeterHost): ReadonlyMap<string, Queue> {
-  const runners = [...new Map([...host.leases()].map(({ labels }) => [labels.join(), new Set(labels)])).values()];
   const queues = new Map<string, Queue>();
   const now = host.wallNow();
-  for (const { labels, count, since = now } of host.dispatch.waitingSets()) {
-    const name = nameOf(labels);
-    const isKnown =
-      queues.has(name) ||
-      (queues.size < LABEL_SETS_MAX && runners.some((has) => labels.every((label) => has.has(label))));
-    const set = isKnown ? name : OTHER;
+  for (const { labels, count, since = now, isDeclared } of host.dispatch.waitingSets()) {
+    const name = isDeclared ? nameOf(labels) : OTHER;
+    const set = queues.has(name) || queues.size < LABEL_SETS_MAX ? name : OTHER;
     const queue = queues.get(set) ?? { count: 0, since: now };
     queues.set(set, { count: queue.count + count, since: Math.min(queue.since, since) });
   }
   return queues;
+}
+
+/** Several figures are made of one answer, and are read in one turn. */
+function onceATurn<T>(make: () => T): () => T {
+  let made: { readonly value: T } | undefined;
+  return () => {
+    if (made === undefined) {
+      made = { value: make() };
+      setImmediate(() => (made = undefined));
+    }
+    return made.value;
+  };
 }
 
 function nameOf(labels: readonly string[]): string {
