@@ -15,10 +15,11 @@ import {
   type StoreAddress,
 } from '@penstock/store';
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
-import { Metrics, metricsText, type MetricsSnapshot } from '@penstock/telemetry/metrics';
+import { Metrics, type MetricsSnapshot } from '@penstock/telemetry/metrics';
 import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
 import { reachableUrl } from '../reachable-url.ts';
 import { closeInTurn, type Closing } from '../closing.ts';
+import { allFigures } from './all-figures.ts';
 import type { mirrorsByCalls } from './mirror-calls.ts';
 import { secretsOf } from './secrets-of.ts';
 
@@ -173,7 +174,7 @@ async function startParts(
     logLevel: options.logLevel,
     triggerWaitSecs: options.triggerWaitSecs,
     meter,
-    metrics: async (accept) => await metricsText(await Promise.all([figures(), meter.snapshot()]), accept),
+    metrics: (accept) => allFigures(figures, () => meter.snapshot(), accept),
     onRunAsked: () => {
       runAskedAt = performance.now();
     },
