@@ -65,8 +65,10 @@ export class RunChanges {
   readonly #all = new Set<Client>();
   readonly #lists = new BoundedQueue({ atOnce: LISTS_AT_ONCE });
   #listening: { readonly subscription: BusSubscription; readonly stops: readonly (() => void)[] } | undefined;
-  /** All changes since then are kept. */
+  /** All changes since then are kept; none while some may have been missed. */
   #coveredFrom = Infinity;
+  /** How many times it is being looked what was missed. */
+  #looks = 0;
   #lastAt = 0;
   #pings: NodeJS.Timeout | undefined;
   #lookAgain: NodeJS.Timeout | undefined;
@@ -119,8 +121,10 @@ export class RunChanges {
     }
     const since = Math.max(at - CLOCKS_MS, this.#options.now() - KEPT_MS);
     try {
+      client.hold();
+      const missed = await this.#changedSince(client.tenants, since);
       // Its cursor stays where it was until it has all of them.
-      for (const change of await this.#changedSince(client.tenants, since)) client.push({ at, change });
+      client.release(missed.map((change) => ({ at, change })));
     } catch (error) {
       // It comes back with the same cursor.
       this.#options.log.warn({ err: error }, 'what a client has missed of the changes of runs could not be read');
@@ -189,13 +193,13 @@ export class RunChanges {
     for (const [id, { at }] of this.#kept) {
       if (this.#kept.size <= KEPT_MAX && at > now - KEPT_MS) return;
       this.#kept.delete(id);
-      this.#coveredFrom = at + 1;
+      this.#coveredFrom = Math.max(this.#coveredFrom, at + 1);
     }
   }
 
   /** An owner may have died between a commit and its telling, or a connection broken. */
   #mayHaveMissed(): void {
-    this.#coveredFrom = this.#time() + 1;
+    this.#coveredFrom = Infinity;
     this.#lookAgain ??= setTimeout(() => {
       this.#lookAgain = undefined;
       void this.#lookForMissed();
@@ -203,6 +207,7 @@ export class RunChanges {
   }
 
   async #lookForMissed(): Promise<void> {
+    this.#looks += 1;
     const since = this.#options.now() - CLOCKS_MS;
     const asked = new Map([...this.#all].map((client) => [JSON.stringify(client.tenants), client.tenants]));
     for (const tenants of asked.values()) {
@@ -215,6 +220,10 @@ export class RunChanges {
           if (JSON.stringify(client.tenants) === JSON.stringify(tenants)) client.sink.end();
       }
     }
+    this.#looks -= 1;
+    // Of a client that was not here for it, or was left behind, a cursor from before says nothing of what was missed.
+    if (this.#looks === 0 && this.#lookAgain === undefined && this.#listening !== undefined)
+      this.#coveredFrom = this.#time() + 1;
   }
 
   #ping(): void {
@@ -264,12 +273,26 @@ class Client {
   readonly #cursorAt: (at: number) => string;
   readonly #pending = new Map<RunId, Kept>();
   #isFlushing = false;
+  #isHeld = false;
 
   constructor(sink: StreamSink, tenants: readonly string[], cursorAt: (at: number) => string) {
     this.sink = sink;
     this.tenants = tenants;
     this.#cursorAt = cursorAt;
     sink.onRoom = () => this.#flush();
+  }
+
+  /** Nothing is sent before `release`: a client whose cursor has moved on would not be told again of what it has missed. */
+  hold(): void {
+    this.#isHeld = true;
+  }
+
+  /** What it has missed goes before what has happened since. */
+  release(missed: readonly Kept[]): void {
+    const since = [...this.#pending.values()];
+    this.#pending.clear();
+    this.#isHeld = false;
+    for (const kept of [...missed, ...since]) this.push(kept);
   }
 
   push(kept: Kept): void {
@@ -289,7 +312,7 @@ class Client {
 
   #flush(): void {
     this.#isFlushing = false;
-    if (!this.sink.hasRoom) return;
+    if (this.#isHeld || !this.sink.hasRoom) return;
     let frames = '';
     for (const { at, change } of this.#pending.values()) {
       const { id, pipelineName, status, version } = change;

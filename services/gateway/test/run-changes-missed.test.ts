@@ -1,0 +1,191 @@
+/** What a client of `GET /runs/events` is told where looking for what it has missed fails, or takes long. */
+import type { Bus, CommittedEvents } from '@penstock/bus';
+import type { RunId, RunView } from '@penstock/run';
+import type { Owners } from '@penstock/run-client';
+import { silentLog } from '@penstock/telemetry/log';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import type { StreamSink } from '../src/sse/client.ts';
+import { RunChanges } from '../src/sse/run-changes.ts';
+
+const NOW = 1_800_000_000_000;
+
+/** A gateway whose lists a test answers one by one. */
+class Gateway {
+  readonly lists: PromiseWithResolvers<readonly RunView[]>[] = [];
+  readonly changes: RunChanges;
+  now = NOW;
+  #heard: (committed: CommittedEvents) => void = () => {};
+  #opened: () => void = () => {};
+
+  constructor() {
+    this.changes = new RunChanges({
+      bus: {
+        subscribe: (_subject: string, heard: (committed: CommittedEvents) => void) => {
+          this.#heard = heard;
+          return { stop: () => {} };
+        },
+      } as unknown as Bus,
+      owners: {
+        partitions: 1,
+        partitionOf: () => 0,
+        accepts: () => true,
+        onAskAgain: (_partition: number, opened: () => void) => {
+          this.#opened = opened;
+          return () => {};
+        },
+      } as unknown as Owners,
+      reads: {
+        newest: () => {
+          const list = Promise.withResolvers<readonly RunView[]>();
+          this.lists.push(list);
+          return list.promise as Promise<RunView[]>;
+        },
+      },
+      log: silentLog,
+      now: () => this.now,
+    });
+  }
+
+  commits(id: string, version: number): void {
+    const run = { tenant: 'ada', pipelineName: 'p', status: 'RUNNING' as const };
+    this.#heard({ runId: id as RunId, epoch: 1, version, events: [], run } as unknown as CommittedEvents);
+  }
+
+  /** A new owner may have committed what nobody has told. */
+  opensPartition(): void {
+    this.#opened();
+  }
+
+  /** The list that is read for it, if any is. */
+  async looks(): Promise<PromiseWithResolvers<readonly RunView[]> | undefined> {
+    const before = this.lists.length;
+    await vi.advanceTimersByTimeAsync(1_000);
+    return this.lists[before];
+  }
+
+  /** It has read the list of the moment, if it needs one, by the time that this resolves. */
+  async connects(cursor?: string): Promise<Listener> {
+    const listener = new Listener();
+    void this.changes.serve(listener.sink, ['ada'], cursor);
+    await turns();
+    return listener;
+  }
+}
+
+class Listener {
+  readonly told: { readonly cursor: string; readonly id: string }[] = [];
+  readonly #gone = new AbortController();
+  readonly sink: StreamSink = {
+    closed: this.#gone.signal,
+    hasRoom: true,
+    room: () => Promise.resolve(),
+    onRoom: () => {},
+    closeIfStalled: () => {},
+    destroy: () => this.#gone.abort(),
+    end: () => this.#gone.abort(),
+    write: (bytes) => {
+      for (const [, cursor = '', data = ''] of Buffer.from(bytes)
+        .toString()
+        .matchAll(/^id: (.*)\nevent: .*\ndata: (.*)$/gmu))
+        this.told.push({ cursor, id: (JSON.parse(data) as { id: string }).id });
+    },
+  };
+
+  get isGone(): boolean {
+    return this.#gone.signal.aborted;
+  }
+
+  get ids(): string[] {
+    return this.told.map(({ id }) => id);
+  }
+
+  leave(): void {
+    this.#gone.abort();
+  }
+}
+
+const going = (id: string): RunView =>
+  ({ id, tenant: 'ada', pipelineName: 'p', status: 'RUNNING', version: 1 }) as unknown as RunView;
+
+/** What a turn of the loop brings about, and what that does. */
+async function turns(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await setImmediate();
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] }));
+afterEach(() => void vi.useRealTimers());
+
+describe('a client that comes back (CHANGES-1)', () => {
+  it('keeps its cursor until it has all that it has missed, also where that cannot be read at first', async () => {
+    const gateway = new Gateway();
+    const cursor = `00000000.${NOW - 30_000}`;
+    const first = await gateway.connects(cursor);
+    gateway.commits('live', 2);
+    await turns();
+    expect(first.told).toEqual([]);
+    gateway.lists[0]!.reject(new Error('the store is away'));
+    await turns();
+    expect(first.isGone).toBe(true);
+    expect(first.told).toEqual([]);
+    const again = await gateway.connects(cursor);
+    gateway.commits('live', 3);
+    gateway.lists[1]!.resolve([going('missed')]);
+    await turns();
+    // One whose connection breaks between the two has the cursor of the first.
+    expect(again.ids).toEqual(['missed', 'live']);
+    expect(again.told[0]?.cursor).toMatch(new RegExp(`\\.${NOW - 30_000}$`, 'u'));
+  });
+});
+
+describe('what may have been missed (CHANGES-2)', () => {
+  it('is told to a client that was left behind, although it has heard of something newer since', async () => {
+    const gateway = new Gateway();
+    const client = await gateway.connects();
+    gateway.opensPartition();
+    const list = await gateway.looks();
+    gateway.now += 5;
+    gateway.commits('live', 2);
+    await turns();
+    expect(client.ids).toEqual(['live']);
+    gateway.now += 1_000;
+    list!.reject(new Error('the store is away'));
+    await turns();
+    expect(client.isGone).toBe(true);
+    const again = await gateway.connects(client.told[0]?.cursor);
+    gateway.lists[1]?.resolve([going('missed')]);
+    await turns();
+    expect(again.ids).toContain('missed');
+  });
+
+  it('is told to a client that was away while it was looked for', async () => {
+    const gateway = new Gateway();
+    const client = await gateway.connects();
+    gateway.opensPartition();
+    gateway.now += 5;
+    gateway.commits('live', 2);
+    await turns();
+    client.leave();
+    expect(await gateway.looks()).toBeUndefined();
+    const again = await gateway.connects(client.told[0]?.cursor);
+    gateway.lists.at(-1)?.resolve([going('missed')]);
+    await turns();
+    expect(again.ids).toContain('missed');
+  });
+
+  it('is not asked of the store where all is known to be heard', async () => {
+    const gateway = new Gateway();
+    const client = await gateway.connects();
+    gateway.opensPartition();
+    const list = await gateway.looks();
+    list!.resolve([]);
+    await turns();
+    gateway.now += 5;
+    gateway.commits('live', 2);
+    await turns();
+    client.leave();
+    const lists = gateway.lists.length;
+    expect((await gateway.connects(client.told[0]?.cursor)).ids).toEqual(['live']);
+    expect(gateway.lists).toHaveLength(lists);
+  });
+});
