@@ -73,10 +73,11 @@ describe('the figures of runs', () => {
     const { id } = world.create(text(stages));
     world.settle();
     const [run] = world.partition.liveRuns;
-    const reads = vi.spyOn(run!.state.stages, 'get');
+    if (run === undefined) throw new Error('there is no run');
+    const reads = vi.spyOn(run.state.stages, 'get');
     world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
     reads.mockClear();
-    new RunMeter(noMeter).committed({ run: run!, from: 1, to: run!.events.length });
+    new RunMeter(noMeter).committed({ run, from: 1, to: run.events.length });
     expect(reads).not.toHaveBeenCalled();
     world.settle();
     expect(await read()).toContain('penstock_runs_total{status="CANCELLED",verdict="cancelled",trigger="api"} 1');
