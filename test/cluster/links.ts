@@ -1,5 +1,5 @@
 /** What stands between one process and one server, or several of a kind: proxies that break together. */
-import { startProxy, type Proxy } from '@penstock/testkit';
+import { startProxy, type Direction, type HoldsBack, type Proxy } from '@penstock/testkit';
 
 export interface Link {
   /** In the order of the servers that it leads to. */
@@ -7,8 +7,11 @@ export interface Link {
   /** Of NATS, comma-separated. */
   readonly url: string;
   shut(): void;
-  blackhole(direction: 'to-broker' | 'to-client'): void;
+  blackhole(direction: Direction): void;
   slow(delayMs: number): void;
+  /** See `Proxy`. */
+  look(holdsBack: HoldsBack | null): void;
+  letGo(): void;
   /** Ends what was done to it, and every connection with it. */
   cut(): void;
   stop(): Promise<void>;
@@ -24,6 +27,8 @@ async function startLink(ports: readonly number[]): Promise<Link> {
     shut: each((proxy) => proxy.shut()),
     blackhole: (direction) => proxies.forEach((proxy) => proxy.blackhole(direction)),
     slow: (delayMs) => proxies.forEach((proxy) => proxy.slow(delayMs)),
+    look: (holdsBack) => proxies.forEach((proxy) => proxy.look(holdsBack)),
+    letGo: each((proxy) => proxy.letGo()),
     cut: each((proxy) => proxy.cut()),
     stop: async () => void (await Promise.all(proxies.map((proxy) => proxy.stop()))),
   };

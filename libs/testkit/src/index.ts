@@ -1,6 +1,7 @@
 export * from './broker.ts';
 export * from './browser.ts';
 export * from './build-cache.ts';
+export type * from './nats-messages.ts';
 export * from './proxy.ts';
 export * from './cluster.ts';
 export * from './fake-git-host.ts';

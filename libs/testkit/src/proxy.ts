@@ -5,16 +5,25 @@
  */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { NatsMessages, type NatsMessage } from './nats-messages.ts';
+
+export type Direction = 'to-broker' | 'to-client';
+/** Whether a message is held back. Those behind it pass. */
+export type HoldsBack = (message: NatsMessage, direction: Direction) => boolean;
 
 export interface Proxy {
   readonly url: string;
   readonly port: number;
   /** From now on bytes in this direction are thrown away, until the next `cut`. */
-  blackhole(direction: 'to-broker' | 'to-client'): void;
+  blackhole(direction: Direction): void;
   /** Ends all connections, and each new one at once, until the next `cut`. */
   shut(): void;
   /** From now on whatever the broker sends is held back for so long, until the next `cut`. */
   slow(delayMs: number): void;
+  /** Ends all connections; each message of later ones is shown to this, until it is given none. */
+  look(holdsBack: HoldsBack | null): void;
+  /** What was held back goes on its way, where its connection still stands. */
+  letGo(): void;
   cut(): void;
   stop(): Promise<void>;
 }
@@ -31,9 +40,11 @@ class TcpProxy implements Proxy {
   readonly port: number;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
-  #dropped: 'to-broker' | 'to-client' | null = null;
+  #dropped: Direction | null = null;
   #isShut = false;
   #delayMs = 0;
+  #holdsBack: HoldsBack | null = null;
+  #held: (() => void)[] = [];
 
   constructor(server: Server, brokerPort: number) {
     const address = server.address();
@@ -47,7 +58,7 @@ class TcpProxy implements Proxy {
     });
   }
 
-  blackhole(direction: 'to-broker' | 'to-client'): void {
+  blackhole(direction: Direction): void {
     this.#dropped = direction;
   }
 
@@ -60,10 +71,20 @@ class TcpProxy implements Proxy {
     this.#delayMs = delayMs;
   }
 
+  look(holdsBack: HoldsBack | null): void {
+    this.cut();
+    this.#holdsBack = holdsBack;
+  }
+
+  letGo(): void {
+    for (const send of this.#held.splice(0)) send();
+  }
+
   cut(): void {
     this.#dropped = null;
     this.#isShut = false;
     this.#delayMs = 0;
+    this.#held = [];
     for (const socket of this.#sockets) socket.destroy();
   }
 
@@ -75,11 +96,21 @@ class TcpProxy implements Proxy {
   }
 
   #join(client: Socket, broker: Socket): void {
-    const pass = (from: Socket, to: Socket, direction: 'to-broker' | 'to-client'): void => {
+    const holdsBack = this.#holdsBack;
+    const pass = (from: Socket, to: Socket, direction: Direction): void => {
       this.#sockets.add(from);
       from.setNoDelay(true);
-      from.on('data', (bytes) => {
+      const messages = new NatsMessages();
+      from.on('data', (bytes: Buffer) => {
         if (this.#dropped === direction) return;
+        if (holdsBack !== null) {
+          for (const piece of messages.take(bytes)) {
+            const send = (): void => void (to.destroyed || to.write(piece.bytes));
+            if (piece.message !== undefined && holdsBack(piece.message, direction)) this.#held.push(send);
+            else send();
+          }
+          return;
+        }
         // Timers of one length fire in their order, so the bytes keep theirs until `cut` ends the connection.
         if (this.#delayMs > 0 && direction === 'to-client') setTimeout(() => to.write(bytes), this.#delayMs);
         else to.write(bytes);

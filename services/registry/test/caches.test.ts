@@ -125,6 +125,22 @@ describe('what is found', { timeout: 60_000 }, () => {
     expect(await begin('one')).toBe(true);
   });
 
+  it('an attempt that was lost while it stored a key leaves it to the next one, of its stage or of another', async () => {
+    const begin = async (runner: string, attempt: number): Promise<boolean> => {
+      const { ref, partition } = by(runner);
+      return (await keeper.begin(runner, { ref: { ...ref, attempt }, partition, key: 'a', sizeBytes: 6 })).wanted;
+    };
+    living.set('other', { ...(living.get('main') as LivingAttempt) });
+    living.set('third', { ...(living.get('main') as LivingAttempt) });
+    expect(await begin('main', 1)).toBe(true);
+    // The second attempt of the same stage: there is no first one any more.
+    expect(await begin('main', 2)).toBe(true);
+    expect(await begin('other', 1)).toBe(false);
+    living.delete('main');
+    expect(await begin('other', 1)).toBe(true);
+    expect(await begin('third', 1)).toBe(false);
+  });
+
   it('what is missing or damaged is none: its entry goes, and the next that fits is found', async () => {
     await saved('main', 'npm-1', 'older', now - 2);
     await saved('main', 'npm-2', 'newer', now - 1);

@@ -9,6 +9,7 @@
 import {
   type BeginCacheAnswer,
   type BeginCacheRequest,
+  type ByAttempt,
   type DeleteCacheAnswer,
   type DeleteCacheRequest,
   type DropCacheRequest,
@@ -43,6 +44,12 @@ export interface CacheKeeperOptions {
   readonly now: () => number;
 }
 
+interface Turn {
+  readonly runner: string;
+  readonly by: ByAttempt;
+  readonly until: number;
+}
+
 /** Who has begun to store a key is waited for no longer. */
 const STORING_MS_MAX = 10 * 60_000;
 const STORING_MAX = 1_000;
@@ -55,7 +62,7 @@ export class CacheKeeper {
   readonly #options: CacheKeeperOptions;
   readonly #contents: Contents;
   /** By scope and key: whose attempt has begun to store it, and until when that is believed. */
-  readonly #storing = new Map<string, { readonly by: string; readonly until: number }>();
+  readonly #storing = new Map<string, Turn>();
 
   constructor(options: CacheKeeperOptions) {
     this.#options = options;
@@ -80,8 +87,7 @@ export class CacheKeeper {
     checkSize(request.sizeBytes);
     const entry = await orUnavailable(this.#options.entries.find(scope, key));
     if (entry !== null && (await this.#isThere(entry))) return { wanted: false };
-    if (!this.#takeTurn(`${cacheScopeId(scope)} ${key}`, JSON.stringify([runner, request.ref])))
-      return { wanted: false };
+    if (!(await this.#takeTurn(`${cacheScopeId(scope)} ${key}`, runner, request))) return { wanted: false };
     await this.#makeRoom(attempt, request.sizeBytes);
     return { wanted: true };
   }
@@ -191,17 +197,28 @@ export class CacheKeeper {
     return isRemoved;
   }
 
-  #takeTurn(what: string, by: string): boolean {
-    const now = performance.now();
+  async #takeTurn(what: string, runner: string, { ref, partition }: ByAttempt): Promise<boolean> {
     const known = this.#storing.get(what);
-    if (known !== undefined && known.until > now && known.by !== by) return false;
+    if (known !== undefined && known.until > performance.now() && (await this.#isStoring(known, ref))) return false;
     this.#storing.delete(what);
-    this.#storing.set(what, { by, until: now + STORING_MS_MAX });
+    this.#storing.set(what, { runner, by: { ref, partition }, until: performance.now() + STORING_MS_MAX });
     for (const oldest of this.#storing.keys()) {
       if (this.#storing.size <= STORING_MAX) break;
       this.#storing.delete(oldest);
     }
     return true;
+  }
+
+  /** Beside this attempt, which is the only one of its stage: one that was killed in the middle stores nothing any more. */
+  async #isStoring({ runner, by }: Turn, { runId, stage }: ByAttempt['ref']): Promise<boolean> {
+    if (by.ref.runId === runId && by.ref.stage === stage) return false;
+    try {
+      await this.#options.grants.of(runner, by);
+      return true;
+    } catch (error) {
+      // Whether it lives is not known while its owner is away.
+      return !(error instanceof Forbidden);
+    }
   }
 
   /** CACHEKEEPER-3 */

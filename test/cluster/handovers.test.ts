@@ -1,0 +1,25 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startHandovers, type Handovers } from './handovers.ts';
+
+// Three points of twelve; `handovers.long.test.ts` has them all.
+const POINTS = ['secret answered', 'part on its way', 'list stored'] as const;
+let handovers: Handovers;
+
+beforeAll(async () => {
+  handovers = await startHandovers(2 * POINTS.length);
+}, 120_000);
+afterAll(() => handovers.stop(), 60_000);
+
+describe('kill -9 while a stage gets its secret, or what it leaves is stored', { timeout: 300_000 }, () => {
+  it.each(['runner', 'scheduler', 'broker'] as const)('of the %s', async (victim) => {
+    expect(await handovers.killAt(victim, POINTS)).toBe(2 * POINTS.length);
+  });
+
+  it('leaves nothing in the object storage after the sweep', async () => {
+    expect(await handovers.swept()).toEqual([]);
+  });
+
+  it('leaves the secret in no file (P31)', () => {
+    expect(handovers.leaked()).toEqual([]);
+  });
+});
