@@ -10,9 +10,12 @@ beforeAll(async () => {
 afterAll(() => handovers.stop(), 60_000);
 
 describe('kill -9 at any point of what a stage is given and leaves', { timeout: 300_000 }, () => {
-  it.each(['runner', 'scheduler', 'broker'] as const)('of the %s', async (victim) => {
-    expect(await handovers.killAt(victim, HANDOVER_POINTS)).toBe(2 * HANDOVER_POINTS.length);
-  });
+  it.each(['runner', 'scheduler', 'broker'] as const)(
+    'of the %s: each stage ends as its retry says, with what it left or nothing',
+    async (victim) => {
+      expect(await handovers.killAt(victim, HANDOVER_POINTS)).toBe(2 * HANDOVER_POINTS.length);
+    },
+  );
 
   it('leaves nothing in the object storage after the sweep', async () => {
     expect(await handovers.swept()).toEqual([]);

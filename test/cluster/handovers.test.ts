@@ -11,9 +11,12 @@ beforeAll(async () => {
 afterAll(() => handovers.stop(), 60_000);
 
 describe('kill -9 while a stage gets its secret, or what it leaves is stored', { timeout: 300_000 }, () => {
-  it.each(['runner', 'scheduler', 'broker'] as const)('of the %s', async (victim) => {
-    expect(await handovers.killAt(victim, POINTS)).toBe(2 * POINTS.length);
-  });
+  it.each(['runner', 'scheduler', 'broker'] as const)(
+    'of the %s: each stage ends as its retry says, with what it left or nothing',
+    async (victim) => {
+      expect(await handovers.killAt(victim, POINTS)).toBe(2 * POINTS.length);
+    },
+  );
 
   it('leaves nothing in the object storage after the sweep', async () => {
     expect(await handovers.swept()).toEqual([]);
