@@ -15,7 +15,7 @@ import { retryCauseOf } from './retry-cause.ts';
 import { isFailureTolerated } from './tolerated.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import { stagesIn } from './lineage.ts';
-import { gatesBefore, isAdopting } from './rerun.ts';
+import { dependenciesOf, isAdopting } from './rerun.ts';
 import { environmentOf, scopeOf } from './scope.ts';
 import type { StagePicture } from './stages.ts';
 import type { StageReason, StageState } from './stage-state.ts';
@@ -508,7 +508,7 @@ export class Decision {
     const { definition } = planned;
     let allEnded = true;
     let allSucceeded = true;
-    for (const index of this.#dependenciesOf(planned)) {
+    for (const index of dependenciesOf(this.#run, planned)) {
       const status = this.#run.stages.statusOf(index);
       if (status === undefined || !isEnded(status)) allEnded = false;
       else if (!this.#succeeded(index)) allSucceeded = false;
@@ -529,11 +529,6 @@ export class Decision {
       if (busy.length >= definition.matrix.maxParallel) return 'wait';
     }
     return 'ready';
-  }
-
-  #dependenciesOf({ index, dependencies }: PlannedStage): readonly number[] {
-    if (this.#plan.gates.length === 0 || this.#run.lineage?.adopts === undefined) return dependencies;
-    return [...dependencies, ...gatesBefore(this.#plan, index)];
   }
 
   #whenHolds(planned: PlannedStage, success: boolean): boolean {

@@ -89,6 +89,7 @@ export function evolve(run: RunState, event: RunEvent): void {
       return;
     case 'run_admitted':
       run.held = false;
+      run.admittedAt = event.at;
       return;
     case 'run_rested':
       run.rested = true;

@@ -176,6 +176,13 @@ export function gatesBefore(plan: Plan, index: number): readonly number[] {
   return plan.gates.filter((_, bit) => ((set?.[bit >> 5] ?? 0) & (1 << (bit & 31))) !== 0);
 }
 
+/** What has to have ended before the stage is decided: what it comes after, and in a rerun the gates before it (RERUN-2). */
+export function dependenciesOf(run: RunState, { index, dependencies }: PlannedStage): readonly number[] {
+  const { plan } = run.stages;
+  if (plan.gates.length === 0 || run.lineage?.adopts === undefined) return dependencies;
+  return [...dependencies, ...gatesBefore(plan, index)];
+}
+
 /** By stage, a bit for each gate: a file of few lines may mean millions of dependencies, and each is looked at once. */
 function gateSets({ stages, gates }: Plan): readonly Uint32Array[] {
   const bitOf = new Map(gates.map((gate, bit) => [gate, bit]));

@@ -100,6 +100,8 @@ export interface RunState {
   awaitsApproval?: true | undefined;
   /** Its place among others, in place of its creation. */
   approvedAt?: number | undefined;
+  /** When it was given its place last; absent: it had one from the beginning, or has none yet. */
+  admittedAt?: number | undefined;
   /** How many of the stages that it takes over from its parent are not there yet; absent: all are. */
   adoptionsLeft?: number | undefined;
   /** Only gates are open: it has no place and waits for none (P26). */

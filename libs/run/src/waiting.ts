@@ -9,8 +9,10 @@ import type { RunId, Version } from './brands.ts';
 import { isEnded } from './evolve.ts';
 import { approvedBy, awaitsRunner, isOpenGate } from './gates.ts';
 import type { Plan, PlannedStage } from './plan.ts';
+import { dependenciesOf } from './rerun.ts';
 import type { StagePicture } from './stages.ts';
 import type { RunState } from './state.ts';
+import { retryDelayMs } from './timers.ts';
 
 type WaitKind =
   | 'dependency'
@@ -168,12 +170,13 @@ class StageWaits {
     if (isOpenGate(stage)) return [this.#gate(stage, index)];
     if (awaitsRunner(stage))
       return this.#run.held ? this.held() : [...this.#source.inTheWay, this.#source.runner(stage)];
-    if (stage.dueAt !== undefined) return [this.#backoff(stage, stage.dueAt)];
     const planned = this.#plan.stages[index] as PlannedStage;
-    const dependency = this.#dependency(planned);
+    if (stage.dueAt !== undefined) return [this.#backoff(stage, stage.dueAt, planned)];
+    const before = dependenciesOf(this.#run, planned);
+    const dependency = this.#dependency(planned, before);
     if (dependency !== undefined) return [dependency];
     if (planned.definition.matrix?.maxParallel !== undefined) {
-      const turn = this.#maxParallel(planned, planned.definition.matrix.maxParallel);
+      const turn = this.#maxParallel(planned, planned.definition.matrix.maxParallel, before);
       if (turn !== undefined) return [turn];
     }
     if (this.#run.held) return this.held();
@@ -193,18 +196,18 @@ class StageWaits {
     };
   }
 
-  #backoff(stage: StagePicture, dueAt: number): Wait {
+  #backoff(stage: StagePicture, dueAt: number, { definition }: PlannedStage): Wait {
     return {
       kind: 'backoff',
-      since: this.#run.createdAt,
+      since: dueAt - retryDelayMs(definition.retry, stage.failures),
       etaMs: Math.max(0, dueAt - this.#source.now),
       message: `Its attempt ${stage.attempt - (stage.returned ?? 0)} failed; the next one may begin at ${new Date(dueAt).toISOString()}.`,
     };
   }
 
-  #dependency(planned: PlannedStage): Wait | undefined {
+  #dependency(planned: PlannedStage, before: readonly number[]): Wait | undefined {
     let [open, first] = [0, -1];
-    for (const index of planned.dependencies) {
+    for (const index of before) {
       if ((this.#edges -= 1) < 0 && first >= 0) break;
       const status = this.#run.stages.statusOf(index);
       if (status === undefined || isEnded(status)) continue;
@@ -225,7 +228,7 @@ class StageWaits {
     };
   }
 
-  #maxParallel({ index, siblings }: PlannedStage, max: number): Wait | undefined {
+  #maxParallel({ index, siblings }: PlannedStage, max: number, before: readonly number[]): Wait | undefined {
     const { busy, waiting } = this.#familyOf(siblings);
     const position = waiting.get(index);
     const [first] = busy;
@@ -235,7 +238,7 @@ class StageWaits {
       kind: 'concurrency',
       holder,
       position,
-      since: this.#run.createdAt,
+      since: this.#freeSince(before),
       message: `No more than ${max} of its matrix go at a time; it is number ${position} of those that wait, for '${holder}' among others.`,
     };
   }
@@ -258,8 +261,20 @@ class StageWaits {
     return family;
   }
 
+  /** Since when nothing that comes before a stage stands in its way, nor its run's turn. */
+  #freeSince(before: readonly number[]): number {
+    const { createdAt, approvedAt = createdAt, admittedAt = createdAt } = this.#run;
+    let latest = Math.max(approvedAt, admittedAt);
+    for (const index of before) {
+      if ((this.#edges -= 1) < 0) break;
+      latest = Math.max(latest, this.#run.stages.get(index)?.finishedAt ?? 0);
+    }
+    return latest;
+  }
+
   #hasOpenDependency(index: number): boolean {
-    for (const before of this.#plan.stages[index]?.dependencies ?? []) {
+    const planned = this.#plan.stages[index];
+    for (const before of planned === undefined ? [] : dependenciesOf(this.#run, planned)) {
       if ((this.#edges -= 1) < 0) return false;
       const status = this.#run.stages.statusOf(before);
       if (status !== undefined && !isEnded(status)) return true;
@@ -268,9 +283,9 @@ class StageWaits {
   }
 
   /** How long until all that it comes after has ended; null: not known. */
-  #startMs({ dependencies }: PlannedStage): number | null {
+  #startMs(planned: PlannedStage): number | null {
     let latest = 0;
-    for (const index of dependencies) {
+    for (const index of dependenciesOf(this.#run, planned)) {
       if ((this.#edges -= 1) < 0) return null;
       const endMs = this.#endMs(index);
       if (endMs === null) return null;
