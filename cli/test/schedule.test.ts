@@ -21,13 +21,27 @@ describe('penstock schedule', () => {
     const { code, stdout } = await penstock(['schedule', 'ls'], { cwd: folder(), env });
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^CRON \(UTC\) +REPOSITORY +NEXT +LAST RUN +ID\n0 3 \* \* \* +acme\/shop +2026-01-02 03:00Z +- +0000.*ab\n.* paused /,
+      /^CRON \(UTC\) +REPOSITORY +INPUTS +NEXT +LAST RUN +ID\n0 3 \* \* \* +acme\/shop +- +2026-01-02 03:00Z +- +0000.*ab\n.* paused /,
     );
     expect(stdout).not.toContain('\u001b');
     expect(JSON.parse((await penstock(['schedule', 'ls', '--json'], { cwd: folder(), env })).stdout)).toHaveLength(2);
     const none = await answering({ schedules: [] });
     expect((await penstock(['schedule', 'ls'], { cwd: folder(), env: none.env })).stderr).toContain(
       'nothing is started',
+    );
+  });
+
+  it('shows the inputs, by which lines of one cron are told apart', async () => {
+    const inputs = [
+      { key: 'target', value: 'staging' },
+      { key: 'note', value: 'a long text, of which the middle is left out' },
+    ];
+    const { env } = await answering({ schedules: [LINE, { ...LINE, inputs }] });
+    const { stdout } = await penstock(['schedule', 'ls'], { cwd: folder(), env });
+    expect(stdout).toContain('target=stagin…ich the middle is left out');
+    const { env: pausing } = await answering({ pauseSchedule: { ...LINE, inputs, paused: true, nextAt: null } });
+    expect((await penstock(['schedule', 'pause', LINE.id], { cwd: folder(), env: pausing })).stderr).toContain(
+      "'0 3 * * *' of acme/shop (target=staging note=a long text, of which the middle is left out) is paused.",
     );
   });
 

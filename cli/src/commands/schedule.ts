@@ -1,5 +1,6 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { cellOf } from '../server/answered-cell.ts';
+import { cutMiddle } from '../output/printable-text.ts';
 import { tableLines } from '../output/table.ts';
 import { EXIT, ServerUnreached } from '../process/errors.ts';
 import { fieldAnswered } from '../server/graphql.ts';
@@ -15,7 +16,10 @@ const ACTIONS: NamedActions = {
 };
 
 const FIELDS = 'id provider repository cron inputs { key value } nextAt lastRunId paused';
-const COLUMNS = ['CRON (UTC)', 'REPOSITORY', 'NEXT', 'LAST RUN', 'ID'].map((title) => ({ title }));
+/** Two lines of one time differ in their inputs alone. */
+const COLUMNS = ['CRON (UTC)', 'REPOSITORY', 'INPUTS', 'NEXT', 'LAST RUN', 'ID'].map((title) => ({ title }));
+
+const INPUTS_CELLS_MAX = 40;
 
 export const scheduleCommand: Command = {
   spec: {
@@ -60,6 +64,7 @@ async function list(
     const rows = schedules.map((entry) => [
       cellOf(entry, 'cron'),
       cellOf(entry, 'repository'),
+      inputsCell(entry),
       fieldOf(entry, 'paused') === true ? 'paused' : minuteOf(cellOf(entry, 'nextAt')),
       cellOf(entry, 'lastRunId'),
       cellOf(entry, 'id'),
@@ -74,13 +79,25 @@ function changed(mutation: 'pauseSchedule' | 'resumeSchedule'): NamedAction {
     const line = await fieldAnswered(client, query, { id }, mutation);
     if (args.flag('json')) terminal.print(`${JSON.stringify(line)}\n`);
     else {
-      const named = `'${cellOf(line, 'cron')}' of ${cellOf(line, 'repository')}`;
+      const inputs = inputsOf(line);
+      const named = `'${cellOf(line, 'cron')}' of ${cellOf(line, 'repository')}${inputs === '' ? '' : ` (${inputs})`}`;
       const next = minuteOf(cellOf(line, 'nextAt'));
       terminal.note(
         fieldOf(line, 'paused') === true ? `${named} is paused.` : `${named} starts its next run at ${next}.`,
       );
     }
   };
+}
+
+function inputsOf(entry: unknown): string {
+  const inputs = fieldOf(entry, 'inputs');
+  if (!Array.isArray(inputs)) return '';
+  return inputs.map((input) => `${cellOf(input, 'key')}=${cellOf(input, 'value')}`).join(' ');
+}
+
+function inputsCell(entry: unknown): string {
+  const inputs = inputsOf(entry);
+  return inputs === '' ? '-' : cutMiddle(inputs, INPUTS_CELLS_MAX);
 }
 
 function minuteOf(time: string): string {

@@ -69,7 +69,12 @@ interface LineResumed {
 export interface ScheduleState extends Omit<ScheduleSet, 'type' | 'at' | 'lines'> {
   readonly id: string;
   readonly lines: readonly LineState[];
+  /** Ids of lines that were paused when a newer file had them no more, at most GONE_PAUSED_MAX; absent: none. */
+  readonly gonePaused?: readonly string[] | undefined;
 }
+
+/** A file that is broken for a moment must not start what somebody has paused; of more lines the one that went first is forgotten. */
+const GONE_PAUSED_MAX = 100;
 
 export interface LineState extends NamedLine {
   /** No tick before this is its own. */
@@ -131,18 +136,25 @@ export function passedTick(line: LineState, now: number): number | undefined {
   return tick === undefined || tick < line.from ? undefined : tick;
 }
 
-/** A line that the schedule has had before goes on as it was. */
+/** A line that the schedule has had before goes on as it was; one that comes back is still paused. */
 function set(
-  known: Pick<ScheduleState, 'id' | 'lines'>,
+  known: Pick<ScheduleState, 'id' | 'lines' | 'gonePaused'>,
   { type: _, at: _at, lines, ...event }: ScheduleSet,
 ): ScheduleState {
-  return {
-    ...event,
-    id: known.id,
-    lines: lines.map(
-      (line) => known.lines.find(({ id }) => id === line.id) ?? { ...line, from: event.delivery.storedAt },
-    ),
-  };
+  const paused = new Set(known.gonePaused);
+  for (const { id, paused: isPaused } of known.lines) if (isPaused === true) paused.add(id);
+  const byId = new Map(known.lines.map((line) => [line.id, line]));
+  const next = lines.map(
+    (line): LineState =>
+      byId.get(line.id) ?? {
+        ...line,
+        from: event.delivery.storedAt,
+        ...(paused.has(line.id) ? { paused: true } : {}),
+      },
+  );
+  for (const { id } of next) paused.delete(id);
+  const gonePaused = [...paused].slice(-GONE_PAUSED_MAX);
+  return { ...event, id: known.id, lines: next, ...(gonePaused.length === 0 ? {} : { gonePaused }) };
 }
 
 function changed(state: ScheduleState, id: string, change: (line: LineState) => LineState): ScheduleState {

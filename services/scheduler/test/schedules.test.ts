@@ -207,7 +207,58 @@ describe('schedules of a partition (P28)', () => {
     world.later(15 * MINUTE_MS);
     world.settle();
     expect(ticks(world).at(-1)).toEqual({ at: 75, missed: 0 });
-    expect(pause(world, '00000000-0000-7000-8000-000000000000', true)).toMatchObject({ ok: false, code: 'NOT_FOUND' });
+    expect(pause(world, '00000000-0000-7000-8000-000000000000', true)).toMatchObject({
+      ok: false,
+      code: 'NOT_FOUND',
+      message: expect.stringContaining(
+        "There is no schedule '00000000-0000-7000-8000-000000000000' among those of your repositories",
+      ) as unknown,
+    });
+  });
+
+  it('one that was paused is still paused after files that lacked it, and until it is resumed', () => {
+    const world = new Harness();
+    const line = { cron: '*/15 * * * *', inputs: { target: 'x' } };
+    const push = (sequence: number, lines: readonly ScheduleLine[]) =>
+      set(world, request(lines, { delivery: { sequence, storedAt: world.now } }));
+    push(5, [line, { cron: '*/15 * * * *' }]);
+    const [first, second] = list(world);
+    const paused = [first, second].find((each) => each?.inputs.length === 1)?.id ?? '';
+    pause(world, paused, true);
+    push(6, []);
+    expect(list(world)).toEqual([]);
+    push(7, [{ cron: '0 0 1 1 *' }]);
+    push(8, [line, { cron: '*/15 * * * *' }]);
+    expect(list(world).map(({ id, paused: isPaused }) => [id === paused, isPaused])).toEqual(
+      expect.arrayContaining([
+        [true, true],
+        [false, false],
+      ]),
+    );
+    world.later(HOUR_MS);
+    world.settle();
+    expect(ticks(world)).toHaveLength(1);
+    expect(pause(world, paused, false)).toMatchObject({ ok: true, schedule: { paused: false } });
+    push(9, []);
+    push(10, [line]);
+    expect(list(world)).toMatchObject([{ id: paused, paused: false }]);
+  });
+
+  it('of a hundred lines at most it is known that they were paused', () => {
+    const world = new Harness();
+    let sequence = 5;
+    const push = (lines: readonly ScheduleLine[]) =>
+      set(world, request(lines, { delivery: { sequence: sequence++, storedAt: NOW } }));
+    const lines = Array.from({ length: 101 }, (_, minute) => ({
+      cron: `${minute % 60} ${Math.floor(minute / 60)} * * *`,
+    }));
+    for (const line of lines) {
+      push([line]);
+      pause(world, list(world)[0]?.id ?? '', true);
+      push([]);
+    }
+    push(lines);
+    expect(list(world).filter(({ paused }) => !paused)).toMatchObject([{ cron: '0 0 * * *' }]);
   });
 
   it('another tenant sees and pauses nothing', () => {

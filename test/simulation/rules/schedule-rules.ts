@@ -18,6 +18,8 @@ export class ScheduleRules {
   readonly #schedules = new Map<string, Truth>();
   /** Runs by the tick that they are for. */
   readonly #fired = new Map<string, string>();
+  /** Lines that somebody has paused, whatever files came since. */
+  readonly #paused = new Set<string>();
 
   constructor(world: World) {
     this.#world = world;
@@ -35,6 +37,8 @@ export class ScheduleRules {
       let state = truth.states.at(-1)?.state;
       for (const event of events) {
         if (!disturbed) this.#check(state, event, created);
+        if (event.type === 'line_paused') this.#paused.add(event.line);
+        if (event.type === 'line_resumed') this.#paused.delete(event.line);
         if (event.type === 'tick_fired') created.delete(event.runId);
         if (state !== undefined) state = evolveSchedule(state, event);
         else if (event.type === 'schedule_set') state = newSchedule(id, event);
@@ -74,7 +78,7 @@ export class ScheduleRules {
     const name = `${state.id} ${line.id} ${tick}`;
     const before = this.#fired.get(name);
     const run = created.get(runId);
-    fail(line.paused !== true, `a line that is paused is fired at ${tick}`);
+    fail(!this.#paused.has(line.id), `a line that is paused is fired at ${tick}`);
     fail(tick >= line.from, `a tick of ${tick} is fired, its delivery was stored at ${line.from}`);
     world.mark(run === undefined ? 'tick found fired' : 'tick fired');
     if (run === undefined) {

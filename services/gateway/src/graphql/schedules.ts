@@ -71,7 +71,10 @@ export function schedulesModule({ owners, audit, now }: SchedulesOptions): Graph
     ): Promise<ScheduleView> => {
       const id = given(args.id, 'id');
       const tenants = requireChanger(caller);
-      if (!isRunId(id)) throw new NotFound(`There is no schedule '${id.slice(0, 100)}'.`);
+      if (!isRunId(id))
+        throw new NotFound(
+          `There is no schedule '${id.slice(0, 100)}': that is not the form of an id; \`penstock schedule ls\` (or \`schedules\`) lists them.`,
+        );
       const { schedule } = await owners.pauseSchedule({ id, tenants, paused });
       const action = paused ? 'schedule.pause' : 'schedule.resume';
       audit.record({ at: now(), actor: actorOf(caller), action, target: id, outcome: 'ok', ip: address });

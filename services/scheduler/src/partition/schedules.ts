@@ -27,7 +27,7 @@ import {
   type Sequence,
 } from '@penstock/run';
 import { DECISION_BYTES_MAX } from '../run/commit.ts';
-import { bytesOf, LiveSchedule, packText } from '../run/live-schedule.ts';
+import { applied, bytesOf, LiveSchedule, packText } from '../run/live-schedule.ts';
 import { lineIdOf, scheduleIdOf } from '../run/schedule-ids.ts';
 import { inSlices } from '../run/slices.ts';
 import type { CommitCycle } from './commit-cycle.ts';
@@ -113,7 +113,7 @@ export class Schedules {
       return;
     }
     const event = changesNothing ? undefined : setEventOf(request, this.#host.ports.now());
-    const refused = event && this.#refusalOf(event, known);
+    const refused = event && this.#refusalOf(id, event, known);
     if (refused !== undefined) {
       reply(refused);
       return;
@@ -131,7 +131,7 @@ export class Schedules {
     const found = this.#find(id, tenants);
     if (found === undefined) {
       cycle.whenAllCommitted(() => {
-        if (mayAnswer()) reply(refusal(epoch, 'NOT_FOUND', 'there is no such schedule'));
+        if (mayAnswer()) reply(notFound(epoch, id));
       });
       return;
     }
@@ -151,7 +151,7 @@ export class Schedules {
       const state = schedule.committed;
       const after = state?.lines.find((each) => each.id === id);
       if (!mayAnswer()) return;
-      if (state === undefined || after === undefined) reply(refusal(epoch, 'NOT_FOUND', 'there is no such schedule'));
+      if (state === undefined || after === undefined) reply(notFound(epoch, id));
       else reply({ ok: true, epoch, schedule: viewOf(state, after, ports.now()) });
     });
     advance();
@@ -214,7 +214,11 @@ export class Schedules {
     this.#ticks.changed(schedule, before);
   }
 
-  #refusalOf(event: ReturnType<typeof setEventOf>, known: LiveSchedule | undefined): SetScheduleReply | undefined {
+  #refusalOf(
+    id: string,
+    event: ReturnType<typeof setEventOf>,
+    known: LiveSchedule | undefined,
+  ): SetScheduleReply | undefined {
     const { epoch, cycle } = this.#host;
     if (Buffer.byteLength(JSON.stringify(event)) > DECISION_BYTES_MAX / 2)
       return refusal(
@@ -224,7 +228,7 @@ export class Schedules {
       );
     if (cycle.isTooSlow) return unavailable(epoch, 'the journal is too slow');
     // One that takes no more than before is always taken: it may be one that ends.
-    const more = bytesOf(event) - (known?.bytes ?? 0);
+    const more = bytesOf(applied(id, known?.state, event)) - (known?.bytes ?? 0);
     if (more > 0 && this.#bytes + more > SCHEDULES_BYTES_MAX)
       return refusal(epoch, 'QUOTA_EXCEEDED', 'this server has no room for more schedules');
     return undefined;
@@ -240,6 +244,14 @@ export class Schedules {
     }
     return undefined;
   }
+}
+
+function notFound(epoch: Epoch, id: string): PauseReply {
+  return refusal(
+    epoch,
+    'NOT_FOUND',
+    `There is no schedule '${id}' among those of your repositories as their newest files have them: \`penstock schedule ls\` (or \`schedules\`) lists them.`,
+  );
 }
 
 function isCron(line: string): boolean {

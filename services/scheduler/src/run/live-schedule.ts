@@ -14,6 +14,7 @@ interface ScheduleText {
 /** With its places in maps and queues, beside its text. */
 const SCHEDULE_BYTES = 2 * 1024;
 const LINE_BYTES = 1024;
+const GONE_LINE_BYTES = 128;
 
 export class LiveSchedule {
   readonly id: string;
@@ -63,8 +64,10 @@ export function applied(id: string, state: ScheduleState | undefined, event: Sch
   return newSchedule(id, event);
 }
 
-export function bytesOf(state: { readonly text: string; readonly lines: readonly unknown[] } | undefined): number {
-  return SCHEDULE_BYTES + (state === undefined ? 0 : state.text.length + state.lines.length * LINE_BYTES);
+export function bytesOf(state: ScheduleState | undefined): number {
+  if (state === undefined) return SCHEDULE_BYTES;
+  const { text, lines, gonePaused = [] } = state;
+  return SCHEDULE_BYTES + text.length + lines.length * LINE_BYTES + gonePaused.length * GONE_LINE_BYTES;
 }
 
 export function packText({ yaml, extensions }: ScheduleText): string {
