@@ -58,6 +58,9 @@ interface Meaning {
 /** By event: whoever folds a run again finds what its texts mean. */
 const meanings = new WeakMap<StagesAdded, Meaning>();
 
+/** What the names of a plan's stages take as JSON: looked at for each text that joins. */
+const nameSums = new WeakMap<Plan, number>();
+
 /** The plan with the stages of the event. Reads its text, unless that has been read. Throws NotAdded. */
 export function planAfter(plan: Plan, event: StagesAdded): Plan {
   const known = meanings.get(event);
@@ -106,6 +109,19 @@ export function withNames(event: StagesAdded): StagesAdded {
   return named;
 }
 
+/** The same event at another time and in another run, which stands at `plan`: what it means is known, and not read again. Throws NotAdded. */
+export function joinedTo(plan: Plan, event: StagesAdded, at: number): StagesAdded {
+  const known = meanings.get(event);
+  const joined = { ...event, at };
+  if (known?.before === plan) meanings.set(joined, known);
+  else if (known === undefined) planAfter(plan, joined);
+  else {
+    const stages = known.after.stages.slice(known.before.stages.length).map(({ definition }) => definition);
+    planWith(plan, joined, { name: event.stage, schedule: [], stages });
+  }
+  return joined;
+}
+
 /** The plan with these stages, which that one has added. Throws NotAdded. */
 function grow(plan: Plan, stage: string, { stages: added }: PipelineDefinition): Plan {
   const generator = plan.stages[plan.indexOf.get(stage) ?? -1];
@@ -140,7 +156,9 @@ function grow(plan: Plan, stage: string, { stages: added }: PipelineDefinition):
   const indexOf = new Map(plan.indexOf);
   for (const [offset, { name }] of added.entries()) indexOf.set(name, first + offset);
   const gates = places.filter((place) => stages[place]?.definition.approval !== undefined);
-  return { definition: plan.definition, stages, indexOf, gates: [...plan.gates, ...gates], addedBytes };
+  const after = { definition: plan.definition, stages, indexOf, gates: [...plan.gates, ...gates], addedBytes };
+  nameSums.set(after, namesOfPlan(plan) + namesBytes(added));
+  return after;
 }
 
 /** Before anything is made: what the whole run would come to. */
@@ -167,10 +185,7 @@ function checkBounds(plan: Plan, generator: PlannedStage, added: readonly StageD
   const labelsText = [...labelSets].reduce((sum, { length }) => sum + length, 0);
   refuse(labelSets.size > labelSetsMax + 1 || labelsText > labelSetsTextMax, 'too many different sets of labels');
   refuse(addedBytes > definitionTextMax, `more than ${definitionTextMax / 1024 / 1024} MiB of added stages`);
-  refuse(
-    namesBytes([...plan.stages.map(({ definition }) => definition), ...added]) > NAMES_BYTES_MAX,
-    'names that are too long',
-  );
+  refuse(namesOfPlan(plan) + namesBytes(added) > NAMES_BYTES_MAX, 'names that are too long');
 }
 
 /** Whether the result, its text and all that may fall due by it fit one commit (P1). */
@@ -179,8 +194,13 @@ export function fitsDecision(
   { bytes }: Pick<StagesAdded, 'bytes'>,
   outputs: Readonly<Record<string, string>> = {},
 ): boolean {
-  const names = namesBytes(plan.stages.map(({ definition }) => definition));
-  return names + bytes + Buffer.byteLength(JSON.stringify(outputs)) <= DECISION_BYTES_MAX;
+  return namesOfPlan(plan) + bytes + Buffer.byteLength(JSON.stringify(outputs)) <= DECISION_BYTES_MAX;
+}
+
+function namesOfPlan(plan: Plan): number {
+  let names = nameSums.get(plan);
+  if (names === undefined) nameSums.set(plan, (names = namesBytes(plan.stages.map(({ definition }) => definition))));
+  return names;
 }
 
 /** As JSON, in a list. */

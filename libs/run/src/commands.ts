@@ -6,7 +6,7 @@
 import type { PipelineDefinition } from '@penstock/pipeline';
 import type { GateDecision, StageArtifacts, StageReason, StageReport } from './stage-state.ts';
 import type { SavedCache } from './caches.ts';
-import type { AdoptedStage } from './events.ts';
+import type { TakenStage } from './adoptions.ts';
 import type { RunEnd } from './state.ts';
 
 export type RunCommand =
@@ -19,7 +19,7 @@ export type RunCommand =
     }
   | { readonly type: 'admit'; readonly at: number }
   /** Of a rerun: what it takes over, as much as one commit holds; what is there already is passed over. */
-  | { readonly type: 'adopt'; readonly at: number; readonly stages: readonly AdoptedStage[] }
+  | { readonly type: 'adopt'; readonly at: number; readonly stages: readonly TakenStage[] }
   /** Its parent is not to be found any more: what it takes over cannot be had. */
   | { readonly type: 'lose-parent'; readonly at: number }
   /** Of a run that waits for it. `held`: as with `start`, now that it counts. */

@@ -4,10 +4,11 @@
  * (`evolve.ts` says why), and nothing else. It has no clock and no randomness; time comes in with the command.
  */
 import { evaluate, PIPELINE_LIMITS, truthy } from '@penstock/pipeline';
-import { fitsDecision, NotAdded, planWith } from './added-stages.ts';
+import { fitsDecision, joinedTo, NotAdded, planWith } from './added-stages.ts';
+import { isAdopting } from './adoptions.ts';
 import type { DecideGateCommand, GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
-import type { LogEnd, RunEvent, StagesAdded, StagesSkipped } from './events.ts';
+import type { AdoptedStage, LogEnd, RunEvent, StagesAdded, StagesSkipped } from './events.ts';
 import { hasRoom } from './document-room.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { approvedBy, awaitsRunner, isOpenGate } from './gates.ts';
@@ -15,7 +16,7 @@ import { retryCauseOf } from './retry-cause.ts';
 import { isFailureTolerated } from './tolerated.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import { stagesIn } from './lineage.ts';
-import { dependenciesOf, isAdopting } from './rerun.ts';
+import { dependenciesOf } from './rerun.ts';
 import { environmentOf, scopeOf } from './scope.ts';
 import type { StagePicture } from './stages.ts';
 import type { StageReason, StageState } from './stage-state.ts';
@@ -84,11 +85,20 @@ export class Decision {
   /** What it takes over is there, or a part of it; after the last part the run begins. */
   adopt({ at, stages }: Extract<RunCommand, { type: 'adopt' }>): void {
     const wanted = new Set(stagesIn(this.#run.lineage?.adopts));
-    const adopted = stages.filter(({ stage: name }) => {
-      const index = this.#plan.indexOf.get(name) ?? -1;
-      return wanted.has(index) && this.#run.stages.statusOf(index) === 'PENDING';
-    });
-    if (adopted.length > 0) this.#emit({ type: 'stages_adopted', at, adopted });
+    let adopted: AdoptedStage[] = [];
+    const take = (): void => {
+      if (adopted.length > 0) this.#emit({ type: 'stages_adopted', at, adopted });
+      adopted = [];
+    };
+    for (const { added, ...stage } of stages) {
+      const index = this.#plan.indexOf.get(stage.stage) ?? -1;
+      if (!wanted.has(index) || this.#run.stages.statusOf(index) !== 'PENDING') continue;
+      adopted.push(stage);
+      if (added === undefined) continue;
+      take();
+      this.#emit(joinedTo(this.#plan, added, at));
+    }
+    take();
     if (!isAdopting(this.#run) && !this.#run.held) this.#advanceAll(at);
   }
 

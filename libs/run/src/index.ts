@@ -18,6 +18,8 @@ export * from './machine.ts';
 export * from './projection.ts';
 export { bitsOf, stagesIn, type Lineage } from './lineage.ts';
 export * from './rerun.ts';
+export * from './adoptions.ts';
+export type { GrownPlan, RepeatedRun } from './grown-plan.ts';
 export * from './run-filter.ts';
 export * from './schedule.ts';
 export * from './public-events.ts';

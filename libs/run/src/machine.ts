@@ -14,7 +14,7 @@ import type { LogEnd, RunEvent } from './events.ts';
 import { isEnded } from './evolve.ts';
 import { awaitsRunner, isOpenGate } from './gates.ts';
 import type { Plan } from './plan.ts';
-import { isAdopting } from './rerun.ts';
+import { isAdopting } from './adoptions.ts';
 import type { StagePicture } from './stages.ts';
 import type { RunState } from './state.ts';
 import type { RunSettings } from './timers.ts';

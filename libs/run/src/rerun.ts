@@ -5,12 +5,11 @@
  *  RERUN-1 Only a stage that has succeeded is taken over; every other one is decided anew, skipped ones too.
  *  RERUN-2 A gate before anything that executes is decided anew, and what executes waits for it, whatever stands between them.
  *  RERUN-3 With another file a stage is taken over only where its definition and those of all before it are the same.
+ *  RERUN-4 A stage that has added others is taken over with them, unless something that it comes after executes: what they are may
+ *    follow from that.
  */
-import type { AdoptedStage } from './events.ts';
-import { isEnded } from './evolve.ts';
-import { stagesIn } from './lineage.ts';
+import { isSame, withAdopted, withAllAdded, type GrownPlan, type RepeatedRun } from './grown-plan.ts';
 import type { Plan, PlannedStage } from './plan.ts';
-import type { RunState } from './state.ts';
 
 /** What of the parent is to run again; neither: all of it. */
 export interface RerunWish {
@@ -23,64 +22,103 @@ export interface RerunWish {
 /** Who began its runs are all asked at a gate with `prevent_self`: more different people than this do not rerun each other's runs. */
 export const LINEAGE_ACTORS_MAX = 100;
 
-/** An event's part of a commit, as JSON (P30). */
-const ADOPTION_BYTES_MAX = 500 * 1024;
-
 export type Adoption =
-  | { readonly ok: true; readonly stages: readonly number[] }
+  /** `grown`: the plan of their places, which says what they have added; it need not be made again for `adoptionsOf`. */
+  | { readonly ok: true; readonly stages: readonly number[]; readonly grown: GrownPlan }
   | { readonly ok: false; readonly code: 'BAD_USER_INPUT' | 'CONFLICT'; readonly message: string };
 
-/** Which stages of `plan` a rerun takes over from its parent as it stands. */
-export function adoptionOf(parent: RunState, plan: Plan, wish: RerunWish): Adoption {
-  const old = parent.stages.plan;
-  const again = namesAgain(parent, plan, wish);
-  if (!again.ok) return again;
-  const unchanged = old.definition === plan.definition ? undefined : unchangedIn(old, plan);
-  const adopted = new Set<number>();
-  for (const { index, definition } of plan.stages) {
-    const isThere = parent.stages.statusOf(old.indexOf.get(definition.name) ?? -1) === 'SUCCESS';
-    if (isThere && !again.stages.has(index) && unchanged?.has(index) !== false) adopted.add(index);
-  }
-  const executing = plan.stages.filter(
-    ({ index, definition }) => !adopted.has(index) && definition.approval === undefined,
+/**
+ * Which stages a rerun takes over from its parent as it stands: `plan` has those of its file, and behind them stand those that its
+ * adopted stages have added (GROWN-1). `fileBytes`: what a file that is not the parent's takes in the journal.
+ */
+export function adoptionOf(parent: RepeatedRun, plan: Plan, wish: RerunWish, fileBytes = 0): Adoption {
+  if (wish.from !== undefined && wish.from.length > 0 && wish.onlyFailed === true)
+    return { ok: false, code: 'BAD_USER_INPUT', message: "'from' and 'onlyFailed' exclude each other" };
+  const isAll = (wish.from ?? []).length === 0 && wish.onlyFailed !== true;
+  if (isAll && plan.stages.length > 0) return { ok: true, stages: [], grown: withAdopted(parent, plan, () => false) };
+  const whole = withAllAdded(parent, plan, fileBytes);
+  const named = namedIn(wish.from ?? [], whole, parent.state.stages.plan);
+  if (!named.ok) return named;
+  const hasSucceeded = successOf(parent);
+  const { stages } = whole.plan;
+  const first = stages.filter(
+    (stage) => whole.without.has(stage.definition.name) || (wish.onlyFailed === true && !hasSucceeded(stage)),
   );
-  const before = reachedFrom(executing, (stage) => stage.dependencies, plan);
-  for (const gate of plan.gates) if (before.has(gate)) adopted.delete(gate);
-  if (adopted.size === plan.stages.length)
+  const again = reachedFrom([...first, ...named.stages], whole.plan);
+  const unchanged = unchangedIn(parent.state.stages.plan, whole.plan);
+  const adopted = new Set(
+    stages.filter((stage) => hasSucceeded(stage) && !again.has(stage.index) && unchanged?.has(stage.index) !== false),
+  );
+  runGeneratorsAgain(adopted, whole.plan);
+  askAgain(adopted, whole.plan);
+  if (adopted.size === stages.length)
     return {
       ok: false,
       code: 'CONFLICT',
       message: 'there is nothing to run again: every stage of the run has succeeded',
     };
-  return { ok: true, stages: [...adopted].toSorted((a, b) => a - b) };
+  const names = new Set([...adopted].map(({ definition }) => definition.name));
+  const hasAll = [...whole.added.keys()].every((name) => names.has(name));
+  const grown = hasAll ? whole : withAdopted(parent, plan, ({ definition }) => names.has(definition.name));
+  const places = [...names].map((name) => grown.plan.indexOf.get(name) ?? -1);
+  return { ok: true, stages: places.toSorted((a, b) => a - b), grown };
 }
 
-function namesAgain(
-  parent: RunState,
-  plan: Plan,
-  { from = [], onlyFailed }: RerunWish,
-): Extract<Adoption, { ok: false }> | { readonly ok: true; readonly stages: ReadonlySet<number> } {
-  if (from.length > 0 && onlyFailed === true)
-    return { ok: false, code: 'BAD_USER_INPUT', message: "'from' and 'onlyFailed' exclude each other" };
-  const first: PlannedStage[] = [];
+/** Whether the stage of this name has succeeded there. */
+function successOf({ state: { stages } }: RepeatedRun): (stage: PlannedStage) => boolean {
+  return ({ definition }) => stages.statusOf(stages.plan.indexOf.get(definition.name) ?? -1) === 'SUCCESS';
+}
+
+/** Gates do not: people decide them, and what they have said may stand. */
+function executing(adopted: ReadonlySet<PlannedStage>, { stages }: Plan): PlannedStage[] {
+  return stages.filter((stage) => !adopted.has(stage) && stage.definition.approval === undefined);
+}
+
+/** RERUN-4. */
+function runGeneratorsAgain(adopted: Set<PlannedStage>, plan: Plan): void {
+  const after = reachedFrom(executing(adopted, plan), plan);
+  const generators = [...adopted].filter(
+    ({ index, definition }) => definition.generates !== undefined && after.has(index),
+  );
+  const again = reachedFrom(generators, plan);
+  for (const stage of adopted) if (again.has(stage.index)) adopted.delete(stage);
+}
+
+/** RERUN-2. */
+function askAgain(adopted: Set<PlannedStage>, plan: Plan): void {
+  const before = reachedFrom(executing(adopted, plan), plan, (stage) => stage.dependencies);
+  for (const gate of plan.gates) {
+    const stage = plan.stages[gate];
+    if (stage !== undefined && before.has(gate)) adopted.delete(stage);
+  }
+}
+
+function namedIn(
+  from: readonly string[],
+  { plan, without }: GrownPlan,
+  old: Plan,
+): Extract<Adoption, { ok: false }> | { readonly ok: true; readonly stages: readonly PlannedStage[] } {
   const byName = from.length === 0 ? new Map<string, PlannedStage[]>() : stagesByName(plan);
+  const stages: PlannedStage[] = [];
   for (const name of new Set(from)) {
     const named = byName.get(name);
     if (named === undefined)
-      return {
-        ok: false,
-        code: 'BAD_USER_INPUT',
-        message: `'from': the pipeline has no stage '${name.slice(0, 200)}'`,
-      };
-    first.push(...named);
+      return { ok: false, code: 'BAD_USER_INPUT', message: `'from': ${noSuchStage(name, plan, without, old)}` };
+    stages.push(...named);
   }
-  const { stages } = parent;
-  const hasSucceeded = ({ definition }: PlannedStage): boolean =>
-    stages.statusOf(stages.plan.indexOf.get(definition.name) ?? -1) === 'SUCCESS';
-  if (from.length === 0) first.push(...plan.stages.filter((stage) => onlyFailed !== true || !hasSucceeded(stage)));
-  // What stages have added to the parent was read there: they run again, and so does all that comes after them.
-  first.push(...plan.stages.filter(({ definition }) => definition.generates !== undefined));
-  return { ok: true, stages: reachedFrom(first, (stage) => stage.dependents, plan) };
+  return { ok: true, stages };
+}
+
+/** Says more of a name under that of a stage that adds others. */
+function noSuchStage(name: string, plan: Plan, without: ReadonlySet<string>, old: Plan): string {
+  const shown = `'${name.slice(0, 200)}'`;
+  const by = namesOf(name).findLast((before) => {
+    return before !== name && plan.stages[plan.indexOf.get(before) ?? -1]?.definition.generates !== undefined;
+  });
+  if (by === undefined) return `the pipeline has no stage ${shown}`;
+  if (without.has(by) && old.indexOf.has(name))
+    return `${shown} was added by '${by}', which has to run again with this file: name '${by}'`;
+  return `'${by}' has added no stage ${shown} to the run: name '${by}' to run it again`;
 }
 
 /** By its own name, by that of its matrix, and by those of the stages in whose place it stands. */
@@ -102,11 +140,11 @@ function namesOf(name: string): string[] {
   return [name, ...[...name.matchAll(/\//g)].map(({ index }) => name.slice(0, index))];
 }
 
-/** These, and all that can be reached from them. */
+/** These, and all that comes after them; or before them, as `next` says. */
 function reachedFrom(
   first: readonly PlannedStage[],
-  next: (stage: PlannedStage) => readonly number[],
   plan: Plan,
+  next: (stage: PlannedStage) => readonly number[] = ({ dependents }) => dependents,
 ): ReadonlySet<number> {
   const seen = new Set(first.map(({ index }) => index));
   const waiting = [...seen];
@@ -121,49 +159,14 @@ function reachedFrom(
   return seen;
 }
 
-/** RERUN-3. */
-function unchangedIn(old: Plan, plan: Plan): ReadonlySet<number> {
-  const changed = plan.stages.filter(({ definition }) => {
-    const before = old.stages[old.indexOf.get(definition.name) ?? -1]?.definition;
-    return before === undefined || (before !== definition && JSON.stringify(before) !== JSON.stringify(definition));
-  });
-  const touched = reachedFrom(changed, (stage) => stage.dependents, plan);
+/** RERUN-3. Undefined: all are. */
+function unchangedIn(old: Plan, plan: Plan): ReadonlySet<number> | undefined {
+  if (old.definition === plan.definition) return undefined;
+  const changed = plan.stages.filter(
+    ({ definition }) => !isSame(old.stages[old.indexOf.get(definition.name) ?? -1]?.definition, definition),
+  );
+  const touched = reachedFrom(changed, plan);
   return new Set(plan.stages.map(({ index }) => index).filter((index) => !touched.has(index)));
-}
-
-/**
- * What is still to be taken over of the parent, which stands as its rerun has read it: a list for each event. Undefined: it is not the
- * run that was read.
- */
-export function adoptionsOf(parent: RunState, run: RunState): AdoptedStage[][] | undefined {
-  const { plan } = run.stages;
-  const lists: AdoptedStage[][] = [];
-  let room = 0;
-  for (const index of stagesIn(run.lineage?.adopts)) {
-    if (run.stages.get(index)?.adopted === true) continue;
-    const name = plan.stages[index]?.definition.name ?? '';
-    const found = parent.stages.get(parent.stages.plan.indexOf.get(name) ?? -1);
-    if (found?.status !== 'SUCCESS') return undefined;
-    const { outputs, artifacts } = found;
-    const adopted = {
-      stage: name,
-      ...(outputs === undefined ? {} : { outputs }),
-      ...(artifacts === undefined ? {} : { artifacts: { ...artifacts, run: artifacts.run ?? parent.id } }),
-    };
-    const bytes = Buffer.byteLength(JSON.stringify(adopted)) + 1;
-    if (lists.length === 0 || bytes > room) {
-      lists.push([]);
-      room = ADOPTION_BYTES_MAX;
-    }
-    lists.at(-1)?.push(adopted);
-    room -= bytes;
-  }
-  return lists;
-}
-
-/** Nothing of the run goes on before all that it takes over is there. */
-export function isAdopting({ status, adoptionsLeft = 0 }: Pick<RunState, 'status' | 'adoptionsLeft'>): boolean {
-  return adoptionsLeft > 0 && !isEnded(status);
 }
 
 const before = new WeakMap<Plan, readonly Uint32Array[]>();

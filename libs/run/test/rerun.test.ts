@@ -11,6 +11,7 @@ import {
   rightAt,
   stagesIn,
   viewOf,
+  type RepeatedRun,
   type RerunWish,
 } from '../src/index.ts';
 import { always, DrivenRun, matrix, pipeline, stage, types } from './support.ts';
@@ -40,9 +41,13 @@ function parentOf(definition: PipelineDefinition, succeeded: readonly string[], 
   return parent;
 }
 
+function repeated({ run, events }: DrivenRun): RepeatedRun {
+  return { state: run, events };
+}
+
 function adopted(parent: DrivenRun, wish: RerunWish, definition = parent.definition): string[] | string {
   const plan = planOf(definition);
-  const adoption = adoptionOf(parent.run, plan, wish);
+  const adoption = adoptionOf(repeated(parent), plan, wish);
   return adoption.ok
     ? adoption.stages.map((index) => definition.stages[index]?.name ?? '')
     : `${adoption.code}: ${adoption.message}`;
@@ -50,14 +55,14 @@ function adopted(parent: DrivenRun, wish: RerunWish, definition = parent.definit
 
 /** A rerun that has been created, and nothing else. */
 function rerunOf(parent: DrivenRun, wish: RerunWish, held?: 'group'): DrivenRun {
-  const adoption = adoptionOf(parent.run, planOf(parent.definition), wish);
+  const adoption = adoptionOf(repeated(parent), planOf(parent.definition), wish);
   const adopts = adoption.ok ? bitsOf(adoption.stages) : undefined;
   const lineage = { parent: 'p', version: parent.run.version, root: 'p', actors: ['ada'], adopts };
   return new DrivenRun(parent.definition, { lineage, held });
 }
 
 function adoptAll(run: DrivenRun, parent: DrivenRun): (string | undefined)[] {
-  return (adoptionsOf(parent.run, run.run) ?? []).flatMap((stages) => types(run.tell({ type: 'adopt', stages })));
+  return (adoptionsOf(repeated(parent), run.run) ?? []).flatMap((stages) => types(run.tell({ type: 'adopt', stages })));
 }
 
 describe('what a rerun takes over', () => {
@@ -227,18 +232,18 @@ describe('a rerun', () => {
     parent.grant('last');
     parent.fail('last');
     const run = rerunOf(parent, { onlyFailed: true });
-    const lists = adoptionsOf(parent.run, run.run) ?? [];
+    const lists = adoptionsOf(repeated(parent), run.run) ?? [];
     expect(lists.length).toBeGreaterThan(8);
     for (const list of lists) expect(JSON.stringify(list).length).toBeLessThan(512 * 1024);
     run.tell({ type: 'adopt', stages: lists[0] ?? [] });
     expect(run.grant('last')).toBeUndefined();
     // Who takes over goes on where it was.
-    expect((adoptionsOf(parent.run, run.run) ?? []).flat()).toHaveLength(11);
+    expect((adoptionsOf(repeated(parent), run.run) ?? []).flat()).toHaveLength(11);
   });
 
   it('is no rerun of a run that is not the one that was read', () => {
     const run = rerunOf(parentOf(three, ['build'], 'test'), { onlyFailed: true });
-    expect(adoptionsOf(new DrivenRun(three).run, run.run)).toBeUndefined();
+    expect(adoptionsOf(repeated(new DrivenRun(three)), run.run)).toBeUndefined();
   });
 
   it('is told to clients as a success without a text', () => {

@@ -244,7 +244,7 @@ export class FakeOwner {
     const plan = planOf(parsed.definition);
     const { tenant, key, yaml, origin } = request;
     const repeated = request.rerun === undefined ? undefined : this.#runs.get(request.rerun.parent);
-    const adoption = repeated && adoptionOf(repeated.state, plan, request.rerun ?? {});
+    const adoption = repeated && adoptionOf(repeated, plan, request.rerun ?? {});
     if (adoption?.ok === false) return { ...adoption, epoch: this.epoch };
     const inputs = resolveInputs(parsed.definition, new Map(request.inputs));
     if (!inputs.ok) throw new Error('the gateway let bad inputs pass');
@@ -265,7 +265,7 @@ export class FakeOwner {
     const run: OwnedRun = { plan, state: newRun(request.runId, created, plan), events: [created] };
     this.#runs.set(request.runId, run);
     this.#changes.set(tenant, (this.#commits += 1));
-    for (const adopted of (repeated && adoptionsOf(repeated.state, run.state)) ?? [])
+    for (const adopted of (repeated && adoptionsOf(repeated, run.state)) ?? [])
       this.commit(request.runId, [{ type: 'stages_adopted', at: Date.now(), adopted }], { silently: true });
     this.onCreate(request.runId);
     return { ok: true, created: true, epoch: this.epoch, run: viewOf(run.state) };

@@ -5,7 +5,7 @@
  *  ADOPTIONS-1 A rerun in memory that is not complete has a part of what it takes over in a commit to come, or waits for its parent here.
  *  ADOPTIONS-2 A parent is read as it stood at the version that `run_created` names, whoever reads it.
  */
-import { adoptionsOf, isAdopting, type AdoptedStage, type RunCommand, type RunState } from '@penstock/run';
+import { adoptionsOf, isAdopting, planOf, type RepeatedRun, type RunCommand, type TakenStage } from '@penstock/run';
 import { foldRun, type LiveRun } from '../run/live-run.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { Parents } from './parents.ts';
@@ -35,7 +35,7 @@ export class Adoptions {
   }
 
   /** The first part is decided now, the others once the one before is committed. */
-  begin(run: LiveRun, lists: readonly (readonly AdoptedStage[])[]): void {
+  begin(run: LiveRun, lists: readonly (readonly TakenStage[])[]): void {
     const { cycle, has, decide, at } = this.#host;
     const [stages, ...rest] = lists;
     if (stages === undefined || !has(run) || run.ended) return;
@@ -72,8 +72,8 @@ export class Adoptions {
         this.#waiting.add(run);
         return;
       }
-      const state = parent === null ? undefined : stateAt(parent, lineage.version);
-      const lists = state === undefined ? undefined : adoptionsOf(state, run.state);
+      const read = parent === null ? undefined : runAt(parent, lineage.version);
+      const lists = read === undefined ? undefined : adoptionsOf(read, run.state);
       if (lists === undefined) decide(run, { type: 'lose-parent', at: at(run) });
       else this.begin(run, lists);
       advance();
@@ -82,7 +82,8 @@ export class Adoptions {
 }
 
 /** As it stood after so many of its events; undefined: it has not so many, or they mean nothing to this build. */
-function stateAt(parent: LiveRun, version: number): RunState | undefined {
+function runAt(parent: LiveRun, version: number): RepeatedRun | undefined {
   if (parent.committedVersion < version || parent.restoreError !== undefined) return undefined;
-  return foldRun(parent.id, parent.plan, parent.events, version);
+  const { id, definition, events } = parent;
+  return { state: foldRun(id, planOf(definition), events, version), events: events.slice(0, version) };
 }

@@ -7,10 +7,12 @@ import {
   bitsOf,
   LINEAGE_ACTORS_MAX,
   planOf,
+  type GrownPlan,
   type Lineage,
-  type RunState,
+  type RepeatedRun,
   type TriggerOrigin,
 } from '@penstock/run';
+import { journaledBytes } from '../run/commit.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
 /** The parent cannot be repeated in this way. */
@@ -27,7 +29,9 @@ export class RerunRefused extends TaggedError {
 /** What a rerun has from its parent. */
 export interface Rerun {
   /** The parent as it is committed. */
-  readonly parent: RunState;
+  readonly parent: RepeatedRun;
+  /** With what is taken over of it. */
+  readonly grown: GrownPlan;
   readonly lineage: Lineage;
   /** The parent's, begun by whoever repeats it. Trust does not rise. */
   readonly origin: TriggerOrigin;
@@ -50,7 +54,9 @@ export function rerunOf(request: CreateRequest, parent: LiveRun, definition: Pip
   const [created] = parent.events;
   if (created?.type === 'run_created' && created.held !== undefined && state.approvedAt === undefined)
     throw new RerunRefused('CONFLICT', 'nobody has approved the run: it is approved first, and goes on then by itself');
-  const adoption = adoptionOf(state, planOf(definition), request.rerun ?? {});
+  const repeated = { state, events: parent.events.slice(0, parent.committedVersion) };
+  const fileBytes = request.yaml === state.yaml ? 0 : journaledBytes(request.yaml);
+  const adoption = adoptionOf(repeated, planOf(definition), request.rerun ?? {}, fileBytes);
   if (!adoption.ok) throw new RerunRefused(adoption.code, adoption.message);
   const { lineage: before } = state;
   // No schedule has begun this one, whatever its trigger says.
@@ -63,7 +69,8 @@ export function rerunOf(request: CreateRequest, parent: LiveRun, definition: Pip
   const declared = new Set((definition.inputs ?? []).map(({ name }) => name));
   const inherited = Object.entries(state.inputs ?? {}).filter(([name]) => declared.has(name));
   return {
-    parent: state,
+    parent: repeated,
+    grown: adoption.grown,
     lineage: {
       parent: state.id,
       version: parent.committedVersion,

@@ -4,7 +4,7 @@
  */
 import type { CreateReply, CreateRequest, OwnerRefusal } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
-import { adoptionsOf, viewOf, type AdoptedStage, type RunCommand, type RunId } from '@penstock/run';
+import { adoptionsOf, viewOf, type RunCommand, type RunId, type TakenStage } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { isBehind, refOf, type PullRequests } from '../admission/pull-requests.ts';
@@ -50,7 +50,7 @@ export interface RunCreationDependencies {
   begin(run: LiveRun, start: RunCommand): void;
   readonly parents: Pick<Parents, 'read'>;
   /** What a rerun takes over from its parent, as much as a commit holds in each list. */
-  adopt(run: LiveRun, lists: readonly (readonly AdoptedStage[])[]): void;
+  adopt(run: LiveRun, lists: readonly (readonly TakenStage[])[]): void;
   /** A newer run of its group takes its place: it is cancelled, in memory at once. */
   supersede(runId: RunId): void;
   cancel(run: LiveRun): void;
@@ -169,7 +169,8 @@ export class RunCreation {
     if (made === undefined) return;
     const { run } = made;
     this.#take(run, made.request);
-    if (made.rerun !== undefined) this.#partition.adopt(run, adoptionsOf(made.rerun.parent, run.state) ?? []);
+    const { rerun } = made;
+    if (rerun !== undefined) this.#partition.adopt(run, adoptionsOf(rerun.parent, run.state, rerun.grown) ?? []);
     cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch, run: viewOf(run.committedState()) }));
     advance();
   }

@@ -272,7 +272,13 @@ function withSharedNames(events: readonly RunEvent[], { indexOf, stages }: Plan)
 function standInOf(name: string, events: readonly RunEvent[]): PipelineDefinition {
   const names = new Set(
     events.flatMap((event) =>
-      'stages' in event && event.type !== 'stages_added' ? event.stages : 'stage' in event ? [event.stage] : [],
+      event.type === 'stages_adopted'
+        ? event.adopted.map(({ stage }) => stage)
+        : 'stages' in event && event.type !== 'stages_added'
+          ? event.stages
+          : 'stage' in event
+            ? [event.stage]
+            : [],
     ),
   );
   const stages = [...names].map((stage): StageDefinition => ({
