@@ -25,7 +25,7 @@ export const rerunCommand: Command = {
       from: {
         type: 'string',
         value: 'STAGE',
-        text: 'Only this stage and all that come after it; may be given several times. The name of a matrix or of an extension means all of it.',
+        text: 'Only this stage and all that come after it; may be given several times. The name of a matrix, of an extension or of a stage that has added others means all of it; one of these has its full name, as plan/api.',
       },
       file: {
         type: 'string',

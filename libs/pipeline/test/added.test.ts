@@ -45,6 +45,26 @@ describe('a text that a stage adds to its run', () => {
     expect(stages[2]?.after).toEqual(['plan/a (n=1)', 'plan/a (n=2)']);
   });
 
+  it('has no name that the run has already, and none that one beside it may give', () => {
+    const taken = ['plan/a', 'plan/b/c'];
+    expect(problems('a: {run: x}', { taken })).toEqual([
+      "line 1, column 1: the run has a stage 'plan/a' already, or others under that name (give it another name)",
+    ]);
+    expect(problems('x: {run: x}\nb: {run: x}', { taken })[0]).toContain(
+      "line 2, column 1: the run has a stage 'plan/b'",
+    );
+    expect(problems('g: {run: x, generates: true}\ng/x: {run: x}')[0]).toContain(
+      "'g/x' is called as one that 'g' may add",
+    );
+    read('c: {run: x}', { taken });
+  });
+
+  it('uses what the file uses', () => {
+    expect(problems('a: {uses: build/node@^2}')).toEqual([
+      "line 1, column 11: extension 'build/node@^2' is not among those of the run (stages that are added use what the pipeline file uses, by the very text of its 'uses')",
+    ]);
+  });
+
   it.each(['', '\n', '# nothing\n', '{}', '~'])('%j adds nothing', (text) => {
     expect(read(text).stages).toEqual([]);
   });
@@ -77,7 +97,7 @@ describe('a text that a stage adds to its run', () => {
     ['a: {after: plan, run: x}', "comes after 'plan', which is not a stage"],
     ['a: {run: "echo ${{ stages.plan.status }}"}', "there is no stage 'plan'"],
     ['a: {run: x, uses: build/node@^1}', "'run' cannot stand beside 'uses'"],
-    ['a: {uses: build/node@^1}', 'cannot be resolved here'],
+    ['a: {uses: build/node@^1}', 'is not among those of the run'],
     ['- a', 'is a map of stages, not a list'],
     ['pipeline: {name: p}\nstages: {a: {run: x}}', "write what stands under 'stages' alone"],
     [`a: {run: ${JSON.stringify('x'.repeat(256 * 1024))}}`, 'larger than 256 KiB'],

@@ -47,7 +47,9 @@ export function addedTextOptions(plan: Plan, stage: string): AddedTextOptions | 
   const ceiling = planned?.definition.generates;
   if (planned === undefined || ceiling === undefined || generation === undefined) return undefined;
   const { env, extensions } = generation;
-  return { extensions, added: { stage, depth: planned.depth + 1, ceiling, env, inputs } };
+  const taken = plan.stages.map(({ definition }) => definition.name).filter((name) => name.startsWith(`${stage}/`));
+  const names = taken.length === 0 ? {} : { taken };
+  return { extensions, added: { stage, depth: planned.depth + 1, ceiling, env, inputs, ...names } };
 }
 
 interface Meaning {

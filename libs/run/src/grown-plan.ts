@@ -87,7 +87,13 @@ function joinedWhereRoom(plan: Plan, event: StagesAdded): StagesAdded | undefine
 /** GROWN-2: what the text is read with is the same, the place and the rights of its stage among it. */
 function isReadAlike(old: Plan, plan: Plan, name: string): boolean {
   if (old.definition === plan.definition) return true;
-  return isSame(addedTextOptions(old, name), addedTextOptions(plan, name));
+  return isSame(readWith(old, name), readWith(plan, name));
+}
+
+/** The names that are there already are left to the plan: in the old one they are those that it has added. */
+function readWith(plan: Plan, name: string): object | undefined {
+  const options = addedTextOptions(plan, name);
+  return options && { ...options, added: { ...options.added, taken: undefined } };
 }
 
 export function isSame(a: unknown, b: unknown): boolean {

@@ -13,7 +13,7 @@ import type { Plan, PlannedStage } from './plan.ts';
 
 /** What of the parent is to run again; neither: all of it. */
 export interface RerunWish {
-  /** These and all that comes after them; the name of a matrix or of an extension means all of it. */
+  /** These and all that comes after them; the name of a matrix, of an extension or of a stage that has added others means all of it. */
   readonly from?: readonly string[] | undefined;
   /** What has not succeeded, and all that comes after it. */
   readonly onlyFailed?: boolean | undefined;

@@ -13,7 +13,7 @@ import { expandPipeline } from './expand.ts';
 import type { Lacking } from './expansion-budget.ts';
 import type { StageReader } from './extension-use.ts';
 import { isNull, kindOf } from './fields.ts';
-import { checkCeiling } from './generates.ts';
+import { checkCeiling, checkTakenNames } from './generates.ts';
 import { levelOf } from './level.ts';
 import { checkReferences } from './references.ts';
 
@@ -69,6 +69,7 @@ export function readAdded(
   if (level === undefined) return undefined;
   checkReferences({ ...level, inputs: added.inputs, template: false, problems }, []);
   checkCeiling(level.drafts, added, problems);
+  checkTakenNames(level.drafts, level.names, added, problems);
   if (problems.count > 0) return undefined;
   return { ...noStages(added), stages: expandPipeline(level, problems, lacking, added.stage) };
 }

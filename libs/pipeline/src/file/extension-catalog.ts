@@ -26,6 +26,8 @@ export type ReadManifest = (
 
 export interface ExtensionCatalogOptions {
   readonly acceptsUnresolved: boolean;
+  /** They are used by stages that are added to a run, whose extensions are what its file uses. */
+  readonly isOfRun?: boolean | undefined;
   readonly read: ReadManifest;
   /** Why what is not in the list is not in it, by its `uses`. */
   readonly refusals?: ReadonlyMap<string, string> | undefined;
@@ -37,12 +39,14 @@ export class ExtensionCatalog {
   /** The `uses` whose manifests are being read, the outermost first. */
   readonly #open: string[] = [];
   readonly #acceptsUnresolved: boolean;
+  readonly #isOfRun: boolean;
   readonly #read: ReadManifest;
   readonly #refusals: ReadonlyMap<string, string> | undefined;
   readonly #fault: UsesFault | undefined;
 
   constructor(resolved: readonly ResolvedExtension[], options: ExtensionCatalogOptions) {
     this.#acceptsUnresolved = options.acceptsUnresolved;
+    this.#isOfRun = options.isOfRun === true;
     this.#read = options.read;
     this.#refusals = options.refusals;
     const text = resolved.reduce((sum, { manifest }) => sum + manifest.length, 0);
@@ -83,12 +87,7 @@ export class ExtensionCatalog {
       const refusal = this.#refusals?.get(uses);
       if (refusal !== undefined) return { fault: { message: refusal } };
       if (this.#acceptsUnresolved) return { unresolved: true };
-      return {
-        fault: {
-          message: `extension ${quoted(uses)} cannot be resolved here`,
-          suggestion: 'a server resolves it; on this machine penstock lock does, once',
-        },
-      };
+      return { fault: this.#isOfRun ? notOfRun(uses) : unresolvedHere(uses) };
     }
     const { id, version, hash } = resolved;
     const read = this.#read(resolved.manifest, this);
@@ -119,5 +118,19 @@ export class ExtensionCatalog {
 function tooDeep(uses: string): UsesFault {
   return {
     message: `extensions use one another more than ${PIPELINE_LIMITS.extensionDepthMax} levels deep at ${quoted(uses)}`,
+  };
+}
+
+function unresolvedHere(uses: string): UsesFault {
+  return {
+    message: `extension ${quoted(uses)} cannot be resolved here`,
+    suggestion: 'a server resolves it; on this machine penstock lock does, once',
+  };
+}
+
+function notOfRun(uses: string): UsesFault {
+  return {
+    message: `extension ${quoted(uses)} is not among those of the run`,
+    suggestion: "stages that are added use what the pipeline file uses, by the very text of its 'uses'",
   };
 }

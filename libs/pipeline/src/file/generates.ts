@@ -6,7 +6,7 @@ import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
 import type { Span } from '../text/text-position.ts';
 import type { ScalarNode } from '../yaml/yaml-tree.ts';
-import type { StageDraft } from './drafts.ts';
+import type { StageDraft, StageNames } from './drafts.ts';
 import { fieldOf, joinPath, mustBe, readKeys, readList, type Field } from './fields.ts';
 import { readAudience } from './id-tokens.ts';
 import { readSecretName } from './secrets.ts';
@@ -53,6 +53,48 @@ function namesIn(
 
 function readAudienceIn(node: ScalarNode, field: Field): string | undefined {
   return readAudience({ ...field, node });
+}
+
+/** Notes names that a stage beside them may give to those that it adds. */
+export function checkGeneratedNames(drafts: readonly StageDraft[], names: StageNames, problems: Problems): void {
+  for (const draft of drafts) {
+    for (const { index } of draft.name.matchAll(/\//g)) {
+      const before = names.byFullName.get(draft.name.slice(0, index));
+      const generator = drafts[names.draftOf[before ?? -1] ?? -1];
+      if (before === undefined || generator?.generates === undefined) continue;
+      problems.add(
+        draft.nameSpan,
+        draft.path,
+        `stage ${quoted(draft.name)} is called as one that ${quoted(names.fullNames[before] ?? '')} may add to the run`,
+        `${quoted(generator.name)} has 'generates': what begins with its name and a slash are its own stages`,
+      );
+      break;
+    }
+  }
+}
+
+/** Notes names of new stages that the run has already. */
+export function checkTakenNames(
+  drafts: readonly StageDraft[],
+  names: StageNames,
+  { stage, taken = [] }: AddedBy,
+  problems: Problems,
+): void {
+  const known = new Set(taken);
+  for (const [index, name] of names.fullNames.entries()) {
+    const draft = drafts[names.draftOf[index] ?? -1];
+    if (
+      draft === undefined ||
+      !(known.has(`${stage}/${name}`) || taken.some((each) => each.startsWith(`${stage}/${name}/`)))
+    )
+      continue;
+    problems.add(
+      draft.nameSpan,
+      draft.path,
+      `the run has a stage ${quoted(`${stage}/${name}`)} already, or others under that name`,
+      'give it another name',
+    );
+  }
 }
 
 /** Notes what stages that another adds must not name: more than that one allows, or further stages deeper than they may be. */

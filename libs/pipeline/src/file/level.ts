@@ -3,6 +3,7 @@ import type { Level, StageDraft } from './drafts.ts';
 import type { Environment } from './environment.ts';
 import type { StageReader } from './extension-use.ts';
 import { fieldOf, readMap } from './fields.ts';
+import { checkGeneratedNames } from './generates.ts';
 import { linkStages, nameStages } from './graph.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readStage } from './stage.ts';
@@ -20,6 +21,7 @@ export function readLevel(entry: MapEntry | undefined, env: Environment, reader:
 export function levelOf(map: MapNode | undefined, env: Environment, reader: StageReader): Level | undefined {
   const drafts = map === undefined ? [] : readStages(map, reader);
   const names = nameStages(drafts, reader.problems);
+  if (names !== undefined) checkGeneratedNames(drafts, names, reader.problems);
   return names === undefined ? undefined : { drafts, names, graph: linkStages(drafts, names, reader.problems), env };
 }
 

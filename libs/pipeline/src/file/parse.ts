@@ -66,6 +66,7 @@ export function parsePipeline(text: string, options: ParseOptions = {}): ParseRe
 function readerOf(text: string, options: ParseOptions, problems: Problems): StageReader {
   const extensions = new ExtensionCatalog(options.extensions ?? [], {
     acceptsUnresolved: options.unresolved === 'accept',
+    isOfRun: options.added !== undefined,
     refusals: options.refusals,
     read: readManifest,
   });

@@ -10,6 +10,8 @@ export interface AddedBy {
   readonly depth: number;
   readonly ceiling: Ceiling;
   readonly env: Generation['env'];
+  /** Full names under that of the stage which the run has already; absent: none. */
+  readonly taken?: readonly string[] | undefined;
   /** Of the pipeline. */
   readonly inputs: readonly InputDefinition[];
 }

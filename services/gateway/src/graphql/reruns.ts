@@ -35,8 +35,9 @@ const SDL = /* GraphQL */ `
     """
     Makes a new run of an earlier one, at its commit and with its extensions; the earlier one may go on, and is not changed. All stages run
     again; or, with 'onlyFailed', those that did not succeed and all that come after them; or, with 'from', those named and all that
-    come after them (the name of a matrix or of an extension means all of it). The other stages that succeeded are adopted, every gate before a stage that runs is
-    decided anew. 'inputs' take the place of the earlier run's values, 'yaml' that of its file: then a stage is adopted only where it and all
+    come after them (the name of a matrix, of an extension or of a stage that has added others means all of it). The other stages that
+    succeeded are adopted, every gate before a stage that runs is decided anew. 'inputs' take the place of the earlier run's values,
+    'yaml' that of its file: then a stage is adopted only where it and all
     before it are the same, and no secret of the repository is given. CONFLICT where there is nothing to run. The rest as in triggerPipeline (additional).
     """
     rerunPipeline(
