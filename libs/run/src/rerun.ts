@@ -10,6 +10,7 @@
  */
 import { isSame, withAdopted, withAllAdded, type GrownPlan, type RepeatedRun } from './grown-plan.ts';
 import type { Plan, PlannedStage } from './plan.ts';
+import type { RunState } from './state.ts';
 
 /** What of the parent is to run again; neither: all of it. */
 export interface RerunWish {

@@ -30,11 +30,12 @@ function rerunOf(definition: PipelineDefinition, from: readonly string[]): Drive
       parent.grant(name);
       parent.succeed(name);
     }
-  const adoption = adoptionOf(parent.run, planOf(definition), { from });
+  const adoption = adoptionOf({ state: parent.run, events: parent.events }, planOf(definition), { from });
   if (!adoption.ok) throw new Error(adoption.message);
   const lineage = { parent: 'p', version: parent.run.version, root: 'p', actors: [], adopts: bitsOf(adoption.stages) };
   const rerun = new DrivenRun(definition, { lineage });
-  for (const stages of adoptionsOf(parent.run, rerun.run) ?? []) rerun.tell({ type: 'adopt', stages });
+  for (const stages of adoptionsOf({ state: parent.run, events: parent.events }, rerun.run) ?? [])
+    rerun.tell({ type: 'adopt', stages });
   return rerun;
 }
 
