@@ -3,18 +3,21 @@
  * run and on the same disk, a plain upload over HTTP that is synced as well, a plain download, and the storage by itself.
  */
 import { createHash, randomBytes } from 'node:crypto';
-import { createReadStream, createWriteStream } from 'node:fs';
+import { createReadStream, createWriteStream, readFileSync } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { openFolderStore } from '@penstock/object-store';
+import { descendantsOf } from '../support/processes.ts';
 import { startServer, temporaryFolder, TRIGGER, type RunningServer } from '../support/server.ts';
 import { readStream } from '../support/sse.ts';
 
 const MEGABYTES = 256;
 const BYTES = MEGABYTES * 1_000_000;
 const ROUNDS = 3;
+const SAMPLE_MS = 20;
+const PAGE_BYTES = 4_096;
 
 export async function benchArtifacts(): Promise<string[]> {
   const folder = temporaryFolder('penstock-bench-');
@@ -24,6 +27,7 @@ export async function benchArtifacts(): Promise<string[]> {
   try {
     await writeRandom(source);
     const [keep, fetched, up, down, storage]: number[][] = [[], [], [], [], []];
+    const memory = watchMemory(server.pid);
     for (let round = 0; round < ROUNDS; round += 1) {
       const kept = await keepFile(server, source);
       keep?.push(kept.seconds);
@@ -32,11 +36,13 @@ export async function benchArtifacts(): Promise<string[]> {
       down?.push(await timed(() => download(plain.url, '')));
       storage?.push(await timed(() => store(join(folder.path, `objects-${round}`), source)));
     }
+    const grown = memory.stop();
     const rate = (seconds: readonly number[] = []): number => MEGABYTES / (seconds.toSorted((a, b) => a - b)[1] ?? 1);
     return [
       `kept: ${rate(keep).toFixed(0)} MB/s from the end of the stage's process to its result, hashing and ${MEGABYTES} MB of storing included`,
       `  ${percent(rate(keep), rate(up))} of a plain upload over HTTP (${rate(up).toFixed(0)} MB/s), ${percent(rate(keep), rate(storage))} of the storage by itself (${rate(storage).toFixed(0)} MB/s)`,
       `fetched: ${rate(fetched).toFixed(0)} MB/s, ${percent(rate(fetched), rate(down))} of a plain download (${rate(down).toFixed(0)} MB/s)`,
+      `memory: ${grown.map(({ name, before, most }) => `${name} ${(most - before).toFixed(0)} MB more than the ${before.toFixed(0)} MB before`).join(', ')}`,
     ];
   } finally {
     plain.server.close();
@@ -48,6 +54,41 @@ export async function benchArtifacts(): Promise<string[]> {
 
 function percent(rate: number, of: number): string {
   return `${((100 * rate) / of).toFixed(0)} %`;
+}
+
+interface Grown {
+  readonly name: string;
+  readonly before: number;
+  most: number;
+}
+
+/** Resident memory of the server and its broker, and of what else it starts meanwhile as far as that was seen, in MB. */
+function watchMemory(pid: number): { stop(): Grown[] } {
+  const megabytes = (of: number): number => {
+    try {
+      return (Number(readFileSync(`/proc/${of}/statm`, 'utf8').split(' ')[1]) * PAGE_BYTES) / 1_000_000;
+    } catch {
+      return 0;
+    }
+  };
+  const named = [{ pid, name: 'serve' }];
+  for (const each of descendantsOf(pid))
+    if (each.command.includes('nats')) named.push({ pid: each.pid, name: 'broker' });
+  const grown: Grown[] = named.map(({ pid: of, name }) => ({ name, before: megabytes(of), most: 0 }));
+  const look = (): void =>
+    named.forEach(({ pid: of }, index) => {
+      const each = grown[index];
+      if (each !== undefined) each.most = Math.max(each.most, megabytes(of));
+    });
+  look();
+  const timer = setInterval(look, SAMPLE_MS);
+  return {
+    stop() {
+      clearInterval(timer);
+      look();
+      return grown;
+    },
+  };
 }
 
 async function timed(work: () => Promise<void>): Promise<number> {

@@ -15,7 +15,8 @@ import { type ErrorCode, ServiceError, serviceErrorOf, Unavailable } from '@pens
 
 export type CalledService = 'auth' | 'registry' | 'webhook-ingest';
 
-type Answer<Rep> =
+/** What crosses in the place of a value or of what was thrown. */
+export type CallAnswer<Rep> =
   | { readonly ok: true; readonly value: Rep }
   | {
       readonly ok: false;
@@ -37,9 +38,9 @@ export async function callService<Req, Rep>(
   deadlineMs = CALL_MS_MAX,
   tryMs = TRY_MS_MAX,
 ): Promise<Rep> {
-  let answer: Answer<Rep>;
+  let answer: CallAnswer<Rep>;
   try {
-    answer = await bus.requestRetrying<Req, Answer<Rep>>(subjects.service(service, verb), body, {
+    answer = await bus.requestRetrying<Req, CallAnswer<Rep>>(subjects.service(service, verb), body, {
       deadlineMs,
       timeoutMs: Math.min(deadlineMs, tryMs),
     });
@@ -54,6 +55,11 @@ export async function callService<Req, Rep>(
     }
     throw error;
   }
+  return valueOf(answer);
+}
+
+/** @throws the `ServiceError` that it stands for */
+export function valueOf<Rep>(answer: CallAnswer<Rep>): Rep {
   if (answer.ok) return answer.value;
   throw serviceErrorOf(answer.code, answer.message, answer.extensions);
 }
@@ -65,9 +71,9 @@ export function answerCalls(
   handlers: Readonly<Record<string, (body: never, subject: string) => unknown>>,
 ): BusSubscription {
   const subscriptions = Object.entries(handlers).map(([verb, handle]) =>
-    bus.respond<never, Answer<unknown>>(
+    bus.respond<never, CallAnswer<unknown>>(
       subjects.service(service, verb),
-      (body, { subject }) => answered(handle, body, subject),
+      (body, { subject }) => answerOf(() => handle(body, subject)),
       {
         queue: service,
       },
@@ -80,13 +86,10 @@ export function answerCalls(
   };
 }
 
-async function answered(
-  handle: (body: never, subject: string) => unknown,
-  body: never,
-  subject: string,
-): Promise<Answer<unknown>> {
+/** Rejects with whatever is no `ServiceError`. */
+export async function answerOf(handle: () => unknown): Promise<CallAnswer<unknown>> {
   try {
-    return { ok: true, value: (await handle(body, subject)) ?? null };
+    return { ok: true, value: (await handle()) ?? null };
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
     return { ok: false, code: error.code, message: error.message, extensions: error.extensions };

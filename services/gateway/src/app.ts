@@ -98,7 +98,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     perUserMax: options.streamsPerUser ?? STREAMS_PER_USER,
   });
   meter.gauge('penstock_stream_clients', () => [{ labels: {}, value: streams.size + changes.size }]);
-  const kept = new KeptFiles(bus, now);
+  const kept = new KeptFiles(bus, now, options.contents);
   const people = new People(bus, now);
   app.addHook('onReady', () => within(READY_MS_MAX, revocations.ready, () => {}));
   app.addHook('preClose', () => {

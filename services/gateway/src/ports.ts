@@ -7,6 +7,7 @@ import type { Tiers } from '@penstock/config';
 import type { AuditLog, AuditReader, DocumentStore, RunsReader } from '@penstock/store';
 import type { Authenticator, Callers } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
+import type { KeptContents } from './artifacts/kept-files.ts';
 
 /** What routes of other services are given when they are added to this server. */
 interface RouteDependencies {
@@ -67,6 +68,8 @@ export interface GatewayOptions {
   readonly routes?:
     | readonly ((app: FastifyInstance, dependencies: RouteDependencies) => void | Promise<void>)[]
     | undefined;
+  /** Where the files are that stages have kept, if in this very process; default: they are asked for on the bus. */
+  readonly contents?: KeptContents | undefined;
   /** Whether the process has been told to stop: `/ready` says so while what is under way is finished. */
   readonly isStopping?: (() => boolean) | undefined;
   readonly log?: Log | undefined;

@@ -14,6 +14,7 @@ import { CacheKeeper } from './caches/cache-keeper.ts';
 import { answerArtifactCalls } from './doors/artifact-calls.ts';
 import { answerCacheCalls } from './doors/cache-calls.ts';
 import { answerRegistryCalls } from './doors/calls.ts';
+import { answerOwnRunner, answerRunners, runnerVerbs } from './doors/runner-door.ts';
 import { Registry, type RegistryNews, type RegistryOptions } from './operations/registry.ts';
 import { addRegistryRoutes, type RegistryRoutesOptions } from './doors/routes.ts';
 
@@ -29,8 +30,10 @@ export interface BuiltInPackage {
 
 export interface RunningRegistry {
   readonly registry: Registry;
-  readonly artifacts: Pick<ArtifactKeeper, 'sweep'>;
+  readonly artifacts: Pick<ArtifactKeeper, 'sweep' | 'read'>;
   readonly caches: Pick<CacheKeeper, 'sweep'>;
+  /** What the runner of this process asks, which needs no broker for it. Throws what the answer is on the bus. */
+  answerRunner(runner: string, verb: string, body: unknown): Promise<unknown>;
   /** `PUT` and `GET /registry/packages/<sha256>`. */
   addRoutes(app: FastifyInstance, dependencies: Omit<RegistryRoutesOptions, 'registry'>): void;
   /** Publishes what is not published yet, for everybody, in the name of the tenant `service`. Never rejects: what fails is logged. */
@@ -71,7 +74,8 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   const incoming = new IncomingUploads();
   const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf, grants, incoming });
   const caches = new CacheKeeper({ bus, entries: new CacheEntries(store), objects, now, grants, incoming });
-  subscriptions.push(answerArtifactCalls(bus, artifacts), answerCacheCalls(bus, caches));
+  const verbs = runnerVerbs(artifacts, caches);
+  subscriptions.push(answerArtifactCalls(bus, artifacts), answerCacheCalls(bus, caches), answerRunners(bus, verbs));
   const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
   bus.events.on('reconnected', reload);
   const sweep = (): void => {
@@ -84,6 +88,7 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
     registry,
     artifacts,
     caches,
+    answerRunner: (runner, verb, body) => answerOwnRunner(verbs, incoming, runner, verb, body),
     addRoutes: (app, dependencies) => addRegistryRoutes(app, { registry, ...dependencies }),
     publishBuiltIns: (packages) => publishBuiltIns(registry, packages, log),
     async close() {

@@ -130,7 +130,7 @@ describe('who may store', () => {
     const evil = { ...by(), ref: { ...by().ref, runId: '../x' as RunId } };
     living.set('../x here', { tenant: 't', key: 'k', expireMs: DAY });
     await expect(keeper.put('here', { ...evil, sha256: sumOf('x'), data: base64('x') })).rejects.toThrow(BadUserInput);
-    await expect(keeper.read({ runId: RUN, sha256: '../../../x', offset: 0 })).rejects.toThrow(BadUserInput);
+    await expect(keeper.part({ runId: RUN, sha256: '../../../x', offset: 0 })).rejects.toThrow(BadUserInput);
   });
 });
 
@@ -148,11 +148,11 @@ describe('what is stored', () => {
   it('is what its hash says, and is read again in parts', async () => {
     await expect(keeper.put('here', { ...by(), sha256: sumOf('y'), data: base64('x') })).rejects.toThrow(BadUserInput);
     const { file } = await keep('hello');
-    expect(await keeper.read({ runId: RUN, sha256: file.sha256, offset: 1 })).toEqual({
+    expect(await keeper.part({ runId: RUN, sha256: file.sha256, offset: 1 })).toEqual({
       data: base64('ello'),
       sizeBytes: 5,
     });
-    await expect(keeper.read({ runId: OTHER, sha256: file.sha256, offset: 0 })).rejects.toThrow(NotFound);
+    await expect(keeper.part({ runId: OTHER, sha256: file.sha256, offset: 0 })).rejects.toThrow(NotFound);
   });
 
   it('a large content comes in parts, the last of which is answered when it is stored', async () => {

@@ -10,6 +10,7 @@ import { InheritedFiles } from './artifacts/inherited-files.ts';
 import { LeftInside } from './artifacts/left-inside.ts';
 import { StageArtifacts } from './artifacts/stage-artifacts.ts';
 import { StageReports } from './artifacts/stage-reports.ts';
+import { storageByBus } from './artifacts/storage-line.ts';
 import { StageCaches } from './caches/stage-caches.ts';
 import { Attempt } from './attempt/attempt.ts';
 import type { AttemptRecords } from './attempt/attempt-records.ts';
@@ -41,15 +42,16 @@ export function machinePorts(
   const writer = createLogWriter(bus);
   const room = new FreeRoom(dataDir, log, options.freeBytesMin);
   const folders = new FoldersOnDisk(join(dataDir, 'work'), options.slots + idleHelpersMax(helperRoom()));
+  const storage = options.storage ?? storageByBus(bus, options.runnerId);
   const sources = {
     checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
     packages: new Packages({ bus, folder: own, log }),
-    inherited: new InheritedFiles({ bus, runnerId: options.runnerId, folder: join(own, 'unpacking'), log }),
+    inherited: new InheritedFiles({ storage, folder: join(own, 'unpacking'), log }),
   };
   const leftInside = new LeftInside(join(own, 'left-inside'), log);
-  const artifacts = new StageArtifacts({ bus, runnerId: options.runnerId });
-  const reports = new StageReports({ bus, runnerId: options.runnerId });
-  const caches = new StageCaches({ bus, runnerId: options.runnerId, folder: join(own, 'caches'), log });
+  const artifacts = new StageArtifacts({ storage });
+  const reports = new StageReports({ storage });
+  const caches = new StageCaches({ storage, folder: join(own, 'caches'), log });
   let keysInUse: () => ReadonlySet<string> = () => new Set();
   const users =
     options.stageUids !== undefined && hasUsers(options)

@@ -4,6 +4,7 @@ import type { IsolationLevel, StageLimits } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
 import type { Meter } from '@penstock/telemetry/metrics';
+import type { StorageLine } from './artifacts/storage-line.ts';
 import type { ExecutorSource, UidRange } from './executors/executor-source.ts';
 
 export interface RunnerOptions {
@@ -29,6 +30,8 @@ export interface RunnerOptions {
   readonly graceMs?: number | undefined;
   /** How long a cancelled attempt waits for the broker to take its log. Default `GONE_WITHOUT_LOG_MS`. */
   readonly goneWithoutLogMs?: number | undefined;
+  /** Where the bytes that stages leave go to, and come from. Default: a registry, by the bus. */
+  readonly storage?: StorageLine | undefined;
   /** Where the workspaces of runs with a repository come from, closed by who opened it; without it such stages fail. */
   readonly mirrors?: MirrorCache | undefined;
   /** Where the runner is root: stages of each key run as a user of their own from this range. Absent: as the runner. */

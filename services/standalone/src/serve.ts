@@ -18,6 +18,7 @@ import {
   leastIsolation,
   startRunner,
   type Runner,
+  type RunnerOptions,
 } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
@@ -102,7 +103,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const api = new ApiThread(log);
     started.push(() => api.close());
     const metrics = new Metrics({ process: true });
-    const engine = await startEngine({ ...options, slipKey, meter: metrics }, logFor, started);
+    const storage: RunnerOptions['storage'] = (verb, body) => api.keep(RUNNER_ID, verb, body);
+    const engine = await startEngine({ ...options, slipKey, meter: metrics, storage }, logFor, started);
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
@@ -140,7 +142,7 @@ interface Engine {
 
 /** What must never wait for a stranger: the broker's supervisor, the scheduler and the runner. */
 async function startEngine(
-  options: ServeOptions & { readonly meter: Meter },
+  options: ServeOptions & { readonly meter: Meter; readonly storage: RunnerOptions['storage'] },
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<Engine> {
@@ -204,6 +206,7 @@ async function startEngine(
     executors,
     untrustedIsolation: leastIsolation(options.untrustedIsolation, options.mode),
     leftoversFile,
+    storage: options.storage,
     log: logFor('runner'),
     meter: options.meter,
   });

@@ -7,15 +7,19 @@
  * FOLDER-3 Folders are made as needed and never removed, so that no put loses the folder under its feet.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, opendir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { mkdir, open, opendir, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
 import { ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
 
-/** Large enough that a hundred megabytes take a thousand calls, small enough that many readers hold little. */
-const READ_BYTES = 128 * 1024;
+/** Large enough that a hundred megabytes take some hundred calls, small enough that many readers hold little: two of these each. */
+const READ_BYTES = 256 * 1024;
+/** Smaller pieces are written together. */
+const WRITE_BYTES = 512 * 1024;
+/** The disk is told to begin after so many bytes: one that has all of them to take at the end keeps everybody waiting then. */
+const SYNC_BYTES = 16 * 1024 * 1024;
 
 /** Makes the folder where it is missing; rejects with ObjectsUnavailable where that is not possible. */
 export async function openFolderStore(folder: string): Promise<ObjectStore> {
@@ -133,14 +137,61 @@ class FolderStore implements ObjectStore {
   }
 }
 
+/** While one block is written the next is read and summed, and the disk takes what was written before. */
 async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
   const file = await attempt('writing an object', () => open(path, 'wx', 0o600));
+  const underway = new Set<Promise<void>>();
+  const begin = (work: () => Promise<void>): Promise<void> => {
+    const begun = attempt('writing an object', work).finally(() => underway.delete(begun));
+    // Whoever waits for it is told; who has failed before does not wait.
+    begun.catch(() => {});
+    underway.add(begun);
+    return begun;
+  };
   try {
-    for await (const piece of bytes) await attempt('writing an object', () => file.appendFile(piece));
+    let at = 0;
+    let syncedAt = 0;
+    let writing = Promise.resolve();
+    let syncing = Promise.resolve();
+    for await (const block of inBlocks(bytes)) {
+      await writing;
+      if (at - syncedAt >= SYNC_BYTES) {
+        await syncing;
+        syncing = begin(() => file.datasync());
+        syncedAt = at;
+      }
+      const begun = at;
+      writing = begin(() => writeWhole(file, block, begun));
+      at += block.length;
+    }
+    await writing;
+    await syncing;
     await attempt('writing an object', () => file.sync());
   } finally {
+    await Promise.allSettled(underway);
     await file.close();
   }
+}
+
+async function writeWhole(file: FileHandle, block: Uint8Array, from: number): Promise<void> {
+  for (let done = 0; done < block.length;) {
+    const { bytesWritten } = await file.write(block, done, block.length - done, from + done);
+    done += bytesWritten;
+  }
+}
+
+async function* inBlocks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  let waiting: Uint8Array[] = [];
+  let length = 0;
+  for await (const piece of bytes) {
+    waiting.push(piece);
+    length += piece.length;
+    if (length < WRITE_BYTES) continue;
+    yield waiting.length === 1 ? piece : Buffer.concat(waiting);
+    waiting = [];
+    length = 0;
+  }
+  if (length > 0) yield Buffer.concat(waiting);
 }
 
 /** A rename is durable once its folder is; where a platform cannot sync folders it needs none. */
@@ -163,12 +214,23 @@ async function* readPieces(
   try {
     const opened = await attempt('reading an object', () => file.stat());
     if (identityOf(opened) !== expectedFile) throw new ObjectsUnavailable('the object was replaced before it was read');
-    for (let at = from; at < to;) {
+    const read = (at: number): Promise<Buffer> => {
       const buffer = Buffer.allocUnsafe(Math.min(READ_BYTES, to - at));
-      const { bytesRead } = await attempt('reading an object', () => file.read(buffer, 0, buffer.length, at));
-      if (bytesRead === 0) return;
-      at += bytesRead;
-      yield buffer.subarray(0, bytesRead);
+      const reading = attempt('reading an object', () => file.read(buffer, 0, buffer.length, at)).then(
+        ({ bytesRead }) => buffer.subarray(0, bytesRead),
+      );
+      // One that nobody comes to wait for.
+      reading.catch(() => {});
+      return reading;
+    };
+    // The next piece is on its way while this one is used.
+    let next = read(from);
+    for (let at = from; at < to;) {
+      const piece = await next;
+      if (piece.length === 0) return;
+      at += piece.length;
+      if (at < to) next = read(at);
+      yield piece;
     }
   } finally {
     await file.close();

@@ -22,15 +22,24 @@ const REMEMBERED_FILES_MAX = 50_000;
 const AHEAD = 4;
 const PART_MS_MAX = 20_000;
 
+/** The service that keeps files, where it lives in the same process. */
+export interface KeptContents {
+  /** Unchecked. Throws NotFound, Unavailable. */
+  read(runId: string, sha256: string, range: ByteRange): AsyncIterable<Uint8Array>;
+}
+
 export class KeptFiles {
   readonly #bus: Bus;
   readonly #now: () => number;
+  readonly #contents: KeptContents | undefined;
   readonly #remembered = new Map<string, readonly KeptFile[]>();
   #rememberedFiles = 0;
 
-  constructor(bus: Bus, now: () => number) {
+  /** `contents`: where they need not be asked for on the bus. */
+  constructor(bus: Bus, now: () => number, contents?: KeptContents) {
     this.#bus = bus;
     this.#now = now;
+    this.#contents = contents;
   }
 
   /** What the list of a stage names. Undefined: there is none, or none any more. */
@@ -60,36 +69,45 @@ export class KeptFiles {
   }
 
   /** Its bytes, checked where all of them are read: who has read to the end has what was kept. */
-  async *read(runId: string, { sha256, sizeBytes }: KeptFile, range?: ByteRange): AsyncGenerator<Buffer, void> {
+  async *read(runId: string, { sha256, sizeBytes }: KeptFile, range?: ByteRange): AsyncGenerator<Uint8Array, void> {
     const { from, to } = range ?? { from: 0, to: sizeBytes };
-    const hash = range === undefined ? createHash('sha256') : undefined;
-    const ahead: Promise<Buffer>[] = [];
-    let asked = from;
-    let given = from;
-    const ask = (size: number): void => {
-      for (; ahead.length <= AHEAD && asked < to; asked += size) {
-        const part = this.#part(runId, sha256, asked).then(({ data }) => bytesOf(data));
-        part.catch(() => {});
-        ahead.push(part);
-      }
-    };
     if (from >= to) return;
-    // How large parts are is the other side's: the first one says.
-    const first = bytesOf((await this.#part(runId, sha256, from)).data);
-    asked = from + first.length;
-    ahead.push(Promise.resolve(first));
-    for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
-      ask(first.length);
-      const bytes = await next;
-      if (bytes.length === 0) throw new Unavailable('The kept file is damaged.');
-      const wanted = bytes.subarray(0, to - given);
+    const hash = range === undefined ? createHash('sha256') : undefined;
+    const pieces =
+      this.#contents === undefined
+        ? this.#parts(runId, sha256, from, to)
+        : this.#contents.read(runId, sha256, { from, to });
+    let given = from;
+    for await (const piece of pieces) {
+      const wanted = piece.subarray(0, to - given);
       given += wanted.length;
       hash?.update(wanted);
       if (given >= to && hash !== undefined && hash.digest('hex') !== sha256)
         throw new Unavailable('The kept file is damaged.');
-      yield wanted;
+      if (wanted.length > 0) yield wanted;
+      if (given >= to) return;
     }
-    if (given < to) throw new Unavailable('The kept file is damaged.');
+    throw new Unavailable('The kept file is damaged.');
+  }
+
+  /** Of the service that keeps it, some parts ahead. */
+  async *#parts(runId: string, sha256: string, from: number, to: number): AsyncGenerator<Uint8Array, void> {
+    const ahead: Promise<Buffer>[] = [];
+    // How large parts are is the other side's: the first one says.
+    const first = bytesOf((await this.#part(runId, sha256, from)).data);
+    let asked = from + first.length;
+    ahead.push(Promise.resolve(first));
+    for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
+      for (; first.length > 0 && ahead.length <= AHEAD && asked < to; asked += first.length) {
+        const part = this.#part(runId, sha256, asked).then(({ data }) => bytesOf(data));
+        part.catch(() => {});
+        ahead.push(part);
+      }
+      const bytes = await next;
+      // It is shorter than it was kept.
+      if (bytes.length === 0) return;
+      yield bytes;
+    }
   }
 
   async #list(runId: string, sha256: string): Promise<Buffer> {

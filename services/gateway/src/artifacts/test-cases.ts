@@ -69,7 +69,7 @@ async function* linesOf(
   let offset = from;
   let pending: Buffer = Buffer.alloc(0);
   for await (const bytes of kept.read(run.id, file, { from, to: file.sizeBytes })) {
-    const all = pending.length === 0 ? bytes : Buffer.concat([pending, bytes]);
+    const all = Buffer.concat([pending, bytes]);
     const found: TestCaseView[] = [];
     let at = 0;
     for (let end = all.indexOf(LINE_FEED); end !== -1; end = all.indexOf(LINE_FEED, at)) {

@@ -53,8 +53,23 @@ export class Contents {
     const found = await orUnavailable(this.#objects.get(this.#keyOf(owner, sha256), range));
     if (found === null) throw new NotFound('There is no such content.');
     const pieces = await orUnavailable(Array.fromAsync(found.bytes));
-    const bytes = Buffer.concat(pieces);
+    const bytes = pieces.length === 1 ? Buffer.from(pieces[0] as Uint8Array) : Buffer.concat(pieces);
     return { data: raw === true ? bytes : bytes.toString('base64'), sizeBytes: found.head.size };
+  }
+
+  /** Unchecked: whoever reads all of it sums it up. */
+  async *read(
+    owner: string,
+    sha256: string,
+    range: { readonly from: number; readonly to: number },
+  ): AsyncGenerator<Uint8Array, void> {
+    const found = await orUnavailable(this.#objects.get(this.#keyOf(owner, sha256), range));
+    if (found === null) throw new NotFound('There is no such content.');
+    try {
+      yield* found.bytes;
+    } catch (error) {
+      throw asUnavailable(error);
+    }
   }
 
   async whole(owner: string, sha256: string, bytesMax: number): Promise<Buffer> {

@@ -107,8 +107,17 @@ export class ArtifactKeeper {
   }
 
   /** For a gateway, which has seen who asks. */
-  async read(request: PartRequest): Promise<PartAnswer> {
+  async part(request: PartRequest): Promise<PartAnswer> {
     return await this.#contents.part(request.runId, request);
+  }
+
+  /** For the gateway of this very process, which has seen who asks. */
+  read(
+    runId: string,
+    sha256: string,
+    range: { readonly from: number; readonly to: number },
+  ): AsyncIterable<Uint8Array> {
+    return this.#contents.read(runId, sha256, range);
   }
 
   async usage({ key }: UsageRequest): Promise<UsageAnswer> {

@@ -7,15 +7,15 @@ import { mkdirSync, readdirSync } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArtifactsFailed, decodeManifest, MANIFEST_BYTES_MAX, unpackFiles } from '@penstock/artifacts';
-import type { Bus, Job } from '@penstock/bus';
+import type { Job } from '@penstock/bus';
 import { NotFound, ServiceError } from '@penstock/errors';
 import { giveTree, removeTree, type StageUser } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
 import { StorageCalls } from './storage-calls.ts';
+import type { StorageLine } from './storage-line.ts';
 
 export interface InheritedFilesOptions {
-  readonly bus: Bus;
-  readonly runnerId: string;
+  readonly storage: StorageLine;
   /** On the file system of the workspaces; this object's alone. */
   readonly folder: string;
   readonly log: Log;
@@ -62,10 +62,9 @@ export class InheritedFiles {
     folder: string,
     signal: AbortSignal,
   ): Promise<void> {
-    const { bus, runnerId } = this.#options;
     const { runId, attempt, session, credit, partition } = job;
     const ref = { runId, stage: job.stage, attempt, session, credit };
-    const calls = new StorageCalls(bus, runnerId, { ref, partition }, signal);
+    const calls = new StorageCalls(this.#options.storage, { ref, partition }, signal);
     try {
       const files = decodeManifest(await listOf(calls, manifest, run));
       const contents = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]));

@@ -14,14 +14,14 @@ import {
   type Collection,
   type KeptFile,
 } from '@penstock/artifacts';
-import type { AttemptRef, Bus, Job, ResultRequest } from '@penstock/bus';
+import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import { ServiceError } from '@penstock/errors';
 import type { AttemptVerdict, StageUser } from '@penstock/executor';
 import { StorageCalls } from './storage-calls.ts';
+import type { StorageLine } from './storage-line.ts';
 
 export interface StageArtifactsOptions {
-  readonly bus: Bus;
-  readonly runnerId: string;
+  readonly storage: StorageLine;
 }
 
 export interface LeftByStage {
@@ -75,8 +75,7 @@ export class StageArtifacts {
   }
 
   async #store({ job, ref, signal, remark }: LeftByStage, collection: Collection): Promise<Kept> {
-    const { bus, runnerId } = this.#options;
-    const calls = new StorageCalls(bus, runnerId, { ref, partition: job.partition }, signal);
+    const calls = new StorageCalls(this.#options.storage, { ref, partition: job.partition }, signal);
     const { files } = collection.listing;
     try {
       await calls.begin(files.length, bytesOf(files));

@@ -4,14 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import { encodeManifest, isKeptAfter, readReport, type TestReport } from '@penstock/artifacts';
-import type { Bus, ResultRequest } from '@penstock/bus';
+import type { ResultRequest } from '@penstock/bus';
 import { ServiceError } from '@penstock/errors';
 import { StorageCalls } from './storage-calls.ts';
+import type { StorageLine } from './storage-line.ts';
 import type { LeftByStage } from './stage-artifacts.ts';
 
 export interface StageReportsOptions {
-  readonly bus: Bus;
-  readonly runnerId: string;
+  readonly storage: StorageLine;
 }
 
 /** What the list calls it. */
@@ -37,9 +37,8 @@ export class StageReports {
   }
 
   async #store({ job, ref, signal, remark }: LeftByStage, report: TestReport): Promise<ResultRequest['report']> {
-    const { bus, runnerId } = this.#options;
     const { content, total, failed, skipped, durationMs } = report;
-    const calls = new StorageCalls(bus, runnerId, { ref, partition: job.partition }, signal);
+    const calls = new StorageCalls(this.#options.storage, { ref, partition: job.partition }, signal);
     const sha256 = createHash('sha256').update(content).digest('hex');
     try {
       await calls.begin(1, content.length);

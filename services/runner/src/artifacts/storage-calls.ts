@@ -3,9 +3,7 @@
  * for storing twice is storing once.
  */
 import { backoffMs, pause } from '@penstock/async';
-import type { Bus } from '@penstock/bus';
 import { NotFound, Unavailable } from '@penstock/errors';
-import { callService } from '@penstock/service';
 import {
   PART_BYTES,
   type BeginRequest,
@@ -19,11 +17,10 @@ import {
   type SealRequest,
   type UploadPart,
 } from '@penstock/artifacts';
+import type { StorageLine } from './storage-line.ts';
 
 /** A service that is away for longer fails the stage. */
 const AWAY_MS_MAX = 120_000;
-/** Of one call: a part is written to a disk that may be slow. */
-const CALL_MS_MAX = 30_000;
 const BACKOFF = { firstMs: 200, maxMs: 5_000 };
 /** Parts of one content under way: enough that the disk at the other end never waits. */
 const PARTS_AT_ONCE = 4;
@@ -31,17 +28,15 @@ const PARTS_AT_ONCE = 4;
 const BEGINNINGS_MAX = 5;
 
 export class StorageCalls {
-  readonly #bus: Bus;
-  readonly #runner: string;
+  readonly #line: StorageLine;
   readonly #by: ByAttempt;
   readonly #signal: AbortSignal;
   readonly #verbs: string;
 
   /** `verbs`: in front of each verb. */
-  constructor(bus: Bus, runner: string, by: ByAttempt, signal: AbortSignal, verbs: '' | 'cache-' = '') {
-    this.#bus = bus;
+  constructor(line: StorageLine, by: ByAttempt, signal: AbortSignal, verbs: '' | 'cache-' = '') {
+    this.#line = line;
     this.#verbs = verbs;
-    this.#runner = runner;
     this.#by = by;
     this.#signal = signal;
   }
@@ -111,23 +106,17 @@ export class StorageCalls {
       sizeBytes,
     });
     if (opened.upload === null) return;
-    const verb = `upload.${this.#runner}.${opened.upload}`;
+    const verb = `upload.${opened.upload}`;
     let offset = 0;
     const underway: Promise<unknown>[] = [];
-    for await (const part of inParts(bytes)) {
+    for await (const part of inParts(bytes, sizeBytes)) {
       this.#signal.throwIfAborted();
-      const sent = callService<UploadPart, null>(
-        this.#bus,
-        'registry',
-        verb,
-        { offset, data: part },
-        CALL_MS_MAX,
-        CALL_MS_MAX,
-      );
+      const { length } = part;
+      const sent = this.#line(verb, { offset, data: part } satisfies UploadPart);
       // Whoever fails first is thrown below.
       sent.catch(() => {});
       underway.push(sent);
-      offset += part.length;
+      offset += length;
       if (underway.length >= PARTS_AT_ONCE) await anew(underway.shift());
     }
     for (const sent of underway) await anew(sent);
@@ -135,7 +124,7 @@ export class StorageCalls {
   }
 
   #verb(verb: string): string {
-    return `artifacts.${this.#runner}.${this.#verbs}${verb}`;
+    return `${this.#verbs}${verb}`;
   }
 
   async #patiently<Req, Rep>(verb: string, body: Req): Promise<Rep> {
@@ -143,7 +132,7 @@ export class StorageCalls {
     for (let tries = 1; ; tries += 1) {
       this.#signal.throwIfAborted();
       try {
-        return await callService<Req, Rep>(this.#bus, 'registry', verb, body, CALL_MS_MAX, CALL_MS_MAX);
+        return (await this.#line(verb, body)) as Rep;
       } catch (error) {
         if (!(error instanceof Unavailable) || performance.now() - begun > AWAY_MS_MAX) throw error;
         await pause(backoffMs(tries, BACKOFF), this.#signal);
@@ -162,18 +151,24 @@ async function anew(sent: Promise<unknown> | undefined): Promise<void> {
   }
 }
 
-async function* inParts(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer, void> {
-  let waiting: Uint8Array[] = [];
-  let length = 0;
+/** Each has a memory of its own, and nobody keeps it: it may be given away. */
+async function* inParts(bytes: AsyncIterable<Uint8Array>, sizeBytes: number): AsyncGenerator<Uint8Array, void> {
+  let left = sizeBytes;
+  const next = (): Uint8Array => new Uint8Array(Math.max(1, Math.min(PART_BYTES, left)));
+  let part = next();
+  let filled = 0;
   for await (const piece of bytes) {
-    waiting.push(piece);
-    length += piece.length;
-    if (length < PART_BYTES) continue;
-    const all = Buffer.concat(waiting);
-    let at = 0;
-    for (; all.length - at >= PART_BYTES; at += PART_BYTES) yield all.subarray(at, at + PART_BYTES);
-    waiting = [all.subarray(at)];
-    length = all.length - at;
+    for (let at = 0; at < piece.length;) {
+      const taken = Math.min(part.length - filled, piece.length - at);
+      part.set(piece.subarray(at, at + taken), filled);
+      filled += taken;
+      at += taken;
+      if (filled < part.length) continue;
+      left -= filled;
+      yield part;
+      part = next();
+      filled = 0;
+    }
   }
-  if (length > 0) yield Buffer.concat(waiting);
+  if (filled > 0) yield part.slice(0, filled);
 }

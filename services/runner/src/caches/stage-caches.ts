@@ -21,16 +21,16 @@ import {
   type FindCacheRequest,
   type FoundCache,
 } from '@penstock/artifacts';
-import type { Bus, Job } from '@penstock/bus';
+import type { Job } from '@penstock/bus';
 import { ServiceError, systemReason } from '@penstock/errors';
 import { removeTree } from '@penstock/executor';
 import type { SavedCache } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
 import { StorageCalls } from '../artifacts/storage-calls.ts';
+import type { StorageLine } from '../artifacts/storage-line.ts';
 
 export interface StageCachesOptions {
-  readonly bus: Bus;
-  readonly runnerId: string;
+  readonly storage: StorageLine;
   /** This object's alone: archives on their way. */
   readonly folder: string;
   readonly log: Log;
@@ -74,7 +74,7 @@ class KeptArchives implements CacheSource<FoundCache>, CacheTarget<SavedCache> {
     const { runId, stage, attempt, session, credit, partition } = job;
     this.#runId = runId;
     const ref = { runId, stage, attempt, session, credit };
-    this.#calls = new StorageCalls(options.bus, options.runnerId, { ref, partition }, signal, 'cache-');
+    this.#calls = new StorageCalls(options.storage, { ref, partition }, signal, 'cache-');
   }
 
   async find(key: string, restore: readonly string[]): Promise<FoundCache | null> {

@@ -9,6 +9,8 @@ import { totalmem } from 'node:os';
 import { backoffMs, pauseOrAbort, within } from '@penstock/async';
 import { createBirpc, type BirpcReturn } from 'birpc';
 import type { MirrorCache } from '@penstock/git';
+import { Unavailable } from '@penstock/errors';
+import { valueOf } from '@penstock/service';
 import type { Log } from '@penstock/telemetry/log';
 import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
 import type { ApiCalls } from './api-worker.ts';
@@ -82,6 +84,16 @@ export class ApiThread {
     this.#running.calls.announceStop().catch((error: unknown) => {
       this.#log.warn({ err: error }, 'the API could not be told that the server stops');
     });
+  }
+
+  /** What the runner asks of those who keep bytes, which live in that thread. */
+  async keep(runner: string, verb: string, body: unknown): Promise<unknown> {
+    const { calls, gone } = this.#running;
+    // The next one has not heard of it.
+    const ended = gone.then((cause) => {
+      throw new Unavailable('The thread of the API has ended.', { cause });
+    });
+    return valueOf(await Promise.race([calls.keep(runner, verb, body), ended]));
   }
 
   close(): Promise<void> {
@@ -163,7 +175,7 @@ export class ApiThread {
   #launch(): Running {
     const worker = new Worker(this.#worker, { resourceLimits: { maxOldGenerationSizeMb: heapMib() } });
     const calls = createBirpc<ApiCalls, EngineCalls>(this.#answers(), {
-      post: (message) => worker.postMessage(message),
+      post: (message) => worker.postMessage(message, givenAway(message)),
       on: (handle) => worker.on('message', handle),
       timeout: CALL_MS_MAX,
     });
@@ -188,6 +200,16 @@ export class ApiThread {
       findRef: (request) => mirrors().findRef(request),
     };
   }
+}
+
+/** The bytes of a part of a file, which nobody needs here any more: copies of them would fill the memory of both threads. */
+function givenAway(message: unknown): ArrayBuffer[] {
+  const { a: [, verb, body] = [] } = message as { readonly a?: readonly unknown[] };
+  if (typeof verb !== 'string' || !verb.startsWith('upload.')) return [];
+  const { data } = body as { readonly data?: unknown };
+  return data instanceof Uint8Array && data.buffer instanceof ArrayBuffer && data.length === data.buffer.byteLength
+    ? [data.buffer]
+    : [];
 }
 
 /** An eighth of the machine's memory, within bounds. */

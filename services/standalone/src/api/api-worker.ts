@@ -1,6 +1,8 @@
 /** The thread of the API (`api-thread.ts` is its other side). It loads while the engine starts, and waits to be told. */
 import { parentPort } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
+import { Unavailable } from '@penstock/errors';
+import { answerOf, type CallAnswer } from '@penstock/service';
 import { CALL_MS_MAX, mirrorsByCalls, type EngineCalls } from './mirror-calls.ts';
 import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
 
@@ -11,6 +13,8 @@ export interface ApiCalls {
   announceStop(): void;
   /** Answers when the loop of this thread turns. */
   ping(): void;
+  /** What the runner asks of those who keep bytes. */
+  keep(runner: string, verb: string, body: unknown): Promise<CallAnswer<unknown>>;
   close(): Promise<void>;
 }
 
@@ -28,6 +32,11 @@ const engine = createBirpc<EngineCalls, ApiCalls>(
       api?.announceStop();
     },
     ping() {},
+    keep: (runner, verb, body) =>
+      answerOf(() => {
+        if (api === undefined) throw new Unavailable('The API is being started.');
+        return api.answerRunner(runner, verb, body);
+      }),
     async close() {
       await api?.close();
     },

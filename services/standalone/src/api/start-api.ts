@@ -78,6 +78,8 @@ export interface RunningApi {
   readonly port: number;
   /** `/ready` says from now on that the server stops; everything else goes on. */
   announceStop(): void;
+  /** Of the runner of the other thread. */
+  answerRunner(runner: string, verb: string, body: unknown): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -153,6 +155,7 @@ async function startParts(
   const gateway = await startGateway({
     listen: options.listen,
     isStopping: () => isStopping,
+    contents: registry.artifacts,
     bus,
     runs: new RunsRepository(store),
     store,
@@ -193,6 +196,7 @@ async function startParts(
     announceStop: () => {
       isStopping = true;
     },
+    answerRunner: (runner, verb, body) => registry.answerRunner(runner, verb, body),
     close: () => closeInTurn(started, logFor('serve')),
   };
 }
