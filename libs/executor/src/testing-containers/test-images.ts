@@ -2,12 +2,14 @@
  * Images for tests, made here from a static busybox. Where there is no engine, or no such busybox, it says so in the summary.
  */
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   copyFileSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -23,6 +25,9 @@ export const IMAGE_WITHOUT_SHELL = 'localhost/penstock-test-bare:1';
 export const IMAGE_OF_SERVER = 'localhost/penstock-test-server:1';
 /** A program that takes a script by `-c` and is not known as a shell. */
 export const PROGRAM = { name: 'other', printsName: 'echo other' };
+
+/** What an image was made of: an image of the same is there to stay, and is not made again. */
+const MADE_OF = 'penstock.made-of';
 
 const BUSYBOX = ['/bin/busybox', '/usr/bin/busybox'];
 
@@ -64,22 +69,35 @@ function isStatic(path: string): boolean {
 }
 
 function makeImages(engine: FoundEngine, busybox: string): void {
+  const recipe = readFileSync(new URL(import.meta.url));
+  const madeOf = createHash('sha256').update(recipe).update(readFileSync(busybox)).digest('hex');
+  const names = [IMAGE, IMAGE_WITHOUT_SHELL, IMAGE_OF_SERVER];
+  if (names.every((name) => labelOf(engine, name) === madeOf)) return;
+  const label = `LABEL ${MADE_OF}=${madeOf}`;
   const root = mkdtempSync(join(tmpdir(), 'penstock-image-'));
   try {
     for (const folder of ['bin', 'etc', 'tmp', 'root', 'www', 'usr']) mkdirSync(join(root, folder));
     execFileSync('chmod', ['-R', '755', root]);
     copyFileSync(busybox, join(root, 'bin/busybox'));
-    bringIn(engine, root, IMAGE_WITHOUT_SHELL, []);
+    bringIn(engine, root, IMAGE_WITHOUT_SHELL, [label]);
     for (const applet of execFileSync(busybox, ['--list'], { encoding: 'utf8' }).trim().split('\n'))
       if (applet !== 'busybox') symlinkSync('busybox', join(root, 'bin', applet));
     writeFileSync(join(root, 'bin', PROGRAM.name), '#!/bin/sh\nexec /bin/sh "$@"\n', { mode: 0o755 });
     writeFileSync(join(root, 'etc/passwd'), 'root:x:0:0:root:/root:/bin/sh\n');
     writeFileSync(join(root, 'www/index.html'), 'served\n');
     execFileSync('chmod', ['1777', join(root, 'tmp')]);
-    bringIn(engine, root, IMAGE, ['ENV IN_IMAGE=yes']);
-    bringIn(engine, root, IMAGE_OF_SERVER, ['CMD ["httpd","-f","-v","-p","8080","-h","/www"]']);
+    bringIn(engine, root, IMAGE, [label, 'ENV IN_IMAGE=yes']);
+    bringIn(engine, root, IMAGE_OF_SERVER, [label, 'CMD ["httpd","-f","-v","-p","8080","-h","/www"]']);
   } finally {
     rmSync(root, { recursive: true, force: true });
+  }
+}
+
+function labelOf(engine: FoundEngine, image: string): string | undefined {
+  try {
+    return command(engine, ['image', 'inspect', '--format', `{{index .Config.Labels "${MADE_OF}"}}`, image]).trim();
+  } catch {
+    return undefined;
   }
 }
 
