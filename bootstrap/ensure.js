@@ -20,10 +20,10 @@ export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const NODE_MAJOR_MIN = 20;
 
 /**
- * @param options `broker`: whether the program needs one
+ * @param options `broker`: whether the program needs one; `dashboard`: whether it serves the dashboard
  * @returns `{ node, env, broker }`: the Node 26 to run it with, its environment, and where its broker came from
  */
-export async function ensure({ broker: needsBroker }) {
+export async function ensure({ broker: needsBroker, dashboard: servesDashboard = false }) {
   if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
     throw new BootstrapProblem(
       `this is Node ${process.versions.node}, and the oldest that can start Penstock is ${NODE_MAJOR_MIN}: install a newer Node and run the command with it.`,
@@ -38,6 +38,10 @@ export async function ensure({ broker: needsBroker }) {
     await ensureDependencies({ root, env, pins, say });
   }
   const node = nodeBinary(root, pins);
+  if (servesDashboard) {
+    const { ensureDashboard } = await import('./dashboard.js');
+    await ensureDashboard({ root, node, say });
+  }
   if (!needsBroker) return { node, env };
   const { ensureBroker } = await import('./broker.js');
   const broker = await ensureBroker({ root, env, pins: pins.broker, say });

@@ -9,7 +9,7 @@ import { withoutNpm } from './without-npm.js';
 
 await runEntry(async () => {
   const args = process.argv.slice(2);
-  const { node, env } = await ensure({ broker: args[0] === 'serve' });
+  const { node, env } = await ensure({ broker: args[0] === 'serve', dashboard: args[0] === 'serve' });
   // `npm run penstock` changes into the checkout first and keeps the folder it was called from in INIT_CWD.
   const cwd = env.npm_lifecycle_event === 'penstock' && env.INIT_CWD ? env.INIT_CWD : process.cwd();
   const main = join(root, 'cli/src/main.ts');

@@ -17,13 +17,13 @@ await runEntry(async () => {
     const [name, ...args] = rest;
     if (!Object.hasOwn(tools, name ?? ''))
       throw new BootstrapProblem(`there is no tool "${name ?? ''}": name one of ${Object.keys(tools).join(', ')}.`);
-    const { node, env } = await ensure({ broker: false });
+    const { node, env } = await ensure({ broker: false, dashboard: name === 'vitest' });
     exitLike(await runChild(node, [join(root, tools[name]), ...args], { env, cwd: root }));
   }
   const file = first && resolve(first);
   if (file && !existsSync(file))
     throw new BootstrapProblem(`there is no file ${file}: name a TypeScript program of this checkout.`);
-  const { node, env, broker } = await ensure({ broker: true });
+  const { node, env, broker } = await ensure({ broker: true, dashboard: true });
   if (file) exitLike(await runChild(node, [file, ...rest], { env }));
   process.stdout.write(`Node 26: ${node}\nBroker: ${broker.binary ?? env.SERVICE_NATS_URL} (${broker.source})\n`);
 });

@@ -7,7 +7,7 @@ import { runEntry } from './errors.js';
 import { withoutNpm } from './without-npm.js';
 
 await runEntry(async () => {
-  const { node, env } = await ensure({ broker: true });
+  const { node, env } = await ensure({ broker: true, dashboard: true });
   exitLike(
     await runChild(node, [join(root, 'cli/src/main.ts'), 'serve', ...process.argv.slice(2)], {
       env: withCompileCache(withoutNpm(env, root)),

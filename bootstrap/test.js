@@ -28,7 +28,7 @@ function chosen(args) {
 
 await runEntry(async () => {
   const { suites, args } = chosen(process.argv.slice(2));
-  const { node, env } = await ensure({ broker: true });
+  const { node, env } = await ensure({ broker: true, dashboard: true });
   const folder = mkdtempSync(join(tmpdir(), 'penstock-test-'));
   const failed = [];
   try {
@@ -44,6 +44,13 @@ await runEntry(async () => {
     };
     if (args.length === 0 && suites.includes(short)) {
       await stage('types', [join(root, tools.tsc), '--noEmit', '-p', root]);
+      // What runs in a browser has a browser's types, and none of Node's.
+      await stage('types of the dashboard', [
+        join(root, tools.tsc),
+        '--noEmit',
+        '-p',
+        join(root, 'services/dashboard'),
+      ]);
       await stage('lint', [join(root, tools.oxlint)]);
       await stage('format', [join(root, tools.oxfmt), '--check']);
       await stage('unused', [join(root, tools.knip), '--no-progress', '--no-config-hints']);

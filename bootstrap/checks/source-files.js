@@ -5,6 +5,8 @@ import { join, relative, sep } from 'node:path';
 const IMPORT =
   /(?<![\w.$])(?:import|export)\s+(type\s+)?(?:[\w$*\s{},]+?\s+from\s*)?(['"])([^'"\n]+)\2|(?<![\w.$])(?:import|require)\s*\(\s*(['"])([^'"\n]+)\4/g;
 
+const NOT_SOURCES = new Set(['node_modules', 'dist', 'fixtures']);
+
 /** By name: each workspace that the root's package.json lists, with its path, folder, listed packages and exported paths. */
 export function readWorkspaces(root) {
   const folders = readManifest(root).patterns.flatMap((pattern) =>
@@ -32,12 +34,12 @@ export function readManifest(folder) {
   };
 }
 
-/** The .ts, .js and .mjs files below a folder, none of what is installed or a fixture; a folder that is not there has none. */
+/** The .ts, .tsx, .js and .mjs files below a folder, none of what is installed, built or a fixture; a folder that is not there has none. */
 export function sourceFiles(folder) {
   return listFolder(folder).flatMap((entry) => {
     const path = join(folder, entry.name);
-    if (entry.isDirectory()) return entry.name === 'node_modules' || entry.name === 'fixtures' ? [] : sourceFiles(path);
-    return /\.(ts|js|mjs)$/.test(entry.name) ? [path] : [];
+    if (entry.isDirectory()) return NOT_SOURCES.has(entry.name) ? [] : sourceFiles(path);
+    return /\.(tsx?|js|mjs)$/.test(entry.name) ? [path] : [];
   });
 }
 

@@ -1,5 +1,6 @@
 export * from './broker.ts';
 export * from './browser.ts';
+export * from './chromium.ts';
 export * from './build-cache.ts';
 export type * from './nats-messages.ts';
 export * from './proxy.ts';

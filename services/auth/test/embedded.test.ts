@@ -1,8 +1,7 @@
 /** The embedded provider: both logins on a fresh machine with nothing registered anywhere, by hand and in a real browser. */
 import { once } from 'node:events';
-import { accessSync, appendFileSync, constants } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
-import { delimiter, join } from 'node:path';
+import { chromiumFor } from '@penstock/testkit';
 import { chromium, type Browser as RealBrowser, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { Browser, fragmentOf, isArrival, makeWorld, type Answer, type TestServer, type World } from './support.ts';
@@ -131,20 +130,7 @@ describe('the embedded provider', () => {
   });
 });
 
-const isExecutable = (file: string): boolean => {
-  try {
-    accessSync(file, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-};
-const browserPath = ['chromium', 'chromium-browser', 'google-chrome']
-  .flatMap((name) => (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name)))
-  .find(isExecutable);
-const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
-if (browserPath === undefined && notRunFile)
-  appendFileSync(notRunFile, 'logins in a browser: no chromium on the PATH of this machine\n');
+const browserPath = chromiumFor('logins in a browser');
 
 describe.skipIf(browserPath === undefined)('in a real browser', () => {
   let browser: RealBrowser;
@@ -165,16 +151,18 @@ describe.skipIf(browserPath === undefined)('in a real browser', () => {
     return complaints;
   }
 
-  it('the login leads over both pages to the one with the tokens in its address, without a word of complaint', async () => {
+  it('the login leads over both pages to the dashboard, with the tokens in its address, without a word of complaint', async () => {
     const server = await embedded();
     const context = await browser.newContext();
     const page = await context.newPage();
     const complaints = complaintsOf(page);
+    // The gateway's, which is not here.
+    await page.route('**/dashboard/**', (route) => route.fulfill({ body: '', contentType: 'text/html' }));
     await page.goto(`${server.url}/auth/web/login`);
     await page.getByLabel('Login name').fill('ada');
     await page.getByRole('button', { name: 'Log in' }).click();
     await page.getByRole('button', { name: 'Allow' }).click();
-    await page.getByRole('heading', { name: 'Back from the login' }).waitFor();
+    await page.waitForURL(/\/dashboard\/auth\/callback#/u);
     const fragment = fragmentOf(page.url());
     expect((await server.get('/auth/me', { authorization: `Bearer ${fragment['access_token']}` })).body).toMatchObject({
       git_host_login: 'ada',

@@ -3,6 +3,7 @@ import type { FastifyInstance } from 'fastify';
 import packageJson from '../package.json' with { type: 'json' };
 import { randomBytes } from 'node:crypto';
 import { loadTiers, runLimitsOf } from '@penstock/config';
+import { addDashboardRoutes } from '@penstock/dashboard';
 import { openIdentity } from '@penstock/identity';
 import { noAudit } from '@penstock/store';
 import { KeptFiles } from './artifacts/kept-files.ts';
@@ -155,6 +156,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     introspection: options.introspection ?? true,
   });
   if (options.playground === true) addPlaygroundRoutes(app);
+  addDashboardRoutes(app);
   addStreamRoute(app, {
     bus,
     owners,

@@ -20,7 +20,7 @@ import {
 import { ERROR_CODES, type ErrorCode } from '@penstock/errors';
 
 const services = fileURLToPath(new URL('../../', import.meta.url));
-const WITH_ROUTES = ['gateway', 'auth', 'webhook-ingest', 'registry'];
+const WITH_ROUTES = ['gateway', 'dashboard', 'auth', 'webhook-ingest', 'registry'];
 
 /** The page with its reference made anew; it stands between two comments. */
 export function withReference(page: string): string {
@@ -118,6 +118,10 @@ const ROUTES: Readonly<Record<string, string>> = {
   'POST /graphql': '`{query, variables, operationName}`: everything of the reference above. At most 1 MiB.',
   'GET /graphql/playground': 'An IDE for GraphQL, with `--playground`.',
   'GET /graphql/playground/assets/:name': 'Its scripts and styles.',
+  'GET /dashboard': 'Leads on to `/dashboard/`.',
+  'GET /dashboard/*': 'The [dashboard](dashboard.md): its page, at every address below it.',
+  'GET /dashboard/assets/:name': 'Its scripts and styles.',
+  'GET /runs/:id': "Leads on to the run's page of the dashboard: what commit statuses link to.",
   'GET, HEAD /runs/events':
     'Which runs have changed, of those that the caller may see, as server-sent events: [events.md](events.md#changes-of-runs). Token in the header or as `?token=`, `Last-Event-ID` continues.',
   'GET, HEAD /pipeline/:id/logs':
@@ -134,7 +138,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   'POST /auth/device/consent': 'Its form.',
   'GET /auth/web/login': 'Leads a browser to the identity provider.',
   'GET /auth/callback/web': 'Where the provider leads it back to; it goes on to the dashboard with the tokens.',
-  'GET /auth/callback': 'Where a server without a dashboard of its own shows that the login is done.',
+  'GET /auth/callback':
+    'The same address of a server whose dashboard is its own: leads on to `/dashboard/auth/callback`.',
   'GET /auth/embedded/interaction/:uid': 'Pages of the embedded identity provider.',
   'POST /auth/embedded/interaction/:uid': 'Their forms.',
   'POST /auth/refresh': '`{refresh_token, rotate}`: a new access token; with `rotate: true` a new refresh token too.',

@@ -1,7 +1,7 @@
 /** The playground as it is served, and in a real browser where there is one. */
-import { accessSync, appendFileSync, constants } from 'node:fs';
-import { delimiter, extname, join } from 'node:path';
+import { extname } from 'node:path';
 import type { AddressInfo } from 'node:net';
+import { chromiumFor } from '@penstock/testkit';
 import { chromium, type Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { API_KEY, makeWorld, type World } from './harness.ts';
@@ -67,12 +67,7 @@ describe('the playground', () => {
   });
 });
 
-const browserPath = ['chromium', 'chromium-browser', 'google-chrome']
-  .flatMap((name) => (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, name)))
-  .find(isExecutable);
-const notRunFile = process.env['PENSTOCK_NOT_RUN_FILE'];
-if (browserPath === undefined && notRunFile)
-  appendFileSync(notRunFile, 'the playground in a browser: no chromium on the PATH of this machine\n');
+const browserPath = chromiumFor('the playground in a browser');
 
 describe.skipIf(browserPath === undefined)('the playground in a browser', () => {
   let browser: Browser;
@@ -131,12 +126,3 @@ describe.skipIf(browserPath === undefined)('the playground in a browser', () => 
     await page.close();
   });
 });
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
-}

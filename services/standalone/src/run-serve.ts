@@ -229,6 +229,7 @@ function prepare(
           `  warning      SERVICE_API_KEY is shorter than ${API_KEY_CHARACTERS} characters; make one with: openssl rand -hex 32`,
         ]
       : []),
+    `  dashboard    ${settings.baseUrl ?? reachableUrl(url)}/dashboard/`,
     ...(settings.playground ? [`  playground   ${url}/graphql/playground`] : []),
     ...(settings.baseUrl === undefined && reachableUrl(url) !== url
       ? [

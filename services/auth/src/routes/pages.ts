@@ -92,12 +92,3 @@ export function embeddedConsentPage(action: string, login: string): string {
 </form>`,
   );
 }
-
-/** The tokens are in the fragment, which no server sees; without a script nothing on this page can read them either. */
-export function callbackPage(): string {
-  return page(
-    'Back from the login',
-    `<p>There is no dashboard here yet. If the address of this page ends with tokens, you are logged in: whoever has that address is you, so show it to nobody, and close this page.</p>
-<p>If it ends with <code>error=</code>, the login did not succeed. <a href="/auth/web/login">Log in again</a></p>`,
-  );
-}

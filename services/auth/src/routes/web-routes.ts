@@ -4,7 +4,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { UserRow } from '../model/collections.ts';
 import { clearCookie, cookieOf, setCookie } from './cookies.ts';
 import { AuthRefusal, LoginNotAllowed, ProviderRefused } from '../model/errors.ts';
-import { callbackPage, HTML_TYPE } from './pages.ts';
 import type { Profile } from '../model/profile.ts';
 import type { Sessions } from '../model/sessions.ts';
 import {
@@ -33,7 +32,7 @@ export interface WebRoutesOptions {
   ) => Promise<FastifyReply>;
 }
 
-/** Where the browser arrives with its tokens: the dashboard's page, or a plain one of this server. */
+/** Where the browser arrives with its tokens: below the dashboard's address, which is this server's own where none is configured. */
 const ARRIVAL = '/auth/callback';
 
 export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): void {
@@ -67,7 +66,8 @@ export function addWebRoutes(app: FastifyInstance, options: WebRoutesOptions): v
         'not_found',
         'This page belongs to the dashboard, which is at another address (SERVICE_DASHBOARD_URL).',
       );
-    return reply.type(HTML_TYPE).send(callbackPage());
+    // A browser takes the fragment, which this server never sees, along to where it is sent.
+    return reply.redirect(`/dashboard${ARRIVAL}`, 302);
   });
 
   async function admitted(

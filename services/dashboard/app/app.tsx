@@ -1,0 +1,149 @@
+/** The frame around every page: where one can go, who is signed in, and the help for the keyboard. */
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren, JSX } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { Dialog } from './parts/dialog.tsx';
+import { Empty } from './parts/states.tsx';
+import { Name } from './parts/name.tsx';
+import { attempt, Notices } from './parts/notices.tsx';
+import { keysHere, useKeys } from './parts/keys.ts';
+import { RunPage } from './run/run-page.tsx';
+import { RunsPage } from './runs/runs-page.tsx';
+import { acceptOffer, offered, refusal, refuseOffer, session, signIn, signOut } from './session/session.ts';
+import { followLinks, go, hrefOf, place } from './router.ts';
+
+const PAGES: readonly { readonly path: string; readonly title: string }[] = [{ path: '/runs', title: 'Runs' }];
+
+export function App(): JSX.Element {
+  const helpIsOpen = useSignal(false);
+  useKeys([
+    { key: '?', says: 'Show the keys', run: () => (helpIsOpen.value = true) },
+    { key: 'g', says: 'Go to the runs', run: () => go('/runs') },
+  ]);
+  useEffect(() => {
+    document.addEventListener('click', followLinks);
+    return () => document.removeEventListener('click', followLinks);
+  }, []);
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the content
+      </a>
+      <header class="bar">
+        <a class="brand" href={hrefOf('/')}>
+          Penstock
+        </a>
+        <nav aria-label="Pages">
+          {PAGES.map(({ path, title }) => (
+            <a
+              key={path}
+              href={hrefOf(path)}
+              aria-current={place.value.path === path || place.value.path.startsWith(`${path}/`) ? 'page' : undefined}
+            >
+              {title}
+            </a>
+          ))}
+        </nav>
+        <button
+          type="button"
+          class="quiet"
+          title="Keyboard (?)"
+          aria-label="Keyboard"
+          onClick={() => (helpIsOpen.value = true)}
+        >
+          ?
+        </button>
+        <Who />
+      </header>
+      <main id="main" tabIndex={-1}>
+        {refusal.value === null ? null : (
+          <p class="problem" role="alert">
+            {refusal.value === 'access_denied'
+              ? 'The login was declined, or this account may not log in here.'
+              : 'The login did not succeed.'}{' '}
+            <button type="button" onClick={signIn}>
+              Sign in again
+            </button>
+          </p>
+        )}
+        <Page />
+      </main>
+      <Notices />
+      <Dialog title="Keyboard" isOpen={helpIsOpen.value} onClose={() => (helpIsOpen.value = false)}>
+        <dl class="keys">
+          {keysHere().map(({ key, says }) => (
+            <div key={key}>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{says}</dd>
+            </div>
+          ))}
+        </dl>
+      </Dialog>
+    </>
+  );
+}
+
+function Page(): ComponentChildren {
+  if (offered.value !== null) return <Offer email={offered.value.email} />;
+  const { path } = place.value;
+  if (path === '/' || path === '/runs') return <RunsPage />;
+  const run = /^\/runs\/([^/]+)$/u.exec(path)?.[1];
+  if (run !== undefined) return <RunPage key={run} id={run} />;
+  return (
+    <Empty title="There is no such page">
+      <p>
+        Nothing of the dashboard is at this address. <a href={hrefOf('/runs')}>Go to the runs</a>
+      </p>
+    </Empty>
+  );
+}
+
+/** A login that this tab has not begun: see SIGNED-IN-2. */
+function Offer({ email }: { readonly email: string }): JSX.Element {
+  return (
+    <Empty title="A login that this tab did not begin">
+      <p>
+        This address came with a login as{' '}
+        <strong>
+          <Name text={email} />
+        </strong>
+        . Go on only if that is you: what you do here is done as them.
+      </p>
+      <p class="row">
+        <button type="button" onClick={acceptOffer}>
+          That is me, go on
+        </button>
+        <button type="button" class="quiet" onClick={refuseOffer}>
+          Forget it
+        </button>
+      </p>
+    </Empty>
+  );
+}
+
+function Who(): JSX.Element {
+  const held = session.value;
+  if (held === null)
+    return (
+      <button type="button" onClick={signIn}>
+        Sign in
+      </button>
+    );
+  return (
+    <span class="who">
+      <span class="email">
+        <Name text={held.email} />
+      </span>
+      <button
+        type="button"
+        class="quiet"
+        title="Ends all your sessions, on all devices"
+        onClick={() => void attempt('Signed out, on all devices.', signOut)}
+      >
+        Sign out
+      </button>
+    </span>
+  );
+}

@@ -1,0 +1,48 @@
+/** Times as people say them, with the exact one at hand, and going on by themselves. */
+import { signal } from '@preact/signals';
+import type { JSX } from 'preact';
+
+/** Each second, while somebody looks. */
+const now = signal(Date.now());
+setInterval(() => {
+  if (document.visibilityState === 'visible') now.value = Date.now();
+}, 1_000);
+
+export function Ago({ at }: { readonly at: string }): JSX.Element {
+  return (
+    <time dateTime={at} title={exact(at)}>
+      {agoOf(now.value - Date.parse(at))}
+    </time>
+  );
+}
+
+/** From one time to another, or to now. */
+export function Lasted({ from, to }: { readonly from: string | null; readonly to: string | null }): JSX.Element | null {
+  if (from === null) return null;
+  const ms = (to === null ? now.value : Date.parse(to)) - Date.parse(from);
+  return <span title={`${exact(from)} to ${to === null ? 'now' : exact(to)}`}>{durationOf(ms)}</span>;
+}
+
+function agoOf(ms: number): string {
+  if (ms < 5_000) return 'now';
+  const [count, unit] = [
+    [ms / 1_000, 's'],
+    [ms / 60_000, 'min'],
+    [ms / 3_600_000, 'h'],
+    [ms / 86_400_000, 'd'],
+  ].findLast(([each]) => Number(each) >= 1) ?? [0, 's'];
+  return `${Math.floor(Number(count))} ${String(unit)} ago`;
+}
+
+export function durationOf(ms: number): string {
+  const seconds = Math.max(0, ms) / 1_000;
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  if (seconds < 60) return `${Math.floor(seconds)} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+}
+
+export function exact(at: string): string {
+  const date = new Date(at);
+  return Number.isNaN(date.getTime()) ? at : date.toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
+}

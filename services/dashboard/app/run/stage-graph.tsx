@@ -1,0 +1,87 @@
+/** The stages as a graph: who comes after whom, live; matrices folded; the path that has decided how long it took. */
+import { useSignal } from '@preact/signals';
+import type { JSX } from 'preact';
+import { useMemo } from 'preact/hooks';
+import { Name } from '../parts/name.tsx';
+import { StatusSign } from '../parts/status.tsx';
+import { layOut, NODE } from './graph-layout.ts';
+import { Lasted } from '../parts/time.tsx';
+import { criticalPath, nodesOf, type Node, type Run } from './stage-groups.ts';
+
+interface Props {
+  readonly run: Run;
+  readonly chosen: string | null;
+  onChoose(stage: string): void;
+}
+
+export function StageGraph({ run, chosen, onChoose }: Props): JSX.Element {
+  const unfolded = useSignal<ReadonlySet<string>>(new Set());
+  const nodes = useMemo(() => nodesOf(run.stages, unfolded.value), [run, unfolded.value]);
+  const shape = nodes.map(({ name, after }) => `${name}\0${after.join('\0')}`).join('\u0001');
+  // A state that changes moves nothing.
+  const laidOut = useMemo(() => layOut(nodes), [shape]);
+  const critical = useMemo(() => (run.finishedAt === null ? new Set<string>() : criticalPath(run.stages)), [run]);
+  const isCritical = ({ stages }: Node): boolean => stages.some(({ name }) => critical.has(name));
+  const criticalNodes = new Set(nodes.filter(isCritical).map(({ name }) => name));
+  return (
+    <div class="graph" role="group" aria-label="Graph of the stages" tabIndex={0}>
+      <div class="graph-field" style={{ width: `${laidOut.width}px`, height: `${laidOut.height}px` }}>
+        <svg width={laidOut.width} height={laidOut.height} aria-hidden="true">
+          {laidOut.edges.map(({ from, to, path }) => (
+            <path
+              key={`${from}\0${to}`}
+              d={path}
+              class={criticalNodes.has(from) && criticalNodes.has(to) ? 'edge critical' : 'edge'}
+            />
+          ))}
+        </svg>
+        {nodes.map((node) => {
+          const at = laidOut.places.get(node.name);
+          const isChosen = node.stages.some(({ name }) => name === chosen);
+          return (
+            <button
+              type="button"
+              key={node.name}
+              class={`node is-${node.status.toLowerCase()}${isChosen ? ' chosen' : ''}${isCritical(node) ? ' critical' : ''}`}
+              style={{
+                left: `${at?.x ?? 0}px`,
+                top: `${at?.y ?? 0}px`,
+                width: `${NODE.width}px`,
+                height: `${NODE.height}px`,
+              }}
+              aria-pressed={isChosen}
+              onClick={() => {
+                if (node.isFolded) unfolded.value = new Set([...unfolded.value, node.name]);
+                else onChoose(node.name);
+              }}
+            >
+              <StatusSign status={node.status} />
+              <span class="node-name">
+                <Name text={node.name} />
+              </span>
+              {node.isFolded ? <Folded node={node} /> : <NodeTime node={node} />}
+            </button>
+          );
+        })}
+      </div>
+    </div>
+  );
+}
+
+function Folded({ node }: { readonly node: Node }): JSX.Element {
+  const over = node.stages.filter(({ finishedAt, status }) => finishedAt !== null || status === 'SKIPPED').length;
+  return (
+    <span class="node-count" title="Show all of them">
+      {over}/{node.stages.length}
+    </span>
+  );
+}
+
+function NodeTime({ node }: { readonly node: Node }): JSX.Element | null {
+  const [stage] = node.stages;
+  return stage === undefined ? null : (
+    <span class="node-time">
+      <Lasted from={stage.startedAt} to={stage.finishedAt} />
+    </span>
+  );
+}

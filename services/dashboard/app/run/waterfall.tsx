@@ -1,0 +1,59 @@
+/** The stages in time: since when each could have begun, and how long it ran. */
+import type { JSX } from 'preact';
+import { Name } from '../parts/name.tsx';
+import { durationOf } from '../parts/time.tsx';
+import type { Run, Stage } from './stage-groups.ts';
+
+interface Props {
+  readonly run: Run;
+  readonly chosen: string | null;
+  onChoose(stage: string): void;
+}
+
+export function Waterfall({ run, chosen, onChoose }: Props): JSX.Element {
+  const began = Date.parse(run.startedAt);
+  const ended = run.finishedAt === null ? Date.now() : Date.parse(run.finishedAt);
+  const span = Math.max(1, ended - began);
+  const ends = new Map(
+    run.stages.map(({ name, finishedAt }) => [name, finishedAt === null ? null : Date.parse(finishedAt)]),
+  );
+  const shown = run.stages
+    .filter(({ startedAt }) => startedAt !== null)
+    .toSorted((a, b) => Date.parse(a.startedAt ?? '') - Date.parse(b.startedAt ?? ''));
+  if (shown.length === 0) return <p class="faint">No stage has begun.</p>;
+  return (
+    <ol class="waterfall" aria-label="Stages in time">
+      {shown.map((stage) => {
+        const { ready, from, to } = times(stage, began, ended, ends);
+        const percent = (ms: number): string => `${Math.max(0, Math.min(100, (ms / span) * 100))}%`;
+        return (
+          <li key={stage.name} class={stage.name === chosen ? 'chosen' : ''}>
+            <button type="button" class="link" onClick={() => onChoose(stage.name)}>
+              <Name text={stage.name} />
+            </button>
+            <span class="track" title={`waited ${durationOf(from - ready)}, ran ${durationOf(to - from)}`}>
+              <span class="wait" style={{ left: percent(ready - began), width: percent(from - ready) }} />
+              <span
+                class={`ran is-${stage.status.toLowerCase()}`}
+                style={{ left: percent(from - began), width: percent(Math.max(span / 400, to - from)) }}
+              />
+            </span>
+            <span class="took">{durationOf(to - from)}</span>
+          </li>
+        );
+      })}
+    </ol>
+  );
+}
+
+/** A stage could have begun when the last of those before it had ended. */
+function times(
+  { after, startedAt, finishedAt }: Stage,
+  began: number,
+  ended: number,
+  ends: ReadonlyMap<string, number | null>,
+): { readonly ready: number; readonly from: number; readonly to: number } {
+  const from = Date.parse(startedAt ?? '');
+  const ready = Math.max(began, ...(after ?? []).map((name) => ends.get(name) ?? began));
+  return { ready: Math.min(ready, from), from, to: finishedAt === null ? ended : Date.parse(finishedAt) };
+}
