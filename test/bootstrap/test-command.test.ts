@@ -77,7 +77,7 @@ it('a failing check fails the command and lets the others speak', async () => {
   const outcome = await npmTest();
   expect(outcome.code).toBe(1);
   expect(outcome.stdout).toContain('lint run');
-  expect(outcome.stdout).toContain('Failed: types\n');
+  expect(outcome.stdout).toContain('Failed: types, types of the dashboard\n');
   expect(lastLine(outcome)).toBe('12 passed, 0 failed');
 });
 
