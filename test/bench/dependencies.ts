@@ -23,6 +23,7 @@ import { keyOf, newRunId, partitionOf, SERVICE_TENANT } from '@penstock/run';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { createLogger } from '@penstock/telemetry';
+import type { Meter } from '@penstock/telemetry/metrics';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { temporaryFolder } from '../support/server.ts';
 
@@ -36,7 +37,7 @@ export interface Dependencies {
   close(): Promise<void>;
 }
 
-const THREE_STAGES = [
+export const THREE_STAGES = [
   'pipeline:',
   '  name: bench',
   'stages:',
@@ -50,7 +51,9 @@ const THREE_STAGES = [
   '    after: b',
 ].join('\n');
 
-export async function makeDependencies(options: { readonly syncAlways?: boolean } = {}): Promise<Dependencies> {
+export async function makeDependencies(
+  options: { readonly syncAlways?: boolean; readonly meter?: Meter } = {},
+): Promise<Dependencies> {
   const folder = temporaryFolder('penstock-bench-');
   const broker = await startTestBroker(options.syncAlways === true ? { sync: 'always' } : {});
   const bus = await connectBus({ servers: broker.url, name: 'bench' });
@@ -58,7 +61,7 @@ export async function makeDependencies(options: { readonly syncAlways?: boolean 
   const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), collections: runCollections });
   const runs = new RunsRepository(store);
   const log = createLogger({ service: 'bench', level: 'warn' });
-  const scheduler = await startScheduler({ bus, ledger: runs, log, partitions: 1 });
+  const scheduler = await startScheduler({ bus, ledger: runs, log, partitions: 1, meter: options.meter });
   await scheduler.settled();
   return {
     broker,
@@ -110,7 +113,9 @@ export async function startNoOpRunner(
     };
     setImmediate(
       () =>
-        void bus.request<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, {
+        // Where the machine is busy its partition may have no owner for a moment.
+        void bus.requestRetrying<ResultRequest, ResultReply>(subjects.result(job.partition, runner), result, {
+          deadlineMs: 30_000,
           timeoutMs: 10_000,
         }),
     );

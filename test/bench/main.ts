@@ -10,6 +10,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   containers: async () => (await import('./containers.ts')).benchContainers(),
   local: async () => (await import('./local-run.ts')).benchLocalRun(),
   runs: async () => (await import('./runs.ts')).benchRuns(),
+  figures: async () => (await import('./figures.ts')).benchFigures(),
   pipelines: async () => (await import('./pipelines.ts')).benchPipelines(),
   cluster: async () => (await import('./cluster.ts')).benchCluster(),
   'owner-loop': async () => (await import('./owner-loop.ts')).benchOwnerLoop(),
