@@ -344,7 +344,7 @@ function viewOfRun(id: string, status: RunView['status'], index: number): RunVie
   };
 }
 
-function endedRun(index: number, tenant = 'service'): RunDocument {
+export function endedRun(index: number, tenant = 'service'): RunDocument {
   const createdAt = Date.UTC(2026, 10, 20) + index * 1000;
   const id = newRunId({ now: createdAt, key: 'service/bench', random: new Uint8Array(8).fill(index) });
   const state: StoredRunState = {

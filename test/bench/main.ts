@@ -20,6 +20,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   memory: async () => (await import('./memory.ts')).benchMemory(),
   schedules: async () => (await import('./schedules.ts')).benchSchedules(),
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
+  reads: async () => (await import('./reads.ts')).benchReads(),
   webhook: async () => (await import('./webhook.ts')).benchWebhook(),
   backlog: async () => (await import('./webhook.ts')).benchBacklog(),
   pushes: async () => (await import('./pushes.ts')).benchPushes(),
