@@ -1,7 +1,7 @@
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { acquireLease, type Bus, buckets, connectBus, deleteBuckets, ensureStreams } from '../src/index.ts';
 
 const MIB = 1024 * 1024;
@@ -73,6 +73,25 @@ describe('the streams', () => {
     expect(await ensureStreams(bus, options)).toEqual({ bucketsCreated: false });
     await Promise.all(buses.map((each) => each.close(0)));
   });
+
+  it.each([1, 2])(
+    'that another service has made meanwhile are taken over, also where %i look(s) miss them',
+    async (looks) => {
+      await ensureStreams(bus, options);
+      const raw = await connect({ servers: broker.url });
+      const manager = await jetstreamManager(raw);
+      const asked = vi.spyOn(Object.getPrototypeOf(manager.streams) as typeof manager.streams, 'info');
+      try {
+        const missing = await manager.streams.info('NOBODY_HAS_IT').catch((error: unknown) => error);
+        for (let look = 0; look < looks; look++) asked.mockRejectedValueOnce(missing);
+        await ensureStreams(bus, { ...options, journalBytesMax: 48 * MIB });
+      } finally {
+        asked.mockRestore();
+        await raw.close();
+      }
+      expect(await configOf('JOURNAL')).toMatchObject({ max_bytes: 48 * MIB });
+    },
+  );
 
   it('they take new limits at a start', async () => {
     await ensureStreams(bus, options);

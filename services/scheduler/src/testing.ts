@@ -7,6 +7,7 @@ export { Partition } from './partition/partition.ts';
 export type { RestoredPartition } from './partition/restored-partition.ts';
 export type { SchedulerLoad } from './run/scheduler-load.ts';
 export { RunMeter } from './run/run-meter.ts';
+export { UnservedNotices } from './shell/unserved-notices.ts';
 export { readScheduler } from './shell/scheduler-meter.ts';
 export { LogEnds } from './shell/log-ends.ts';
 export { LossPause } from './shell/loss-pause.ts';

@@ -312,6 +312,24 @@ describe('a tick', () => {
   });
 });
 
+describe('a partition that is closed while its projector rests', () => {
+  it('has no checkpoint made of it: it keeps no account any more of what is still to be written', async () => {
+    const harness = withEndedRuns();
+    const store = new SlowStore();
+    const rested = Promise.withResolvers<void>();
+    const projector = projectorOf(harness, store, () => {
+      harness.partition.close();
+      rested.resolve();
+    });
+    projector.projectSoon();
+    await rested.promise;
+    await turns(50);
+    expect([store.checkpoints, store.written]).toEqual([[], []]);
+    await projector.stop();
+    expect(store.checkpoints).toEqual([]);
+  });
+});
+
 describe('a call to project that was lost', () => {
   it('is made up for by the next tick, though the partition commits nothing more; the ticks after it write nothing', async () => {
     const harness = withEndedRuns();

@@ -76,6 +76,33 @@ describe('the embedded broker', () => {
     expect(await log.last()).toMatchObject({ sequence: 1, commitId: 'a' });
   });
 
+  it('that ends again and again is started ever later', async () => {
+    const broken = join(dataDir, 'broken');
+    const binary = join(dataDir, 'server');
+    await writeFile(binary, `#!/bin/sh\n[ -e "${broken}" ] && exit 3\nexec "${brokerBinary()}" "$@"\n`, {
+      mode: 0o755,
+    });
+    const failures = 4;
+    const failed = Promise.withResolvers<number>();
+    const endedAt: number[] = [];
+    broker = await startEmbeddedBroker({
+      dataDir,
+      binary,
+      log: silent,
+      probeMs: 60_000,
+      onExit: () => {
+        endedAt.push(performance.now());
+        if (endedAt.length > failures) failed.resolve(performance.now());
+      },
+    });
+    await writeFile(broken, '');
+    process.kill(broker.pid, 'SIGKILL');
+    const lastAt = await failed.promise;
+    await rm(broken);
+    // 50, 100, 200 and 400 ms; a timer may fire a part of a millisecond early.
+    expect(lastAt - (endedAt[0] ?? lastAt)).toBeGreaterThan(740);
+  });
+
   it('is ended and started again when three probes stay unanswered', async () => {
     broker = await start();
     const frozen = broker.pid;

@@ -40,6 +40,7 @@ import { PartitionMoves } from './partition-moves.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
 import { readScheduler } from './scheduler-meter.ts';
+import { UnservedNotices } from './unserved-notices.ts';
 import { schedulerPorts, type SchedulerPorts } from './scheduler-ports.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
@@ -69,9 +70,6 @@ function readTexts({ log }: Pick<SchedulerOptions, 'log'>): Texts {
   const definitions = new Definitions();
   return { definitions, reader: new DefinitionReader(definitions, log) };
 }
-
-/** Sets of labels without a runner that are told of: a file can name a hundred. */
-const UNSERVED_MAX = 100;
 
 export class SchedulerService implements Scheduler {
   member = '';
@@ -108,8 +106,7 @@ export class SchedulerService implements Scheduler {
   #demands: BusSubscription | undefined;
   #callOffTick: () => void = () => {};
   readonly #demand = new DemandAnnouncer();
-  /** What no runner takes, as it was told last. */
-  readonly #unserved = new Set<string>();
+  readonly #unserved: UnservedNotices;
 
   constructor(
     options: SchedulerOptions,
@@ -117,6 +114,7 @@ export class SchedulerService implements Scheduler {
     texts: Texts = readTexts(options),
   ) {
     this.#options = options;
+    this.#unserved = new UnservedNotices(options.log);
     this.#load = {
       liveRuns: 0,
       liveRunsMax: LIVE_RUNS_MAX,
@@ -446,7 +444,7 @@ export class SchedulerService implements Scheduler {
     this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
     this.#guarded('scheduler.committing', () => this.#sayWhetherCommitting())();
     this.#guarded('scheduler.demand', () => this.#announceDemand())();
-    this.#guarded('scheduler.demand', () => this.#tellUnserved())();
+    this.#guarded('scheduler.demand', () => this.#unserved.tell(this.#dispatch.unserved()))();
     this.#guarded('scheduler.journal-level', () => this.#measureJournal())();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.
     this.#moves.rebalance();
@@ -464,22 +462,6 @@ export class SchedulerService implements Scheduler {
     for (const waiting of this.#demand.take(this.#dispatch.demand())) {
       const demand: Demand = { scheduler: this.member, waiting };
       this.#ports.bus.publish(subjects.demand(this.member), demand);
-    }
-  }
-
-  /** Once for each set of labels, until somebody takes it. */
-  #tellUnserved(): void {
-    const unserved = this.#dispatch.unserved().slice(0, UNSERVED_MAX);
-    const known = new Set(this.#unserved);
-    this.#unserved.clear();
-    for (const { labels, least, count } of unserved) {
-      const id = JSON.stringify([labels, least]);
-      this.#unserved.add(id);
-      if (known.has(id)) continue;
-      this.#options.log.warn(
-        { labels, least, stages: count },
-        'stages wait for a runner that there is not: none has these labels, and as much of its machine',
-      );
     }
   }
 
