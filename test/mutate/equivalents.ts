@@ -141,4 +141,10 @@ export const equivalents: readonly Equivalent[] = [
     line: 'if (first === null) throw new Error(`the decision about delivery ${delivery.id} was there and is gone`);',
     why: 'Either way the delivery is processed again, and then reads the decision before it makes one.',
   },
+  {
+    file: 'services/gateway/src/event-stream/event-stream.ts',
+    operator: 'answers the opposite',
+    line: 'if (!endsAttempt(event)) return false;',
+    why: 'What ends no attempt waits for nothing, so it has been emitted before this is asked: only the compiler asks.',
+  },
 ];

@@ -1,0 +1,84 @@
+/** When a pool starts a helper that nobody has asked for yet: each start costs, and one that is missing is waited for. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { HelperPool } from '../src/process/helper-pool.ts';
+import { launchPlain } from '../src/process/launch.ts';
+import { Scratch } from '../src/process/scratch.ts';
+import { viewOf, type View } from '../src/process/view.ts';
+
+let scratch: Scratch;
+let folder: string;
+let pool: HelperPool;
+let launched: number;
+
+function poolOf(idleMax: number): HelperPool {
+  launched = 0;
+  return new HelperPool({
+    scratch,
+    guard: undefined,
+    leftovers: undefined,
+    ways: [
+      {
+        isolation: 'group',
+        launch: () => {
+          launched += 1;
+          return launchPlain('group', { covered: undefined, pipes: scratch.pipesFolder, limits: '' });
+        },
+      },
+    ],
+    idleMax,
+    idleLasting: idleMax,
+    restMsMax: 60_000,
+    groups: null,
+    limits: undefined,
+    spareCount: 1,
+    warn: () => {},
+  });
+}
+
+/** What a run sees whose folders are there. */
+function viewNamed(name: string): View {
+  return viewOf({ folder: mkdtempSync(join(folder, name)), temporary: mkdtempSync(join(folder, name)) });
+}
+
+/** Spares are started in the turn after. */
+async function startedSince(before: number): Promise<number> {
+  await setImmediate();
+  await setImmediate();
+  return launched - before;
+}
+
+beforeEach(() => {
+  scratch = new Scratch();
+  folder = mkdtempSync(join(tmpdir(), 'penstock-spares-'));
+});
+afterEach(async () => {
+  await pool.close();
+  scratch.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+it('a spare that is taken is made up for, also where no room was left beside it', async () => {
+  pool = poolOf(1);
+  await pool.prewarm(1);
+  const before = launched;
+  await pool.acquire({ key: 'a', place: '', view: viewNamed('one') });
+  expect(await startedSince(before)).toBe(1);
+}, 60_000);
+
+it('a helper that goes on with its run needs none; one that changed over for want of a spare leaves one behind', async () => {
+  pool = poolOf(8);
+  const [one, other] = [viewNamed('one'), viewNamed('other')];
+  const helper = await pool.acquire({ key: 'a', place: '', view: one });
+  helper.view = one;
+  pool.release(helper);
+  const before = launched;
+  expect(await pool.acquire({ key: 'a', place: '', view: one })).toBe(helper);
+  expect(await startedSince(before)).toBe(0);
+  pool.release(helper);
+  expect(await pool.acquire({ key: 'a', place: '', view: other })).toBe(helper);
+  expect(await startedSince(before)).toBe(1);
+}, 60_000);
