@@ -61,7 +61,8 @@ async function openGates(): Promise<string[]> {
     await createMany(driver, GATES, yaml);
     const after = await settledMemory();
     return [
-      `${GATES} runs at an open gate: ${each(after.rss, before.rss, GATES)} of process memory, ${each(after.heap, before.heap, GATES)} of heap each`,
+      // The process has room of those before: what it takes of the machine says nothing here.
+      `${GATES} runs at an open gate: ${each(after.heap, before.heap, GATES)} of heap each`,
     ];
   } finally {
     await around.close();
