@@ -98,6 +98,8 @@ class Bare {
       release: () => {},
       isStored: (_id, then) => then(false),
       storedRuns: (_ids, then) => then(new Set()),
+      storedStanding: (_id, then) => then(null),
+      forgetLogs: () => {},
       headInStore: (_of, then) => then(null),
       closeLog: (_log, _stands, then) => then(1),
       projectSoon: () => {},

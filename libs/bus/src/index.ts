@@ -59,6 +59,7 @@ export { acquireLease, endLease, type Lease, leaseAtLeader } from './jetstream/l
 export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';
 export { markLogEnds } from './jetstream/log-marks.ts';
+export { purgeLogs } from './jetstream/log-purge.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
 export {
   lastChunks,

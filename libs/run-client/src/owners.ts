@@ -23,6 +23,8 @@ import {
   type CreateRequest,
   type DecideReply,
   type DecideRequest,
+  type DeleteReply,
+  type DeleteRequest,
   type GetReply,
   type GetRequest,
   type OwnerErrorCode,
@@ -142,6 +144,11 @@ export class Owners {
     return await this.#ask<DecideRequest, DecideReply>(this.partitionOf(request.runId), 'decide', request);
   }
 
+  /** A refusal is thrown as `OwnerRefused`, since an earlier sending may have been decided (OWNERS-3). */
+  async delete(request: DeleteRequest): Promise<Accepted<DeleteReply>> {
+    return await this.#ask<DeleteRequest, DeleteReply>(this.partitionOf(request.runId), 'delete', request);
+  }
+
   /** A refusal is thrown as `OwnerRefused`. */
   async setSchedule(request: SetScheduleRequest): Promise<void> {
     const partition = partitionOfKey(request.key, this.partitions);
@@ -171,7 +178,18 @@ export class Owners {
 
   async #ask<Req, Rep extends OwnerRefusal | { readonly ok: true; readonly epoch: Epoch }>(
     partition: number,
-    verb: 'create' | 'cancel' | 'approve' | 'decide' | 'get' | 'watch' | 'waits' | 'schedule' | 'schedules' | 'pause',
+    verb:
+      | 'create'
+      | 'cancel'
+      | 'approve'
+      | 'decide'
+      | 'delete'
+      | 'get'
+      | 'watch'
+      | 'waits'
+      | 'schedule'
+      | 'schedules'
+      | 'pause',
     body: Req,
   ): Promise<Exclude<Rep, OwnerRefusal>> {
     const deadline = performance.now() + this.#msMax;

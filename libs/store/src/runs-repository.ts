@@ -26,6 +26,7 @@ import {
 } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { CacheEntries, type NewCacheEntry } from './cache-entries.ts';
+import { DeletedRuns, isTombstone, type DeletionsLedger, type Tombstone } from './deleted-runs.ts';
 import { StoreUsageError } from './errors.ts';
 import { ScheduleDocuments, type ScheduleDocument, type SchedulesLedger } from './schedule-documents.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
@@ -131,7 +132,7 @@ export interface PullRequestName {
   readonly number: number;
 }
 
-export interface RunsLedger extends SchedulesLedger {
+export interface RunsLedger extends SchedulesLedger, DeletionsLedger {
   /** Writes those that are newer than what is stored; answers the ids of the others. Any number; sent in batches. */
   saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }>;
 
@@ -148,9 +149,9 @@ export interface RunsLedger extends SchedulesLedger {
     position: { readonly incarnation: number; readonly sequence: Sequence },
   ): AsyncIterable<RunDocument>;
 
-  /** Whatever its tenant: for the owner of its partition only. */
+  /** Whatever its tenant: for the owner of its partition only. Null: there is none, or it is deleted. */
   getAsOwner(id: string): Promise<RunDocument | null>;
-  /** Which of these runs have a document (P7). */
+  /** Which of these runs have a document (P7), or had one and are deleted. */
   exists(ids: readonly string[]): Promise<Set<string>>;
   /** Of the newest runs of a pull request, the head of highest sequence (P27); null: none of them is known to have been the head. */
   headOf(of: PullRequestName): Promise<{ readonly sequence: number; readonly commit: string } | null>;
@@ -189,6 +190,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   readonly #counters: Collection<typeof countersSpec>;
   readonly #caches: CacheEntries;
   readonly #schedules: ScheduleDocuments;
+  readonly #deleted: DeletedRuns;
 
   /** The store has to be opened with `runCollections` among its collections. */
   constructor(store: DocumentStore) {
@@ -197,6 +199,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
     this.#counters = store.collection(countersSpec);
     this.#caches = new CacheEntries(store);
     this.#schedules = new ScheduleDocuments(store);
+    this.#deleted = new DeletedRuns(store);
   }
 
   async get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null> {
@@ -217,7 +220,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async approverView(id: string, names: readonly string[]): Promise<RunView | null> {
     const [row] = await this.#runs.list({ where: { id: { gte: id, lte: id } }, limit: 1, parts: ['view'] });
-    const view = row === undefined ? null : viewOfRow(row);
+    const view = row === undefined || isTombstone(row) ? null : viewOfRow(row);
     return view !== null && isApprover(gatesOf(view), names) ? view : null;
   }
 
@@ -382,7 +385,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async getAsOwner(id: string): Promise<RunDocument | null> {
     const row = await this.#runs.get(id);
-    return row === null ? null : decodeRun(row);
+    return row === null || isTombstone(row) ? null : decodeRun(row);
   }
 
   async exists(ids: readonly string[]): Promise<Set<string>> {
@@ -429,6 +432,18 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   newestSchedule(partition: number): ReturnType<SchedulesLedger['newestSchedule']> {
     return this.#schedules.newestSchedule(partition);
+  }
+
+  standingOf(id: string): ReturnType<DeletionsLedger['standingOf']> {
+    return this.#deleted.standingOf(id);
+  }
+
+  async saveTombstones(tombstones: readonly Tombstone[]): Promise<void> {
+    await this.#deleted.saveTombstones(tombstones);
+  }
+
+  deletedAmong(ids: readonly string[]): Promise<Set<string>> {
+    return this.#deleted.deletedAmong(ids);
   }
 
   async saveCounters(counters: readonly RunCounter[]): Promise<void> {

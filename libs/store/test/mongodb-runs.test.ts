@@ -25,4 +25,7 @@ vi.mock('../src/index.ts', async (importOriginal) => {
 await withMongoServer("the runs repository's tests on MongoDB", (server) => {
   place.server = server;
 });
-if (place.server !== undefined) await import('./runs-repository.test.ts');
+if (place.server !== undefined) {
+  await import('./runs-repository.test.ts');
+  await import('./deleted-runs.test.ts');
+}

@@ -25,6 +25,8 @@ export interface SomeRun {
   readonly ref?: string;
   readonly commit?: string;
   readonly fingerprint?: string;
+  /** The run that it repeats. */
+  readonly parent?: string;
   readonly stages?: readonly StageView[];
 }
 
@@ -45,6 +47,10 @@ export function runDocument(some: SomeRun): RunDocument {
     ...(ref === undefined ? {} : { ref }),
     ...(some.commit === undefined ? {} : { commit: some.commit }),
   };
+  const lineage =
+    some.parent === undefined
+      ? {}
+      : { lineage: { parent: some.parent, version: 1, root: some.parent, actors: [] } };
   const print = some.fingerprint === undefined ? {} : { fingerprint: some.fingerprint };
   const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api', ...from }, ...print } as const;
   return {
@@ -64,6 +70,7 @@ export function runDocument(some: SomeRun): RunDocument {
       openStages: 0,
       liveAttempts: 0,
       workspaces: {},
+      ...lineage,
     },
     events: [{ type: 'run_created', at: createdAt, ...created }],
     view: runView({ id, tenant, key, pipelineName, status, version, stages: some.stages ?? [], ...from, ...print }),

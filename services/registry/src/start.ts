@@ -5,10 +5,10 @@ import type { FastifyInstance } from 'fastify';
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { SERVICE_TENANT } from '@penstock/run';
-import { CacheEntries, RunsRepository } from '@penstock/store';
+import { CacheEntries } from '@penstock/store';
 import { Grants } from './artifacts/grants.ts';
 import { IncomingUploads } from './artifacts/incoming.ts';
-import type { SweptRun } from './artifacts/sweep.ts';
+import { sweptRuns } from './artifacts/swept-runs.ts';
 import { ArtifactKeeper } from './artifacts/keeper.ts';
 import { CacheKeeper } from './caches/cache-keeper.ts';
 import { answerArtifactCalls } from './doors/artifact-calls.ts';
@@ -69,7 +69,7 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   subscriptions.push(answerRegistryCalls(bus, registry, now));
   const { store, objects } = options;
   // Only a sweep looks at runs.
-  const runOf = (runId: string): Promise<SweptRun | null> => new RunsRepository(store).getAsOwner(runId);
+  const runOf = sweptRuns(store);
   const grants = new Grants(bus);
   const incoming = new IncomingUploads();
   const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf, grants, incoming });

@@ -31,6 +31,7 @@ it('a start that cannot join leaves nothing behind that listens: whoever starts 
     bucketAgeMs: () => Promise.resolve(0),
     onReconnected: () => () => {},
     markLogEnds: () => Promise.resolve([]),
+    purgeLogs: () => Promise.resolve(),
   };
   const scheduler = new SchedulerService({ bus, ledger: {} as RunsLedger, log: silentLog, partitions: 1 }, ports);
   await expect(scheduler.start()).rejects.toThrow('the broker is away');

@@ -5,6 +5,7 @@
 import type { CreateRequest, Job, RunnerLease, StopRequest } from '@penstock/bus';
 import type { PipelineDefinition, StageDefinition } from '@penstock/pipeline';
 import { newRunId, type RunEvent } from '@penstock/run';
+import type { StoredStanding } from '@penstock/store';
 import {
   BadPipeline,
   decodeCommit,
@@ -103,6 +104,9 @@ export class Harness {
   answersHeadsLater = false;
   /** Runs that the store knows, as it is asked for ticks. */
   readonly storedIds = new Set<string>();
+  /** What the store says of runs that are to be deleted. */
+  readonly standings = new Map<string, StoredStanding | 'unavailable'>();
+  readonly forgottenLogs: string[] = [];
   readonly storeAnswers: (() => void)[] = [];
   answersStoreLater = false;
   storedHead: { readonly sequence: number; readonly commit: string } | null | 'unavailable' = null;
@@ -125,7 +129,9 @@ export class Harness {
   #sequence = 100;
 
   constructor(
-    options: Partial<Pick<RestoredPartition, 'runs' | 'parked' | 'usages' | 'schedules' | 'neverOwned' | 'idsTo'>> & {
+    options: Partial<
+      Pick<RestoredPartition, 'runs' | 'parked' | 'usages' | 'schedules' | 'deleted' | 'neverOwned' | 'idsTo'>
+    > & {
       readonly liveBytesMax?: number;
       readonly settings?: Partial<PartitionSettings>;
       readonly start?: boolean;
@@ -173,6 +179,11 @@ export class Harness {
         );
         if (!this.answersStoreLater) this.storeAnswers.pop()?.();
       },
+      storedStanding: (runId, then) => {
+        this.storeAnswers.push(() => this.#step(() => then(this.standings.get(runId) ?? null)));
+        if (!this.answersStoreLater) this.storeAnswers.pop()?.();
+      },
+      forgetLogs: (runIds) => this.forgottenLogs.push(...runIds),
       headInStore: (of, then) => {
         this.askedHeads.push(of.number);
         this.headAnswers.push(() => this.#step(() => then(this.storedHead)));
@@ -212,9 +223,19 @@ export class Harness {
     const shared = { dispatch: this.dispatch, definitions, load: this.load, readRun, readText };
     this.bare = new Partition({ ...settings, ...options.settings }, ports, shared);
     this.partition = this.#checked(this.bare);
-    const { runs = [], parked, usages, schedules, neverOwned, idsTo } = options;
+    const { runs = [], parked, usages, schedules, deleted, neverOwned, idsTo } = options;
     if (options.start !== false)
-      this.start({ sequence: this.#sequence, commitNumber: 1, runs, parked, usages, schedules, neverOwned, idsTo });
+      this.start({
+        sequence: this.#sequence,
+        commitNumber: 1,
+        runs,
+        parked,
+        usages,
+        schedules,
+        deleted,
+        neverOwned,
+        idsTo,
+      });
   }
 
   /** All slices, one after the other. */
@@ -340,7 +361,16 @@ export class Harness {
   project(): void {
     const { sequence, dirtyRuns } = this.partition;
     const dirty = this.partition.takeDirty(dirtyRuns);
-    for (const { run, events } of dirty) this.documents.set(run.id, { events, sequence: run.committedSequence });
+    for (const { run, events } of dirty) {
+      this.documents.set(run.id, { events, sequence: run.committedSequence });
+      const { tenant, lineage } = run.state;
+      this.standings.set(run.id, { tenant, parent: lineage?.parent ?? '', open: !run.settled });
+    }
+    for (const { entry } of this.partition.takeDeleted()) {
+      this.documents.delete(entry.id);
+      this.standings.delete(entry.id);
+      this.storedIds.add(entry.id);
+    }
     this.partition.projected(
       sequence,
       dirty.map(({ run }) => run),

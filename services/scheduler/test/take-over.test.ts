@@ -76,9 +76,10 @@ class StoredPartition implements PartitionLog {
       readonly epoch?: number;
       readonly number?: number;
       readonly runs?: readonly RunEntry[];
+      readonly deleted?: readonly string[];
     } = {},
   ): LogEntry {
-    const { owner = 'old', epoch = 1, number = this.entries.length + 1, runs = [] } = more;
+    const { owner = 'old', epoch = 1, number = this.entries.length + 1, runs = [], deleted = [] } = more;
     const head = { id: `x${++this.#ids}`, kind, partition: 0, epoch, number, owner, minReader: COMMIT_FORMAT, at: NOW };
     const entry = {
       sequence: ++this.#sequence,
@@ -86,6 +87,8 @@ class StoredPartition implements PartitionLog {
       bytes: encodeCommit(
         head,
         runs.map(({ id, from, events }) => ({ id, from, events: events.map(encodeEvent) })),
+        [],
+        deleted.map((id) => JSON.stringify({ id, tenant: 'ada', event: { type: 'run_deleted', at: NOW, by: 'ada' } })),
       ),
     };
     this.entries.push(entry);
@@ -143,6 +146,7 @@ class StoredPartition implements PartitionLog {
   }
 
   readonly schedules: ScheduleDocument[] = [];
+  readonly tombstones = new Set<string>();
   readonly #ledger: RunsLedger = {
     saveBatch: async (_documents: readonly (RunDocument | EncodedRun)[]) => ({ stale: [] }),
     checkpoint: async () => {
@@ -158,6 +162,9 @@ class StoredPartition implements PartitionLog {
       ),
     getAsOwner: async (id) => this.documents.get(id) ?? null,
     exists: async () => new Set(),
+    standingOf: async () => null,
+    saveTombstones: async () => {},
+    deletedAmong: async (ids) => new Set(ids.filter((id) => this.tombstones.has(id))),
     addCaches: async () => {},
     headOf: async () => null,
     saveSchedules: async () => {},
@@ -404,5 +411,34 @@ describe('the store is ahead of the log', () => {
     grown.point = { partition: 0, incarnation: 1, sequence: grown.point?.sequence ?? 0, commit: 9 };
     for (let count = 0; count < 10; count++) grown.add('runs');
     expect(await openPartition(grown.opening())).toMatchObject({ incarnation: 2 });
+  });
+});
+
+describe('P34: runs that are deleted', () => {
+  const end: RunEvent = { type: 'run_cancelled', at: NOW, cancelledStages: 2 };
+  const gone: RunEvent = { type: 'attempt_gone', at: NOW, stage: 'a', attempt: 1 };
+
+  it('behind the checkpoint are told to the new owner, which writes their tombstones', async () => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    stored.document('run1', [...history, end, gone], 1, { open: false });
+    stored.point = { partition: 0, incarnation: 1, sequence: stored.add('runs').sequence, commit: 2 };
+    const last = stored.add('runs', { deleted: ['run1'] });
+    const opening = stored.opening();
+    const opened = await openPartition(opening);
+    if (opened === null) throw new Error('not opened');
+    const loaded = await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } });
+    expect(loaded.runs).toEqual([]);
+    expect(loaded.deleted).toMatchObject([{ entry: { id: 'run1', tenant: 'ada' }, sequence: last.sequence }]);
+  });
+
+  it('stay deleted where the log has lost that, and has the runs', async () => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    const last = stored.add('runs', { runs: [{ id: 'run2', from: 4, events: [end, gone] }] });
+    stored.point = { partition: 0, incarnation: 1, sequence: last.sequence + 5, commit: 9 };
+    stored.tombstones.add('run1').add('run2');
+    expect(await takeOver(stored)).toEqual([]);
   });
 });

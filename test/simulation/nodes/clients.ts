@@ -33,6 +33,7 @@ import type { NodeDependencies } from './dependencies.ts';
 import { GateVisitors } from './gate-visitors.ts';
 import { LogWatchers } from './log-watchers.ts';
 import { OwnerRequests } from './owner-requests.ts';
+import { RunDeleters } from './run-deleters.ts';
 import { ScheduleWriters } from './schedule-writers.ts';
 import { PullRequestDraws } from './pull-request-draws.ts';
 
@@ -56,6 +57,8 @@ interface Intent {
   readonly partition: number;
   /** Answered with success. */
   acknowledged: boolean;
+  /** To be deleted once it has ended. */
+  readonly isDoomed: boolean;
   /** Creates under way or to be tried again. */
   pending: number;
 }
@@ -78,6 +81,7 @@ export class Clients {
   readonly #logWatchers: LogWatchers;
   readonly #gateVisitors: GateVisitors;
   readonly #scheduleWriters: ScheduleWriters;
+  readonly #deleters: RunDeleters;
   readonly #gateways: readonly SimNode[];
   /** Of each runner; a stage asks for some that one of them has. */
   readonly #labels: readonly (readonly string[])[];
@@ -99,6 +103,7 @@ export class Clients {
       runs: () => this.#intents.map(({ request, partition }) => ({ runId: request.runId, partition })),
     });
     this.#scheduleWriters = new ScheduleWriters({ world, owners: this.#owners, gateways, labels });
+    this.#deleters = new RunDeleters({ world, owners: this.#owners, gateways });
     this.#world = world;
     this.#network = network;
     this.#exchange = exchange;
@@ -147,6 +152,7 @@ export class Clients {
     return (
       this.#logWatchers.missing() ??
       this.#scheduleWriters.missing() ??
+      this.#deleters.missing() ??
       (waiting &&
         `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`)
     );
@@ -187,6 +193,7 @@ export class Clients {
       request,
       partition: partitionOf(runId, profile.partitions),
       acknowledged: false,
+      isDoomed: profile.deletes > 0 && random.chance(profile.deletes) && request.origin.pullRequest === undefined,
       pending: 0,
     };
     this.#intents.push(intent);
@@ -315,6 +322,13 @@ export class Clients {
   #acknowledged(intent: Intent): void {
     if (intent.acknowledged) return;
     intent.acknowledged = true;
+    if (intent.isDoomed) {
+      this.#deleters.doom(intent.request.runId, intent.partition);
+      // Who repeats the create does not bring it back.
+      const { random } = this.#world;
+      this.#world.after(random.exponential(20_000), () => this.#create(intent, random.pick(this.#gateways)));
+      return;
+    }
     const { random, profile } = this.#world;
     const readers = profile.logs ? random.int(3) : 0;
     for (let count = 0; count < readers; count++)
@@ -438,7 +452,7 @@ export class Clients {
             if (view !== undefined) world.witness.viewSeen(view, floor, 'the store');
             else
               world.check(
-                !wasAcknowledged || world.witness.isDisturbed(runId),
+                !wasAcknowledged || world.witness.isDisturbed(runId) || world.witness.isDeleted(runId),
                 'P6',
                 `run ${runId} was acknowledged, and neither its owner nor the store knows it`,
               );

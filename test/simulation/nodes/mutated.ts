@@ -8,6 +8,7 @@ import type {
   RunDocument,
   RunsLedger,
   ScheduleDocument,
+  Tombstone,
 } from '@penstock/store';
 import type { Mutation } from '../world/mutations.ts';
 
@@ -47,6 +48,18 @@ class MisorderedLedger implements RunsLedger {
 
   newestSchedule(partition: number): ReturnType<RunsLedger['newestSchedule']> {
     return this.#ledger.newestSchedule(partition);
+  }
+
+  standingOf(id: string): ReturnType<RunsLedger['standingOf']> {
+    return this.#ledger.standingOf(id);
+  }
+
+  saveTombstones(tombstones: readonly Tombstone[]): Promise<void> {
+    return this.#ledger.saveTombstones(tombstones);
+  }
+
+  deletedAmong(ids: readonly string[]): Promise<Set<string>> {
+    return this.#ledger.deletedAmong(ids);
   }
 
   addCaches(entries: readonly NewCacheEntry[]): Promise<void> {

@@ -61,6 +61,10 @@ export function simSchedulerPorts(
         losses.connected();
         then();
       }),
+    purgeLogs: (runId) =>
+      ask((broker) => {
+        broker.logs.purge(runId);
+      }),
     markLogEnds: (_runId, logs) => {
       for (const log of logs) losses.declared(log);
       return ask((broker) =>

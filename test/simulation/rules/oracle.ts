@@ -36,6 +36,7 @@ import type { World } from '../world/world.ts';
 import { checkAdded } from './added-rules.ts';
 import { checkEvent, checkLogEnd } from './event-rules.ts';
 import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
+import { DeletionRules } from './deletion-rules.ts';
 import { FairSlots } from './fair-slots.ts';
 import { LogRules } from './log-rules.ts';
 import { PartitionRules } from './partition-rules.ts';
@@ -72,6 +73,7 @@ export class Oracle implements Witness {
   readonly #pulls: PullRules;
   readonly #quotas: QuotaRules;
   readonly #schedules: ScheduleRules;
+  readonly #deletions: DeletionRules;
   readonly #sent: SentRules;
   readonly #fairSlots: FairSlots;
   readonly #logs: LogRules;
@@ -83,6 +85,7 @@ export class Oracle implements Witness {
     this.#pulls = new PullRules(world, this.#runs, (runId) => observed.clients.requestOf(runId));
     this.#quotas = new QuotaRules(world);
     this.#schedules = new ScheduleRules(world);
+    this.#deletions = new DeletionRules(world, this.#runs);
     this.#partitions = new PartitionRules(world, observed.broker);
     this.#logs = new LogRules(observed);
     this.#fairSlots = new FairSlots({ ...observed, runs: this.#runs, partitions: this.#partitions });
@@ -101,6 +104,10 @@ export class Oracle implements Witness {
   mayDecide(runId: string, stage: string, person: Person): boolean {
     const run = this.#runs.get(runId);
     return run !== undefined && mayDecide(run, stage, person);
+  }
+
+  isDeleted(runId: string): boolean {
+    return this.#deletions.has(runId);
   }
 
   isPartitionDisturbed(partition: number): boolean {
@@ -144,6 +151,7 @@ export class Oracle implements Witness {
         `partition ${partition}: ${commit.kind} ${commit.number} of ${commit.owner} (epoch ${commit.epoch}) at ${entry.sequence}: ${commit.runs.map(({ id, from, events }) => `${id.slice(-4)}@${from} ${events.map(describe).join(' ')}`).join('; ')}`,
     );
     const truth = this.#partitions.committed(partition, entry.sequence, commit);
+    this.#deletions.committed(partition, commit, entry.sequence, truth.disturbed);
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     this.#orderGroups(commit);
@@ -351,6 +359,7 @@ export class Oracle implements Witness {
       );
       return;
     }
+    this.#deletions.documented(run.id);
     const { state, events } = JSON.parse(document.story) as { state: StoredRunState; events: RunEvent[] };
     world.check(
       events.length <= run.events.length,
@@ -373,6 +382,7 @@ export class Oracle implements Witness {
     if (this.#partitions.isDisturbed(partition)) return;
     this.#quotas.checkpointed(partition, sequence, this.#observed.store.counters);
     this.#schedules.checkpointed(partition, sequence, this.#observed.store);
+    this.#deletions.checkpointed(partition, sequence, this.#observed.store);
     for (const run of this.#runs.values()) {
       if (run.partition !== partition) continue;
       const covered = run.versions.findLast((version) => version.sequence <= sequence)?.version ?? 0;
@@ -504,6 +514,10 @@ export class Oracle implements Witness {
       if (!isSettled(run.state))
         return `run ${run.id} has ended, but not settled: ${JSON.stringify(run.state.stages.filter(({ live }) => live !== undefined))}`;
       if (!run.events.some(closesRun)) return `the event stream of run ${run.id} has no end`;
+      if (this.isDeleted(run.id)) {
+        if (document !== undefined) return `run ${run.id} is deleted, and in the store`;
+        continue;
+      }
       if (document === undefined || document.open) return `run ${run.id} is not closed in the store`;
     }
     const unsaid = this.#quotas.missing(store.counters, (partition) => this.#partitions.isDisturbed(partition));
@@ -528,7 +542,7 @@ export class Oracle implements Witness {
   checkEnd(): void {
     const world = this.#world;
     for (const run of this.#runs.values()) {
-      if (this.#partitions.isDisturbed(run.partition)) continue;
+      if (this.#partitions.isDisturbed(run.partition) || this.isDeleted(run.id)) continue;
       const events = this.#observed.store.events(run.id);
       world.check(
         events?.length === run.events.length &&

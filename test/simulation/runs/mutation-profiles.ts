@@ -52,6 +52,14 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
   },
   'forgets-added-stages': { generates: 0.6, runs: 8, poison: 0 },
   'keeps-quiet-journals': { ...quietForHours, schedulers: 1, runners: 1, runs: 4, faults: noFaults },
+  'forgets-the-deleted': {
+    schedulers: 3,
+    runs: 12,
+    deletes: 0.8,
+    illMs: 50_000,
+    stageMs: 300,
+    faults: { ...noFaults, schedulerCrash: 10 },
+  },
   'ticks-not-looked-up': {
     schedulers: 3,
     schedules: 3,

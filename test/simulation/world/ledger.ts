@@ -14,6 +14,7 @@ import {
   type RunDocument,
   type RunsLedger,
   type ScheduleDocument,
+  type Tombstone,
 } from '@penstock/store';
 import type { RunView } from '@penstock/run';
 import type { Network } from './network.ts';
@@ -81,7 +82,37 @@ export class SimLedger implements RunsLedger {
   exists(ids: readonly string[]): Promise<Set<string>> {
     this.#network.world.mark('create asks the store');
     if (this.#network.world.mutation === 'ticks-not-looked-up') return Promise.resolve(new Set());
-    return this.#ask((store) => new Set(ids.filter((id) => store.documents.has(id))));
+    const forgets = this.#network.world.mutation === 'forgets-the-deleted';
+    return this.#ask(
+      (store) => new Set(ids.filter((id) => store.documents.has(id) || (!forgets && store.tombstones.has(id)))),
+    );
+  }
+
+  standingOf(id: string): ReturnType<RunsLedger['standingOf']> {
+    return this.#ask((store) => {
+      const document = store.documents.get(id);
+      return document === undefined ? null : { tenant: document.tenant, parent: document.parent, open: document.open };
+    });
+  }
+
+  async saveTombstones(tombstones: readonly Tombstone[]): Promise<void> {
+    for (let from = 0; from < tombstones.length; from += BATCH)
+      await this.#ask((store) => {
+        for (const tombstone of tombstones.slice(from, from + BATCH)) this.#bury(store, tombstone);
+        return true;
+      });
+  }
+
+  /** In the place of the document: over a lower position only. */
+  #bury(store: SimStore, tombstone: Tombstone): void {
+    const known = store.tombstones.get(tombstone.id) ?? store.documents.get(tombstone.id);
+    if (known !== undefined && !isLower(known, tombstone)) return;
+    store.documents.delete(tombstone.id);
+    store.tombstones.set(tombstone.id, tombstone);
+  }
+
+  deletedAmong(ids: readonly string[]): Promise<Set<string>> {
+    return this.#ask((store) => new Set(ids.filter((id) => store.tombstones.has(id))));
   }
 
   async saveSchedules(documents: readonly ScheduleDocument[]): Promise<void> {
@@ -159,8 +190,9 @@ export class SimLedger implements RunsLedger {
   }
 
   #write(store: SimStore, document: EncodedRun): boolean {
-    const known = store.documents.get(document.id);
+    const known = store.tombstones.get(document.id) ?? store.documents.get(document.id);
     if (known !== undefined && !isLower(known, document)) return false;
+    store.tombstones.delete(document.id);
     store.documents.set(document.id, document);
     this.#network.world.witness.documented(document);
     return true;

@@ -20,6 +20,7 @@ export const mutations = {
   'forgets-stored-heads': 'P27: nobody asks the store for the head of a pull request',
   'forgets-added-stages': 'P29: the owner of a run reads what a stage adds as if it were nothing',
   'schedules-last': 'P28: the projector writes schedules behind the checkpoint',
+  'forgets-the-deleted': 'P34: the store says of an id that was deleted that nobody has used it',
   'ticks-not-looked-up': 'P28: nobody asks the store whether a tick was fired',
 } as const;
 

@@ -111,6 +111,8 @@ export interface Profile {
   readonly generates: number;
   /** Repositories whose files say that they are started at some times. */
   readonly schedules: number;
+  /** Of runs: so many are deleted once they have ended. */
+  readonly deletes: number;
   readonly faults: FaultRates;
 }
 
@@ -138,6 +140,7 @@ export const contended = {
   gates: 0,
   generates: 0,
   schedules: 0,
+  deletes: 0,
 } satisfies Partial<Profile>;
 
 /** Hours in which little happens: partitions are quiet for longer than their journals are kept (P8). */
@@ -285,5 +288,6 @@ function drawAny(random: Random, memory: Random): Profile {
     gates: memory.chance(0.35) ? memory.between(0.1, 0.5) : 0,
     generates: memory.chance(0.4) ? memory.between(0.1, 0.6) : 0,
     schedules: memory.chance(0.2) ? 1 + memory.int(3) : 0,
+    deletes: memory.chance(0.3) ? memory.between(0.1, 0.6) : 0,
   };
 }

@@ -42,6 +42,10 @@ export class SimLogs {
     return this.#of(runId).flatMap(({ chunk, at }) => (at <= asOf ? [chunk] : []));
   }
 
+  purge(runId: string): void {
+    this.#runs.delete(runId);
+  }
+
   lastOf(runId: string): number {
     return this.#of(runId).at(-1)?.chunk.sequence ?? 0;
   }

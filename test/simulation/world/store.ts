@@ -1,10 +1,11 @@
 /** What the simulated store holds. */
 import type { RunEvent, RunView } from '@penstock/run';
-import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter, ScheduleDocument } from '@penstock/store';
+import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter, ScheduleDocument, Tombstone } from '@penstock/store';
 
 export class SimStore {
   up = true;
   readonly documents = new Map<string, EncodedRun>();
+  readonly tombstones = new Map<string, Tombstone>();
   readonly checkpoints = new Map<number, Checkpoint>();
   readonly schedules = new Map<string, ScheduleDocument>();
   /** By key and month. */

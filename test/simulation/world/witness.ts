@@ -52,6 +52,8 @@ export interface Witness {
   mayDecide(runId: string, stage: string, person: Person): boolean;
   /** The log of its partition has lost its end in a power cut: nothing that was promised on it is held against anybody. */
   isDisturbed(runId: string): boolean;
+  /** Its deletion is committed. */
+  isDeleted(runId: string): boolean;
   isPartitionDisturbed(partition: number): boolean;
   /** The most that the key has had in any month; undefined: its log has lost something. */
   runsOfMonth(key: string): number | undefined;

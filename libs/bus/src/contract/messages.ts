@@ -134,6 +134,18 @@ export type CancelReply =
   | OwnerRefusal;
 
 /**
+ * `run.<p>.delete`: a run that has ended is deleted (P34). Answered when it is in no list any more. NOT_FOUND: there is no such run of
+ * these tenants. CONFLICT: it has not ended, or another that repeats it still takes over from it.
+ */
+export interface DeleteRequest {
+  readonly runId: RunId;
+  readonly tenants: readonly string[];
+  /** Who deletes it: a login, an email address, or `api-key`. */
+  readonly by: string;
+}
+export type DeleteReply = { readonly ok: true; readonly epoch: Epoch } | OwnerRefusal;
+
+/**
  * `run.<p>.approve`. NOT_FOUND as for `cancel`. CONFLICT: it has ended, or was never to be approved. Approving twice is the
  * same. QUOTA_EXCEEDED: the month of its key is used up; it goes on waiting.
  */

@@ -47,6 +47,7 @@ type OwnerVerb =
   | 'create'
   | 'cancel'
   | 'approve'
+  | 'delete'
   | 'decide'
   | 'get'
   | 'watch'

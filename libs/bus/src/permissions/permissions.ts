@@ -121,6 +121,8 @@ function schedulerUser(): CoreUser {
       api(`STREAM.PURGE.${streams.journal}`),
       api(`STREAM.MSG.GET.${streams.logs}`),
       api(`DIRECT.GET.${streams.logs}`),
+      // Of runs that are deleted (P34).
+      api(`STREAM.PURGE.${streams.logs}`),
       // With these `ensureStreams` finds all well; where it does not, it is refused.
       ...[streams.journal, streams.logs, streams.deliveries, bucketStream(buckets.revocations)].map((stream) =>
         api(`STREAM.INFO.${stream}`),
@@ -152,7 +154,7 @@ function gatewayUser(): PeerUser {
   return peerUser('gateway', 'GATEWAY', {
     asks: [
       ...ownersAsked(),
-      ...(['decide', 'waits', 'schedules', 'pause'] as const).map((verb) => many(subjects.owner(ANY, verb))),
+      ...(['decide', 'delete', 'waits', 'schedules', 'pause'] as const).map((verb) => many(subjects.owner(ANY, verb))),
       one(api(`STREAM.MSG.GET.${streams.logs}`)),
       many(api(`DIRECT.GET.${streams.logs}`)),
       ...watchOf(buckets.revocations).map(one),

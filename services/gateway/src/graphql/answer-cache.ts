@@ -57,7 +57,7 @@ const BYTES_MAX = 32 * 1024 * 1024;
 /** Of one answer with its key: a page is far below. */
 const ANSWER_BYTES_MAX = 512 * 1024;
 const SEEN_MAX = 500;
-/** What has ended may still be removed. */
+/** What has ended may still be removed, by another gateway too. */
 const ENDED_MS = 10_000;
 /** An owner that takes longer is waited for by the reading itself, which knows what needs it. */
 const CHANGES_MS_MAX = 1_000;
@@ -69,6 +69,8 @@ export class AnswerCache<A> {
   readonly #seen = new Map<string, MadeAnswer<A>['holds']>();
   readonly #making = new Map<string, Making<A>>();
   #bytes = 0;
+  /** How often all was forgotten: what was read before is not kept. */
+  #cleared = 0;
 
   constructor(options: AnswerCacheOptions<A>) {
     this.#options = options;
@@ -91,8 +93,17 @@ export class AnswerCache<A> {
     });
   }
 
+  /** Of runs that have ended some are gone now. */
+  clear(): void {
+    this.#kept.clear();
+    this.#bytes = 0;
+    this.#cleared += 1;
+  }
+
   async #make(key: string, make: () => Promise<MadeAnswer<A>>, changes: string | null): Promise<A> {
+    const cleared = this.#cleared;
     const { answer, holds } = await make();
+    if (cleared !== this.#cleared) return answer;
     const isKnown = this.#seen.has(key) || this.#kept.has(key);
     if (holds !== 'never' && isKnown && (changes !== null || holds === 'ended'))
       this.#keep(key, answer, holds === 'ended' ? null : changes);

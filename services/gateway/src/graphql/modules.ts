@@ -5,6 +5,7 @@ import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import { cachesModule } from './caches.ts';
 import { approvalsModule } from './approvals.ts';
 import type { GraphqlContext } from './arguments.ts';
+import { deletionModule } from './deletion.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 import { historyModule } from './history.ts';
 import { identityModule } from './identity.ts';
@@ -29,6 +30,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     cachesModule({ bus: options.identity.bus }),
     schedulesModule(options),
     rerunsModule(options),
+    deletionModule(options),
     secretsModule({ bus: options.identity.bus }),
     testReportsModule(options),
     verdictsModule(options),

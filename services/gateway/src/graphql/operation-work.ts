@@ -28,6 +28,8 @@ export class OperationWork {
   isAboutChanges = false;
   /** A run was read that is none of the caller's tenants': commits about it are not asked for. */
   isOfAnother = false;
+  /** Runs may be gone by it that kept answers have. */
+  removesRuns = false;
 
   constructor(share: LoopShare, caller: string) {
     this.#share = share;

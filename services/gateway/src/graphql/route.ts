@@ -116,6 +116,7 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
       if (error instanceof ServiceError) return send(reply, type, { answer: gatewayAnswer(error), refused: false });
       throw error;
     } finally {
+      if (work.removesRuns) cache.clear();
       reply.raw.off('close', onClose);
     }
   });

@@ -5,7 +5,16 @@
  *  ADOPTIONS-1 A rerun in memory that is not complete has a part of what it takes over in a commit to come, or waits for its parent here.
  *  ADOPTIONS-2 A parent is read as it stood at the version that `run_created` names, whoever reads it.
  */
-import { adoptionsOf, isAdopting, planOf, type RepeatedRun, type RunCommand, type TakenStage } from '@penstock/run';
+import {
+  adoptionsOf,
+  isAdopting,
+  isEnded,
+  planOf,
+  type RepeatedRun,
+  type RunCommand,
+  type RunId,
+  type TakenStage,
+} from '@penstock/run';
 import { foldRun, type LiveRun } from '../run/live-run.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { Parents } from './parents.ts';
@@ -29,6 +38,8 @@ export class Adoptions {
   readonly #host: AdoptionsHost;
   /** Not asked for yet, or not answered well. */
   readonly #waiting = new Set<LiveRun>();
+  /** By the run that they take over from: those that had not all of it when it was last looked at. */
+  readonly #takers = new Map<RunId, Set<LiveRun>>();
 
   constructor(host: AdoptionsHost) {
     this.#host = host;
@@ -37,6 +48,7 @@ export class Adoptions {
   /** The first part is decided now, the others once the one before is committed. */
   begin(run: LiveRun, lists: readonly (readonly TakenStage[])[]): void {
     const { cycle, has, decide, at } = this.#host;
+    this.#takes(run);
     const [stages, ...rest] = lists;
     if (stages === undefined || !has(run) || run.ended) return;
     decide(run, { type: 'adopt', at: at(run), stages });
@@ -45,7 +57,26 @@ export class Adoptions {
 
   /** A run that a take-over has found. */
   found(run: LiveRun): void {
-    if (isAdopting(run.state)) this.#waiting.add(run);
+    if (!isAdopting(run.state)) return;
+    this.#waiting.add(run);
+    this.#takes(run);
+  }
+
+  /** Whether a run that has not ended still takes over from this one, as committed. */
+  isTakenFrom(parent: RunId): boolean {
+    const takers = this.#takers.get(parent);
+    if (takers === undefined) return false;
+    for (const run of takers) if (!this.#host.has(run) || !takesStill(run)) takers.delete(run);
+    if (takers.size === 0) this.#takers.delete(parent);
+    return takers.size > 0;
+  }
+
+  #takes(run: LiveRun): void {
+    const parent = run.state.lineage?.parent;
+    if (parent === undefined) return;
+    const takers = this.#takers.get(parent);
+    if (takers === undefined) this.#takers.set(parent, new Set([run]));
+    else takers.add(run);
   }
 
   /** About every second, and at the end of a take-over: those that wait go on where they were. */
@@ -60,6 +91,7 @@ export class Adoptions {
 
   clear(): void {
     this.#waiting.clear();
+    this.#takers.clear();
   }
 
   #resume(run: LiveRun): void {
@@ -79,6 +111,12 @@ export class Adoptions {
       advance();
     });
   }
+}
+
+/** Not all of it is committed, so that another owner would have to read on. */
+function takesStill(run: LiveRun): boolean {
+  const state = run.isCommitted ? run.state : run.committedState();
+  return !isEnded(state.status) && isAdopting(state);
 }
 
 /** As it stood after so many of its events; undefined: it has not so many, or they mean nothing to this build. */

@@ -3,7 +3,13 @@
  * is to happen once it is acknowledged waits with it, in order.
  */
 import type { RunEvent, RunId, ScheduleEvent, ScheduleState, Version } from '@penstock/run';
-import { COMMIT_BYTES_MAX, COMMIT_RUNS_MAX, DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
+import {
+  COMMIT_BYTES_MAX,
+  COMMIT_RUNS_MAX,
+  DECISION_BYTES_MAX,
+  encodeEvent,
+  type DeletedEntry,
+} from '../run/commit.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { LiveSchedule } from '../run/live-schedule.ts';
 
@@ -13,6 +19,8 @@ const FOLLOWING_BYTES_MAX = 4 * 1024;
 export interface CommitDraft {
   readonly runs: Map<string, DraftEntry>;
   readonly schedules: Map<LiveSchedule, ScheduleDraftEntry>;
+  /** With each entry as it stands in the commit. */
+  readonly deleted: Map<DeletedEntry, string>;
   bytes: number;
   /** Carried out in order when the commit is acknowledged, after its events have been shown. */
   readonly afterwards: (() => void)[];
@@ -80,9 +88,7 @@ export class CommitBuilder {
     const encoded = JSON.stringify(event);
     const bytes = Buffer.byteLength(encoded) + 1;
     const of = run && this.#drafts.find((each) => each.runs.has(run.id));
-    const last = this.last;
-    const hasRoom = last !== undefined && last.bytes <= COMMIT_BYTES_MAX && last.bytes + bytes <= DECISION_BYTES_MAX;
-    const draft = of ?? (hasRoom ? last : this.#next());
+    const draft = of ?? this.#withRoom(bytes);
     const entry = draft.schedules.get(schedule);
     if (entry === undefined) draft.schedules.set(schedule, { id: schedule.id, events: [encoded], to });
     else {
@@ -92,8 +98,29 @@ export class CommitBuilder {
     draft.bytes += bytes;
   }
 
+  addDeletion(entry: DeletedEntry): void {
+    const encoded = JSON.stringify(entry);
+    const bytes = Buffer.byteLength(encoded) + 1;
+    const draft = this.#withRoom(bytes);
+    draft.deleted.set(entry, encoded);
+    draft.bytes += bytes;
+  }
+
+  /** For what stands by itself. */
+  #withRoom(bytes: number): CommitDraft {
+    const last = this.last;
+    const hasRoom = last !== undefined && last.bytes <= COMMIT_BYTES_MAX && last.bytes + bytes <= DECISION_BYTES_MAX;
+    return hasRoom ? last : this.#next();
+  }
+
   #next(): CommitDraft {
-    const draft: CommitDraft = { runs: new Map(), schedules: new Map(), bytes: 0, afterwards: [] };
+    const draft: CommitDraft = {
+      runs: new Map(),
+      schedules: new Map(),
+      deleted: new Map(),
+      bytes: 0,
+      afterwards: [],
+    };
     this.#drafts.push(draft);
     return draft;
   }

@@ -9,7 +9,7 @@
  */
 import { runIdTime, type RunEvent, type Epoch, type ScheduleEvent, type Sequence, type Version } from '@penstock/run';
 import { CommitBuilder, type CommitDraft } from './commit-builder.ts';
-import { COMMIT_FORMAT, COMMIT_RUNS_MAX, encodeCommit, type CommitHead } from '../run/commit.ts';
+import { COMMIT_FORMAT, COMMIT_RUNS_MAX, encodeCommit, type CommitHead, type DeletedEntry } from '../run/commit.ts';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { LiveSchedule } from '../run/live-schedule.ts';
@@ -84,6 +84,11 @@ export class CommitCycle {
     this.#builder.addSchedule(schedule, event, schedule.decide(event), run);
   }
 
+  /** Decides that a closed run is deleted. */
+  addDeletion(entry: DeletedEntry): void {
+    this.#builder.addDeletion(entry);
+  }
+
   /** Whether a commit about the run is under way. */
   isUnderWay(run: LiveRun): boolean {
     return this.#inFlight?.runs.has(run.id) === true;
@@ -128,7 +133,7 @@ export class CommitCycle {
       at: now,
       idsTo: this.#idsTo,
     };
-    this.#ports.append(encodeCommit(head, draft.runs.values(), draft.schedules.values()), {
+    this.#ports.append(encodeCommit(head, draft.runs.values(), draft.schedules.values(), draft.deleted.values()), {
       commitId: head.id,
       expectedSequence: this.#sequence,
     });

@@ -23,7 +23,9 @@ type Asker = (parent: ReadParent) => void;
 export interface ParentsHost {
   readonly runs: ReadonlyMap<RunId, LiveRun>;
   readonly parking: Pick<Parking, 'find' | 'read'>;
-  readonly cycle: Pick<CommitCycle, 'whenCommitted'>;
+  readonly cycle: Pick<CommitCycle, 'whenCommitted' | 'whenAllCommitted'>;
+  /** Whether it is decided that the run is deleted. */
+  isDeleted(runId: RunId): boolean;
   /** The run as its document has it; null: there is none. Answers as the ports do. */
   readStored(runId: RunId, then: Asker): void;
 }
@@ -40,7 +42,11 @@ export class Parents {
 
   /** What is answered has at least what was decided about it by now, committed; it is not to be told anything. */
   read(runId: RunId, then: Asker): void {
-    const { runs, parking, cycle } = this.#host;
+    const { runs, parking, cycle, isDeleted } = this.#host;
+    if (isDeleted(runId)) {
+      cycle.whenAllCommitted(() => then(null));
+      return;
+    }
     const run = runs.get(runId);
     if (run !== undefined) {
       cycle.whenCommitted(run, () => then(run));
@@ -61,6 +67,11 @@ export class Parents {
       this.#readOn();
     } else if (asked !== undefined && asked.length < ASKERS_MAX) asked.push(then);
     else then('unavailable');
+  }
+
+  /** Whether somebody waits for its document. */
+  isReading(runId: RunId): boolean {
+    return this.#asked.has(runId);
   }
 
   clear(): void {

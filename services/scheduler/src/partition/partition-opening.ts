@@ -18,6 +18,7 @@ import { isTight, type SchedulerLoad } from '../run/scheduler-load.ts';
 import { inSlices, sortedInSlices } from '../run/slices.ts';
 import { queueDeadline } from '../run/stage-times.ts';
 import type { Adoptions } from './adoptions.ts';
+import type { Deletions } from './deletions.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { Parking } from './parking.ts';
 import type { PartitionSettings } from './partition-settings.ts';
@@ -50,6 +51,7 @@ export interface PartitionOpeningHost {
   readonly resumption: Pick<Resumption, 'add'>;
   readonly schedules: Pick<Schedules, 'restore'>;
   readonly adoptions: Pick<Adoptions, 'found'>;
+  readonly deletions: Pick<Deletions, 'restore'>;
   readonly border: RunBorder;
   /** Takes a run into memory. */
   remember(run: LiveRun): void;
@@ -75,6 +77,7 @@ export function* openPartition(
     parked = [],
     usages = [],
     schedules = [],
+    deleted = [],
     neverOwned = false,
     room,
   }: RestoredPartition,
@@ -110,6 +113,7 @@ export function* openPartition(
   for (const runner of runnerRuns.names) runnerRuns.lookAtLabels(runner);
   yield* slots.open();
   yield* host.schedules.restore(schedules);
+  host.deletions.restore(deleted);
 }
 
 /** What waits in it, and what has to be done about it by a time. */

@@ -22,6 +22,8 @@ import type {
   CreateRequest,
   DecideReply,
   DecideRequest,
+  DeleteReply,
+  DeleteRequest,
   GetReply,
   GetRequest,
   OpenReply,
@@ -41,9 +43,11 @@ import type {
   WatchRequest,
 } from '@penstock/bus';
 import type { RunId, Sequence } from '@penstock/run';
+import type { StoredStanding } from '@penstock/store';
 import { HeldAttempts } from './held-attempts.ts';
 import { AbsentRunners } from './absent-runners.ts';
 import { CommitCycle } from './commit-cycle.ts';
+import { Deletions, type DirtyDeletion } from './deletions.ts';
 import { Decisions } from './decisions.ts';
 import { AwakeRuns } from '../run/awake-runs.ts';
 import { Deadlines } from '../run/deadlines.ts';
@@ -123,6 +127,7 @@ export class Partition {
   readonly #schedules: Schedules;
   readonly #parents: Parents;
   readonly #adoptions: Adoptions;
+  readonly #deletions: Deletions;
   readonly #openingHost: PartitionOpeningHost;
   #open = false;
   #advancing = false;
@@ -238,6 +243,7 @@ export class Partition {
       parking: this.#parking,
       cycle: this.#cycle,
       readStored: (runId, then) => shared.readRun(runId, then),
+      isDeleted: (runId) => this.#deletions.has(runId),
     });
     this.#adoptions = new Adoptions({
       parents: this.#parents,
@@ -245,6 +251,18 @@ export class Partition {
       has: (run) => this.#runs.get(run.id) === run,
       decide: (run, command) => void this.#decisions.decide(run, command),
       at: (run) => this.#decisions.at(run),
+      advance: () => this.#advance(),
+    });
+    this.#deletions = new Deletions({
+      epoch: settings.epoch,
+      ports,
+      runs: this.#runs,
+      cycle: this.#cycle,
+      parkedTenant: (runId) => this.#parking.find(runId)?.tenant,
+      removed: (tenant, sequence) => this.#cycle.changes.removed(tenant, sequence),
+      isTakenFrom: (runId) => this.#parents.isReading(runId) || this.#adoptions.isTakenFrom(runId),
+      accepts: () => this.#accepts(),
+      mayAnswer: () => this.#mayAnswer(),
       advance: () => this.#advance(),
     });
     this.#creation = new RunCreation({
@@ -377,6 +395,7 @@ export class Partition {
       deadlines: this.#deadlines,
       resumption: this.#resumption,
       adoptions: this.#adoptions,
+      deletions: this.#deletions,
       border: this.#border,
       schedules: this.#schedules,
       remember: (run) => this.#remember(run),
@@ -446,6 +465,7 @@ export class Partition {
     this.#resumption.clear();
     this.#parents.clear();
     this.#adoptions.clear();
+    this.#deletions.clear();
     this.#slotsInUse.clear();
     this.#lengths.clear();
     this.#pulls.clear();
@@ -472,6 +492,16 @@ export class Partition {
 
   cancel(request: CancelRequest, reply: (reply: CancelReply) => void): void {
     this.#requests.cancel(request, reply);
+  }
+
+  /** A closed run is deleted (P34). */
+  delete(request: DeleteRequest, reply: (reply: DeleteReply) => void): void {
+    this.#deletions.delete(request, reply);
+  }
+
+  /** Of closed runs that are too old as many are deleted as can be; how many. */
+  expire(runs: readonly (StoredStanding & { readonly id: RunId })[]): number {
+    return this.#open ? this.#deletions.expire(runs.slice(0, this.#deletions.room)) : 0;
   }
 
   approve(request: ApproveRequest, reply: (reply: ApproveReply) => void): void {
@@ -615,6 +645,7 @@ export class Partition {
       });
     }
     this.#schedules.committed(draft.schedules.keys());
+    this.#deletions.committed(draft.deleted.keys(), sequence);
     this.#ports.counted([...draft.runs.values()]);
     for (const act of draft.afterwards) act();
     this.#ports.projectSoon();
@@ -640,13 +671,20 @@ export class Partition {
     return this.#schedules.takeDirty();
   }
 
+  /** Deletions with commits that no tombstone stands for yet. */
+  takeDeleted(): readonly DirtyDeletion[] {
+    return this.#deletions.takeDirty();
+  }
+
   /** The store did not take them: they are to be written again. */
   stillDirty(
     runs: Iterable<LiveRun>,
     counters: Iterable<KeyCounter> = [],
     schedules: Iterable<DirtySchedule> = [],
+    deleted: Iterable<DirtyDeletion> = [],
   ): void {
     this.#schedules.stillDirty(schedules);
+    this.#deletions.stillDirty(deleted);
     for (const run of runs) if (this.#runs.get(run.id) === run) this.#backlog.add(run);
     this.#counts.stillDirty(counters);
   }
@@ -669,6 +707,8 @@ export class Partition {
       this.#pulls.forget(run);
       this.#runnerRuns.forget(run);
     }
+    this.#deletions.closed(closed);
+    this.#deletions.projected(sequence);
     if (this.#parking.size === 0) return;
     this.#outside.projected(sequence, runs, closed);
     this.#advance();

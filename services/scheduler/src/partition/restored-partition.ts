@@ -2,6 +2,7 @@ import type { RunId, Sequence } from '@penstock/run';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { ParkedDocument } from '../run/parked-run.ts';
+import type { DirtyDeletion } from './deletions.ts';
 import type { RestoredSchedule } from './schedules.ts';
 
 /** What take-over read (P6): where the log stands, the runs that are still of interest, and what their keys have used. */
@@ -16,6 +17,8 @@ export interface RestoredPartition {
   readonly parked?: readonly ParkedDocument[] | undefined;
   readonly usages?: readonly KeyUsage[] | undefined;
   readonly schedules?: readonly RestoredSchedule[] | undefined;
+  /** Deletions that the log has behind the checkpoint. */
+  readonly deleted?: readonly DirtyDeletion[] | undefined;
   /** Log and checkpoint were empty: there was no owner before this one. */
   readonly neverOwned?: boolean | undefined;
   /** What the scheduler keeps free for the runs until they are counted themselves. */

@@ -8,6 +8,7 @@ import {
   asVersion,
   type Epoch,
   type RunCreated,
+  type RunDeleted,
   type RunEvent,
   type RunId,
   type ScheduleEvent,
@@ -15,8 +16,8 @@ import {
 } from '@penstock/run';
 import { TaggedError } from '@penstock/errors';
 
-/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates; 4: `stages_added`, schedules, reruns and what they take over. All before it is read too. */
-export const COMMIT_FORMAT = 4;
+/** The format this build writes and the newest that it can read. 2: ends of logs, `run_stopped`, `stages_skipped`; 3: `run_approved`, runs that wait for it, and gates; 4: `stages_added`, schedules, reruns and what they take over; 5: `run_deleted`. All before it is read too. */
+export const COMMIT_FORMAT = 5;
 /** Joining stops at so many runs or bytes; a single decision may be larger and always fits one commit (P1). */
 export const COMMIT_RUNS_MAX = 256;
 export const COMMIT_BYTES_MAX = 512 * 1024;
@@ -51,8 +52,19 @@ export interface ScheduleEntry {
   readonly events: readonly ScheduleEvent[];
 }
 
+/** A run that is deleted (P34). */
+export interface DeletedEntry {
+  readonly id: RunId;
+  readonly tenant: string;
+  /** The run that it has repeated. */
+  readonly parent?: string | undefined;
+  readonly event: RunDeleted;
+}
+
 export interface Commit extends CommitHead {
   readonly runs: readonly RunEntry[];
+  /** Absent: none. */
+  readonly deleted?: readonly DeletedEntry[] | undefined;
   /** Absent: none. */
   readonly schedules?: readonly ScheduleEntry[] | undefined;
 }
@@ -106,16 +118,20 @@ function unitsOf(outputs: Readonly<Record<string, string>> = {}): number {
   return Object.entries(outputs).reduce((sum, [key, value]) => sum + key.length + value.length + 2, 0);
 }
 
-/** `entries` are the runs' events as `encodeEvent` made them, `schedules` those of schedules as JSON. */
+/** `entries` are the runs' events as `encodeEvent` made them, `schedules` those of schedules as JSON, `deleted` entries as JSON. */
 export function encodeCommit(
   head: CommitHead,
   entries: Iterable<{ readonly id: RunId; readonly from: Version; readonly events: readonly string[] }>,
   schedules: Iterable<{ readonly id: string; readonly events: readonly string[] }> = [],
+  deleted: Iterable<string> = [],
 ): Uint8Array {
   const runs: string[] = [];
   for (const { id, from, events } of entries) runs.push(`{"id":"${id}","from":${from},"events":[${events.join(',')}]}`);
   const more = Array.from(schedules, ({ id, events }) => `{"id":"${id}","events":[${events.join(',')}]}`);
-  const last = more.length === 0 ? '' : `,"schedules":[${more.join(',')}]`;
+  const gone = [...deleted];
+  const last =
+    (more.length === 0 ? '' : `,"schedules":[${more.join(',')}]`) +
+    (gone.length === 0 ? '' : `,"deleted":[${gone.join(',')}]`);
   return Buffer.from(`${JSON.stringify(head).slice(0, -1)},"runs":[${runs.join(',')}]${last}}`);
 }
 

@@ -5,6 +5,7 @@
  */
 import type { Plan, RunEvent, RunId, RunState, Sequence, Version } from '@penstock/run';
 import type { CommittedEvents, Job, StopRequest } from '@penstock/bus';
+import type { StoredStanding } from '@penstock/store';
 import type { PullRequestHead, PullRequestRef } from './pull-request-head.ts';
 
 /** `too-large`: the job does not fit a message; it can never be sent. */
@@ -53,6 +54,10 @@ export interface PartitionPorts {
   isStored(runId: RunId, then: (stored: boolean | 'unavailable') => void): void;
   /** Which of these runs the store knows (P28). */
   storedRuns(runIds: readonly RunId[], then: (stored: ReadonlySet<string> | 'unavailable') => void): void;
+  /** What the store says of a run that is to be deleted; null: there is none. */
+  storedStanding(runId: RunId, then: (standing: StoredStanding | null | 'unavailable') => void): void;
+  /** These runs are deleted: what the broker keeps of their logs can go. */
+  forgetLogs(runIds: readonly RunId[]): void;
   /** The head of highest sequence among the runs that the store has of the pull request; null: it has none (P27). */
   headInStore(of: PullRequestRef, then: (head: PullRequestHead | null | 'unavailable') => void): void;
   /**

@@ -11,6 +11,7 @@ import {
   type AttemptRequest,
   type CreateRequest,
   type DecideRequest,
+  type DeleteRequest,
   type GetRequest,
   type Job,
   type JobReply,
@@ -52,6 +53,7 @@ import type { CreateIntake } from './create-intake.ts';
 import type { DefinitionReader } from './definition-reader.ts';
 import type { EncodedStories } from './encoded-stories.ts';
 import { LogEnds } from './log-ends.ts';
+import { LogPurges } from './log-purges.ts';
 import { Projector } from './projector.ts';
 import { RunMeter } from '../run/run-meter.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
@@ -111,6 +113,7 @@ export class PartitionOwner {
   #projector: Projector | undefined;
   #callOffTimer: () => void = () => {};
   readonly #logEnds: LogEnds;
+  readonly #logPurges: LogPurges;
   readonly #runMeter: RunMeter;
   #refusal: string | undefined;
   #tellsParked = false;
@@ -127,6 +130,12 @@ export class PartitionOwner {
       log: options.log,
       signal: this.#abort.signal,
       failed: () => this.#drop(),
+    });
+    this.#logPurges = new LogPurges({
+      purge: (runId) => options.ports.purgeLogs(runId),
+      time: options.ports.time,
+      log: options.log,
+      signal: this.#abort.signal,
     });
     this.#journal = options.ports.openLog(options.partition, {
       onTrouble: ({ operation, attempt, error }) => {
@@ -185,7 +194,7 @@ export class PartitionOwner {
   /** False: it was given up meanwhile. */
   async #begin(
     opened: OpenedPartition,
-    { runs, parked, usages, schedules, room }: LoadedPartition & { readonly room: RestoreRoom },
+    { runs, parked, usages, schedules, deleted, room }: LoadedPartition & { readonly room: RestoreRoom },
   ): Promise<boolean> {
     const { signal } = this.#abort;
     if (signal.aborted) return false;
@@ -220,6 +229,7 @@ export class PartitionOwner {
       parked,
       usages,
       schedules,
+      deleted,
       room,
     });
     while (opening.next().done !== true) {
@@ -390,6 +400,9 @@ export class PartitionOwner {
       case 'cancel':
         core.cancel(body as CancelRequest, reply);
         break;
+      case 'delete':
+        core.delete(body as DeleteRequest, reply);
+        break;
       case 'approve':
         core.approve(body as ApproveRequest, reply);
         break;
@@ -519,6 +532,12 @@ export class PartitionOwner {
           .exists(runIds)
           .catch(() => 'unavailable' as const)
           .then(this.#guarded('partition.ids-looked-up', then, this.#drop)),
+      storedStanding: (runId, then) =>
+        void ledger
+          .standingOf(runId)
+          .catch(() => 'unavailable' as const)
+          .then(this.#guarded('partition.id-looked-up', then)),
+      forgetLogs: (runIds) => this.#logPurges.add(runIds),
       headInStore: (of, then) =>
         void ledger
           .headOf(of)

@@ -16,6 +16,7 @@ import {
   type Sequence,
 } from '@penstock/run';
 import { emptyPipeline } from '../run/definitions.ts';
+import type { DirtyDeletion } from '../partition/deletions.ts';
 import type { DirtyRun } from '../partition/projection-backlog.ts';
 import type { DirtySchedule } from '../partition/schedules.ts';
 import {
@@ -162,6 +163,7 @@ export class Projector {
       if (!this.#isBehind) return;
       const counters = partition.takeCounters();
       const schedules = partition.takeDirtySchedules();
+      const deleted = partition.takeDeleted();
       const begunAt = this.#clock.bootNow();
       const { encoded, runs } = await this.#encode(dirtyRuns);
       const restMs = Math.max(INTERVAL_MS, (ENCODE_SHARE - 1) * (this.#clock.bootNow() - begunAt));
@@ -176,6 +178,7 @@ export class Projector {
           for (const run of runs.slice(taken, taken + this.#documentsAtOnce)) this.#written.add(run);
         }
         await this.#saveSchedules(schedules);
+        await this.#saveTombstones(deleted);
         await this.#writePosition(counters, sequence, commitNumber);
       } catch (error) {
         const left = encoded.slice(taken);
@@ -185,7 +188,7 @@ export class Projector {
         );
         this.#countUnprojected(left.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
         this.#documentsAtOnce = Math.max(DOCUMENTS_MIN, Math.floor(this.#documentsAtOnce / 2));
-        partition.stillDirty(runs.slice(taken), counters, schedules);
+        partition.stillDirty(runs.slice(taken), counters, schedules, deleted);
         await this.#clock.pause(retryMs, signal);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
         continue;
@@ -323,6 +326,23 @@ export class Projector {
     const { incarnation, ledger } = this.#options;
     const { partition } = this.#options.partition.settings;
     await ledger.saveSchedules(schedules.map(({ state, sequence }) => ({ partition, incarnation, sequence, state })));
+  }
+
+  async #saveTombstones(deleted: readonly DirtyDeletion[]): Promise<void> {
+    if (deleted.length === 0) return;
+    const { incarnation, ledger } = this.#options;
+    const { partition } = this.#options.partition.settings;
+    await ledger.saveTombstones(
+      deleted.map(({ entry: { id, tenant, parent = '', event }, sequence }) => ({
+        id,
+        partition,
+        tenant,
+        parent,
+        deletedAt: event.at,
+        incarnation,
+        sequence,
+      })),
+    );
   }
 
   async #writePosition(counters: readonly KeyCounter[], sequence: Sequence, commit: number): Promise<void> {

@@ -14,6 +14,7 @@ import {
   type LogOptions,
   markLogEnds,
   openLog,
+  purgeLogs,
   type PartitionLog,
   watchLeases,
 } from '@penstock/bus';
@@ -42,6 +43,8 @@ export interface SchedulerPorts {
   onReconnected(then: () => void): () => void;
   /** The sequences of the first marks behind these logs of one run, in their order (P21). */
   markLogEnds(runId: string, logs: readonly AttemptLogRef[], signal: AbortSignal): Promise<readonly number[]>;
+  /** Removes what is stored of the run's logs. */
+  purgeLogs(runId: string): Promise<void>;
 }
 
 export function schedulerPorts(bus: Bus, membershipMs: number): SchedulerPorts {
@@ -59,5 +62,6 @@ export function schedulerPorts(bus: Bus, membershipMs: number): SchedulerPorts {
       return () => void bus.events.off('reconnected', then);
     },
     markLogEnds: (runId, logs, signal) => markLogEnds(bus, runId, logs, Date.now(), signal),
+    purgeLogs: (runId) => purgeLogs(bus, runId),
   };
 }

@@ -19,7 +19,9 @@ import { readAddedAgain, readAddedText, type ReadAddedText } from './added-texts
 import { definedRun, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyUsage } from '../admission/key-counts.ts';
 import { LiveRun } from '../run/live-run.ts';
+import type { DirtyDeletion } from '../partition/deletions.ts';
 import type { RestoredSchedule } from '../partition/schedules.ts';
+import { ReplayedDeletions } from './deletion-take-over.ts';
 import { isBehind, ReplayedSchedules } from './schedule-take-over.ts';
 import { parkedDocumentOf, type ParkedDocument } from '../run/parked-run.ts';
 import type { RestoreRoom } from './restore-room.ts';
@@ -50,6 +52,8 @@ export interface LoadedPartition {
   readonly parked: ParkedDocument[];
   readonly usages: KeyUsage[];
   readonly schedules: readonly RestoredSchedule[];
+  /** What the log says of deletions behind the checkpoint. */
+  readonly deleted: readonly DirtyDeletion[];
 }
 
 export interface Restoring {
@@ -185,7 +189,13 @@ export async function loadPartition(
         runs.push(await liveRunOf(id, history, shared));
         await turns.after(history.events.length);
       }
-      return { runs, usages, parked: [...loaded.parked.values()], schedules: loaded.schedules.restored(opened) };
+      return {
+        runs,
+        usages,
+        parked: [...loaded.parked.values()],
+        schedules: loaded.schedules.restored(opened),
+        deleted: loaded.deletions.restored(opened),
+      };
     }
     if (attempt === LOAD_TRIES)
       throw new Error(`partition ${partition}: the log does not go on where the checkpoint ends`);
@@ -217,7 +227,12 @@ async function loadHistories(
   }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'> & { readonly turns: Turns },
   room: Restoring['room'],
 ): Promise<
-  (Found & { readonly replayed: readonly ReplayedEvents[]; readonly schedules: ReplayedSchedules }) | undefined
+  | (Found & {
+      readonly replayed: readonly ReplayedEvents[];
+      readonly schedules: ReplayedSchedules;
+      readonly deletions: ReplayedDeletions;
+    })
+  | undefined
 > {
   const checkpoint = await ledger.checkpoint(partition);
   const position = { incarnation: checkpoint?.incarnation ?? 0, sequence: checkpoint?.sequence ?? 0 };
@@ -253,6 +268,7 @@ async function loadHistories(
     schedules.add(document);
     await turns.after(1);
   }
+  const deletions = new ReplayedDeletions();
   const sameIncarnation = checkpoint?.incarnation === opened.incarnation;
   let next = sameIncarnation ? checkpoint.commit + 1 : undefined;
   for await (const entry of log.read(sameIncarnation ? checkpoint.sequence + 1 : 1, signal)) {
@@ -261,20 +277,29 @@ async function loadHistories(
     next = commit.number + 1;
     if (!(await replay(found, commit, entry.sequence, ledger, take))) return undefined;
     for (const { events } of commit.runs) await turns.after(events.length);
-    schedules.replay(commit.schedules ?? [], { incarnation: incarnationOf(commit.epoch), sequence: entry.sequence });
+    const at = { incarnation: incarnationOf(commit.epoch), sequence: entry.sequence };
+    schedules.replay(commit.schedules ?? [], at);
+    deletions.replay(commit.deleted ?? [], at);
+    forget(
+      found,
+      (commit.deleted ?? []).map(({ id }) => id),
+    );
     for (const { id, from, events } of commit.runs) {
       // Of a run that waits outside, a commit with its beginning says all that is to be counted.
       const all = histories.get(id)?.events ?? events;
-      replayed.push({
-        incarnation: incarnationOf(commit.epoch),
-        sequence: entry.sequence,
-        all,
-        from,
-        count: events.length,
-      });
+      replayed.push({ ...at, all, from, count: events.length });
     }
   }
-  return { ...found, replayed, schedules };
+  // A log that has lost its end may have lost the deletion, and have the run: what the store has as deleted stays so.
+  if (!sameIncarnation) forget(found, await ledger.deletedAmong([...histories.keys()]));
+  return { ...found, replayed, schedules, deletions };
+}
+
+function forget({ histories, parked }: Found, ids: Iterable<string>): void {
+  for (const id of ids) {
+    histories.delete(id);
+    parked.delete(id);
+  }
 }
 
 /** False: a run's events do not continue what is known of it. */
@@ -292,7 +317,10 @@ async function replay(
       // What is between stands in its document alone: it was closed since, or its commits were lost with the end of a log, or
       // it was left outside.
       const document = await ledger.getAsOwner(id);
-      if (document === null) return false;
+      if (document === null) {
+        if ((await ledger.deletedAmong([id])).has(id)) continue;
+        return false;
+      }
       await take(document, false);
       history = histories.get(id);
     }

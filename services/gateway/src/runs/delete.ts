@@ -1,0 +1,32 @@
+/** `deleteRun`: from its answer on nobody sees the run (P34). */
+import { actorOf, readableTenants, requireChanger, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, Forbidden, NotFound } from '@penstock/errors';
+import { isEnded, isRunId } from '@penstock/run';
+import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
+
+/** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see, `Conflict` for one that has not ended. */
+export async function deleteRun(
+  owners: Owners,
+  reads: RunReads,
+  caller: Caller,
+  runId: string | null | undefined,
+): Promise<void> {
+  const tenants = requireChanger(caller);
+  if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
+  const run = isRunId(runId) ? await reads.view(runId, [...new Set([...tenants, ...readableTenants(caller)])]) : null;
+  if (run === null) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
+  if (!tenants.includes(run.tenant))
+    throw new Forbidden(`You may see the run '${runId}', but not delete it: it is not yours.`);
+  if (!isEnded(run.status))
+    throw new Conflict(`The run has not ended (${run.status}): cancel it first, or wait for its end.`);
+  try {
+    await owners.delete({ runId, tenants, by: caller.user?.email ?? actorOf(caller) });
+  } catch (error) {
+    if (!(error instanceof OwnerRefused)) throw error;
+    const { cause, repeated } = error;
+    if (cause instanceof Conflict) throw new Conflict(`The run cannot be deleted: ${cause.message}.`, {}, { cause });
+    if (!(cause instanceof NotFound)) throw cause;
+    // It was there a moment ago: an earlier sending of this request has deleted it, or somebody else has.
+    if (!repeated) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
+  }
+}

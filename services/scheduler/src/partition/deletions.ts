@@ -1,0 +1,226 @@
+/**
+ * Runs that are deleted (P34): by people, or because they are old. Owns what is decided about them until a tombstone stands for it
+ * behind the checkpoint, and who waits for that.
+ *
+ *  DELETIONS-1 Only a closed run is deleted: one that has left memory, its end behind the checkpoint (P6).
+ *  DELETIONS-2 No run is deleted that another one reads, or takes over from and has not ended (P30); from the decision on nobody reads
+ *     it here.
+ *  DELETIONS-3 What waits here is bounded; beyond the bound a request is `unavailable`, to be asked again.
+ */
+import type { DeleteReply, DeleteRequest } from '@penstock/bus';
+import type { Epoch, RunId, Sequence } from '@penstock/run';
+import type { StoredStanding } from '@penstock/store';
+import type { DeletedEntry } from '../run/commit.ts';
+import type { LiveRun } from '../run/live-run.ts';
+import type { PartitionPorts } from '../run/ports.ts';
+import type { CommitCycle } from './commit-cycle.ts';
+import { refusal, unavailable } from './refusals.ts';
+
+/** A deletion that is committed, and the commit. */
+export interface DirtyDeletion {
+  readonly entry: DeletedEntry;
+  readonly sequence: Sequence;
+}
+
+export interface DeletionsHost {
+  readonly epoch: Epoch;
+  readonly ports: Pick<PartitionPorts, 'now' | 'storedStanding' | 'forgetLogs'>;
+  readonly runs: ReadonlyMap<RunId, LiveRun>;
+  readonly cycle: Pick<CommitCycle, 'addDeletion' | 'isTooSlow' | 'whenCommitted'>;
+  /** The tenant of an open run that is outside of memory. */
+  parkedTenant(runId: RunId): string | undefined;
+  /** A run of the tenant is in no list any more. */
+  removed(tenant: string, sequence: Sequence): void;
+  /** Whether another run reads it, or takes over from it and has not ended. */
+  isTakenFrom(runId: RunId): boolean;
+  /** Whether the partition still decides. */
+  accepts(): boolean;
+  /** Whether it is sure to be the owner (P4). */
+  mayAnswer(): boolean;
+  advance(): void;
+}
+
+interface Deleting {
+  readonly entry: DeletedEntry;
+  /** Undefined: not committed yet. */
+  sequence: Sequence | undefined;
+  readonly askers: ((reply: DeleteReply) => void)[];
+}
+
+interface Closing {
+  readonly ask: DeleteRequest;
+  readonly reply: (reply: DeleteReply) => void;
+}
+
+/** Deletions under way, and requests that wait for their runs to be closed. */
+const AT_ONCE_MAX = 1_000;
+/** Of one deletion. */
+const ASKERS_MAX = 20;
+
+export class Deletions {
+  readonly #host: DeletionsHost;
+  readonly #deleting = new Map<RunId, Deleting>();
+  readonly #dirty = new Set<Deleting>();
+  readonly #closing = new Map<RunId, Closing[]>();
+
+  constructor(host: DeletionsHost) {
+    this.#host = host;
+  }
+
+  /** Whether it is decided that the run is deleted, and lists may still have it. */
+  has(runId: RunId): boolean {
+    return this.#deleting.has(runId);
+  }
+
+  /** How many more can be under way. */
+  get room(): number {
+    return AT_ONCE_MAX - this.#deleting.size;
+  }
+
+  /** What an earlier owner has committed, and no tombstone may stand for. */
+  restore(restored: readonly DirtyDeletion[]): void {
+    for (const { entry, sequence } of restored) {
+      const deleting = { entry, sequence, askers: [] };
+      this.#deleting.set(entry.id, deleting);
+      this.#dirty.add(deleting);
+    }
+  }
+
+  clear(): void {
+    this.#deleting.clear();
+    this.#dirty.clear();
+    this.#closing.clear();
+  }
+
+  delete(request: DeleteRequest, reply: (reply: DeleteReply) => void): void {
+    const { epoch, ports, runs, cycle, accepts, mayAnswer, parkedTenant } = this.#host;
+    const { runId, tenants } = request;
+    if (!accepts()) return;
+    const refuse = (code: 'NOT_FOUND' | 'CONFLICT', message: string): void => reply(refusal(epoch, code, message));
+    const run = runs.get(runId);
+    const tenant = run?.state.tenant ?? parkedTenant(runId) ?? this.#deleting.get(runId)?.entry.tenant;
+    if (tenant !== undefined && !tenants.includes(tenant)) {
+      // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
+      if (mayAnswer()) refuse('NOT_FOUND', 'there is no such run');
+      return;
+    }
+    const known = this.#deleting.get(runId);
+    if (known !== undefined) this.#join(known, reply);
+    else if (run?.ended === true) this.#whenClosed({ ask: request, reply });
+    else if (run !== undefined)
+      cycle.whenCommitted(run, () => refuse('CONFLICT', `the run has not ended: ${run.state.status}`));
+    else if (tenant !== undefined) refuse('CONFLICT', 'the run has not ended');
+    else
+      ports.storedStanding(runId, (standing) => {
+        if (!accepts()) return;
+        if (runs.has(runId) || parkedTenant(runId) !== undefined || this.has(runId)) this.delete(request, reply);
+        else if (standing === 'unavailable') reply(unavailable(epoch, 'the store does not answer'));
+        else if (standing === null || !tenants.includes(standing.tenant)) {
+          if (mayAnswer()) refuse('NOT_FOUND', 'there is no such run');
+        } else {
+          const refused = this.#decide(runId, standing, request.by);
+          const decided = this.#deleting.get(runId);
+          if (refused !== undefined) reply(refused);
+          else if (decided !== undefined) this.#join(decided, reply);
+        }
+      });
+  }
+
+  /** Of runs that the store has as closed, those that are too old; what cannot be deleted now is left for another time. */
+  expire(runs: readonly (StoredStanding & { readonly id: RunId })[]): number {
+    if (!this.#host.accepts()) return 0;
+    let decided = 0;
+    for (const { id, ...standing } of runs) {
+      const isHere = this.#host.runs.has(id) || this.#host.parkedTenant(id) !== undefined || this.has(id);
+      if (!isHere && this.#decide(id, standing, 'retention') === undefined) decided += 1;
+    }
+    return decided;
+  }
+
+  /** Undefined: it is decided. */
+  #decide(id: RunId, { tenant, parent, open }: StoredStanding, by: string) {
+    const { epoch, ports, cycle, isTakenFrom, advance } = this.#host;
+    if (open) return unavailable(epoch, 'the run is being taken over');
+    if (isTakenFrom(id)) return refusal(epoch, 'CONFLICT', 'a run that repeats it still takes over from it');
+    if (this.room <= 0 || cycle.isTooSlow) return unavailable(epoch, 'too many runs are being deleted');
+    const event = { type: 'run_deleted', at: ports.now(), by } as const;
+    const entry: DeletedEntry = { id, tenant, ...(parent === '' ? {} : { parent }), event };
+    this.#deleting.set(id, { entry, sequence: undefined, askers: [] });
+    cycle.addDeletion(entry);
+    advance();
+    return undefined;
+  }
+
+  #join(deleting: Deleting, reply: (reply: DeleteReply) => void): void {
+    if (deleting.askers.length < ASKERS_MAX) deleting.askers.push(reply);
+    else reply(unavailable(this.#host.epoch, 'the run is being deleted'));
+  }
+
+  /** It has ended, and is in memory until that is behind the checkpoint. */
+  #whenClosed(closing: Closing): void {
+    const { runId } = closing.ask;
+    const waiting = this.#closing.get(runId) ?? [];
+    if (waiting.length >= ASKERS_MAX || this.#closing.size >= AT_ONCE_MAX) {
+      closing.reply(unavailable(this.#host.epoch, 'the end of the run is not stored yet'));
+      return;
+    }
+    this.#closing.set(runId, [...waiting, closing]);
+  }
+
+  /** These runs have left memory for good. */
+  closed(runs: readonly LiveRun[]): void {
+    if (this.#closing.size === 0) return;
+    for (const { id } of runs) {
+      const waiting = this.#closing.get(id) ?? [];
+      this.#closing.delete(id);
+      for (const { ask, reply } of waiting) this.delete(ask, reply);
+    }
+  }
+
+  // --- Commits and tombstones --------------------------------------------------------------------------------------
+
+  committed(entries: Iterable<DeletedEntry>, sequence: Sequence): void {
+    for (const { id } of entries) {
+      const deleting = this.#deleting.get(id);
+      if (deleting === undefined) continue;
+      deleting.sequence = sequence;
+      this.#dirty.add(deleting);
+    }
+  }
+
+  /** Those with commits that no tombstone stands for yet. */
+  takeDirty(): readonly DirtyDeletion[] {
+    const taken = [...this.#dirty].flatMap(({ entry, sequence }) =>
+      sequence === undefined ? [] : [{ entry, sequence }],
+    );
+    this.#dirty.clear();
+    return taken;
+  }
+
+  /** The store did not take them. */
+  stillDirty(deletions: Iterable<DirtyDeletion>): void {
+    for (const { entry } of deletions) {
+      const deleting = this.#deleting.get(entry.id);
+      if (deleting !== undefined) this.#dirty.add(deleting);
+    }
+  }
+
+  /** Their tombstones are written, and the checkpoint stands behind them. */
+  projected(sequence: Sequence): void {
+    const { epoch, ports, mayAnswer, removed } = this.#host;
+    const gone: RunId[] = [];
+    const tenants = new Set<string>();
+    const askers: Deleting['askers'] = [];
+    for (const [id, deleting] of this.#deleting) {
+      if (deleting.sequence === undefined || deleting.sequence > sequence || this.#dirty.has(deleting)) continue;
+      this.#deleting.delete(id);
+      gone.push(id);
+      tenants.add(deleting.entry.tenant);
+      askers.push(...deleting.askers);
+    }
+    if (gone.length === 0) return;
+    for (const tenant of tenants) removed(tenant, sequence);
+    ports.forgetLogs(gone);
+    if (mayAnswer()) for (const reply of askers) reply({ ok: true, epoch });
+  }
+}
