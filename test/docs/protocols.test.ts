@@ -14,6 +14,7 @@ const BUILT = new Set([
   'P29',
   'P30',
   'P31',
+  'P34',
   'P36',
 ]);
 

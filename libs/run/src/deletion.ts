@@ -5,6 +5,3 @@ export interface RunDeleted {
   /** Who: a login, an email address, `api-key`, or `retention`. */
   readonly by: string;
 }
-
-/** A tombstone outlives every repetition of what has made the run: deliveries are remembered for 7 days. */
-export const TOMBSTONE_MS = 8 * 24 * 60 * 60_000;

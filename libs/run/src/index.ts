@@ -3,7 +3,7 @@ export type * from './stage-state.ts';
 export type * from './state.ts';
 export * from './caches.ts';
 export type * from './commands.ts';
-export * from './deletion.ts';
+export type * from './deletion.ts';
 export type * from './effects.ts';
 export * from './brands.ts';
 export * from './run-id.ts';

@@ -48,9 +48,7 @@ export function runDocument(some: SomeRun): RunDocument {
     ...(some.commit === undefined ? {} : { commit: some.commit }),
   };
   const lineage =
-    some.parent === undefined
-      ? {}
-      : { lineage: { parent: some.parent, version: 1, root: some.parent, actors: [] } };
+    some.parent === undefined ? {} : { lineage: { parent: some.parent, version: 1, root: some.parent, actors: [] } };
   const print = some.fingerprint === undefined ? {} : { fingerprint: some.fingerprint };
   const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api', ...from }, ...print } as const;
   return {

@@ -16,6 +16,8 @@ import {
   type CreateRequest,
   type DecideReply,
   type DecideRequest,
+  type DeleteReply,
+  type DeleteRequest,
   type GetReply,
   type GetRequest,
   type WatchReply,
@@ -105,6 +107,10 @@ export class FakeOwner {
         this.#bus.respond<DecideRequest, DecideReply>(
           subjects.owner(partition, 'decide'),
           this.#answer('decide', (request) => this.#decide(request)),
+        ),
+        this.#bus.respond<DeleteRequest, DeleteReply>(
+          subjects.owner(partition, 'delete'),
+          this.#answer('delete', (request) => this.#delete(partition, request)),
         ),
         this.#bus.respond<GetRequest, GetReply>(
           subjects.owner(partition, 'get'),
@@ -223,9 +229,9 @@ export class FakeOwner {
 
   #answer<Req, Rep>(
     verb: string,
-    handle: (request: Req) => Rep,
-  ): (request: Req, call: { drop(): void }) => Rep | Promise<Rep> {
-    return (request, call) => {
+    handle: (request: Req) => Rep | Promise<Rep>,
+  ): (request: Req, call: { drop(): void }) => Promise<Rep> {
+    return async (request, call) => {
       this.asked.push(verb);
       const refusal = this.refusals.get(verb);
       if (refusal !== undefined) return { ok: false, epoch: this.epoch, ...refusal } as Rep;
@@ -292,6 +298,19 @@ export class FakeOwner {
       return { ok: false, code: 'CONFLICT', message: 'the run does not wait for an approval', epoch: this.epoch };
     this.commit(runId, [{ type: 'run_approved', at: Date.now(), by }]);
     return { ok: true, epoch: this.epoch, run: viewOf(run.state) };
+  }
+
+  /** Of a run that is in the store alone. */
+  async #delete(partition: number, { runId, tenants }: DeleteRequest): Promise<DeleteReply> {
+    const { epoch } = this;
+    const standing = await this.#store.standingOf(runId);
+    if (standing === null || !tenants.includes(standing.tenant))
+      return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch };
+    const sequence = this.#sequence++;
+    await this.#store.saveTombstones([
+      { id: runId, partition, ...standing, deletedAt: Date.now(), incarnation: 1, sequence },
+    ]);
+    return { ok: true, epoch };
   }
 
   /** By the real machine. */

@@ -83,6 +83,7 @@ function ownerOf(documents: readonly RunDocument[] = [], say: (line: string) => 
     newestSchedule: async () => null,
     checkpoint: async () => null,
     exists: async () => new Set<string>(),
+    deletedAmong: async () => new Set<string>(),
     getAsOwner: async (id: string) => documents.find(({ state }) => state.id === id) ?? null,
     saveBatch: async () => ({ stale: [] }),
     saveCounters: async () => {},

@@ -62,7 +62,7 @@ export class Adoptions {
     this.#takes(run);
   }
 
-  /** Whether a run that has not ended still takes over from this one, as committed. */
+  /** Whether a run that has not ended still takes over from this one, as committed: it is not deleted then (P34). */
   isTakenFrom(parent: RunId): boolean {
     const takers = this.#takers.get(parent);
     if (takers === undefined) return false;
