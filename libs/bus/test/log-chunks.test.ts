@@ -9,6 +9,7 @@ import {
   type LiveChunk,
   type LogWriter,
   markLogEnds,
+  purgeLogs,
   readChunks,
   type StoredChunk,
   subjects,
@@ -216,5 +217,16 @@ describe('marks (P21)', () => {
     const sequences = await markLogEnds(bus, 'run1', logs, 0, signal);
     expect(new Set(sequences).size).toBe(200);
     expect(sequences[150]).toBe(late);
+  });
+});
+
+describe('P34: the chunks of a deleted run', () => {
+  it('are removed, of all its runners, and those of no other run', async () => {
+    for (const runner of ['r1', 'r2']) await writer.publish(subjects.log('run1', runner), chunk(0));
+    await writer.publish(subjects.log('run2', 'r1'), chunk(0));
+    await purgeLogs(bus, 'run1');
+    expect(await read('run1')).toEqual([]);
+    expect(await read('run2')).toHaveLength(1);
+    await purgeLogs(bus, 'run3');
   });
 });
