@@ -177,6 +177,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/schedule.ts')).scheduleCommand,
   },
   {
+    name: 'hook',
+    summary: 'have a server tell an address of your runs',
+    load: async () => (await import('./commands/hook.ts')).hookCommand,
+  },
+  {
     name: 'secret',
     summary: 'set, list and remove the secrets of stages',
     load: async () => (await import('./commands/secret.ts')).secretCommand,

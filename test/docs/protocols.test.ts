@@ -15,6 +15,7 @@ const BUILT = new Set([
   'P30',
   'P31',
   'P34',
+  'P35',
   'P36',
 ]);
 

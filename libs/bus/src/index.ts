@@ -1,5 +1,6 @@
 export type * from './contract/messages.ts';
 export type * from './contract/ingest-messages.ts';
+export type * from './contract/hook-messages.ts';
 export { buckets, type PeerService, streams, subjects } from './contract/subjects.ts';
 export {
   readSlip,

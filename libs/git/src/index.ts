@@ -1,3 +1,4 @@
 export { BadFile, GitError, type GitErrorCode } from './errors.ts';
+export { classOfAddress } from './ip-addresses.ts';
 export { checkCloneUrl } from './policy.ts';
 export { openMirrors, type MirrorCache } from './mirrors.ts';

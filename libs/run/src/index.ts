@@ -24,6 +24,7 @@ export type { GrownPlan, RepeatedRun } from './grown-plan.ts';
 export * from './run-filter.ts';
 export * from './schedule.ts';
 export * from './public-events.ts';
+export * from './announcements.ts';
 export * from './history.ts';
 export * from './waiting.ts';
 export { awaitsRunner, gatesOf, gateViewOf, isApprover, isOpenGate, rightAt, type Person } from './gates.ts';

@@ -6,7 +6,8 @@ import type { GateView } from './stage-state.ts';
 import type { StagePicture } from './stages.ts';
 import type { RunState, RunView, StageView, TriggerOrigin } from './state.ts';
 
-export function viewOf(run: RunState): RunView {
+/** `named`: of its stages these alone, in their order; absent: all. */
+export function viewOf(run: RunState, named?: readonly string[]): RunView {
   return {
     id: run.id,
     tenant: run.tenant,
@@ -19,13 +20,23 @@ export function viewOf(run: RunState): RunView {
     reason: run.reason ?? null,
     version: run.version,
     cancelledStages: run.cancelledStages ?? null,
-    stages: run.stages.map((stage, index) => stageViewOf(stage, gateViewOf(run, run.stages.plan, index))),
+    stages:
+      named === undefined
+        ? run.stages.map((stage, index) => stageViewOf(stage, gateViewOf(run, run.stages.plan, index)))
+        : named.flatMap((name) => stageViewNamed(run, name)),
     ...originViewOf(run.origin),
     ...(run.fingerprint === undefined ? {} : { fingerprint: run.fingerprint }),
     ...(run.inputs === undefined ? {} : { inputs: Object.entries(run.inputs).map(([key, value]) => ({ key, value })) }),
     ...(run.extensions === undefined ? {} : { extensions: run.extensions }),
     ...(run.lineage === undefined ? {} : { lineage: run.lineage }),
   };
+}
+
+function stageViewNamed(run: RunState, name: string): StageView[] {
+  const { plan } = run.stages;
+  const index = plan.indexOf.get(name) ?? -1;
+  const stage = run.stages.get(index);
+  return stage === undefined ? [] : [stageViewOf(stage, gateViewOf(run, plan, index))];
 }
 
 /** Never the address that it was cloned from: that may hold credentials. */

@@ -20,6 +20,15 @@ export {
 } from './run-documents.ts';
 export { DeletedRuns, type StoredStanding, type Tombstone } from './deleted-runs.ts';
 export { CacheEntries, cacheScopeId, type CacheEntry, type NewCacheEntry } from './cache-entries.ts';
+export {
+  hookDeliveriesSpec,
+  HOOKS_PER_TENANT_MAX,
+  hooksSpec,
+  hookStatesSpec,
+  type HookBacklog,
+  type HookSubscription,
+  type NewHookDelivery,
+} from './hook-documents.ts';
 export * from './runs-repository.ts';
 export type { ScheduleDocument } from './schedule-documents.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';

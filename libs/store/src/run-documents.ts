@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { RunEvent, RunState, RunView, Sequence, StoredRunState } from '@penstock/run';
 import { cachesSpec } from './cache-entries.ts';
+import { hookCollections } from './hook-documents.ts';
 import { schedulesSpec } from './schedule-documents.ts';
 import type { CollectionSpec, DocumentOf } from './port.ts';
 
@@ -88,6 +89,7 @@ export const runCollections: readonly CollectionSpec[] = [
   countersSpec,
   cachesSpec,
   schedulesSpec,
+  ...hookCollections,
 ];
 
 /** A run as the projector writes it; all that its actor needs to go on (P6). */

@@ -27,6 +27,13 @@ import {
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import { CacheEntries, type NewCacheEntry } from './cache-entries.ts';
 import { DeletedRuns, isTombstone, type DeletionsLedger, type Tombstone } from './deleted-runs.ts';
+import {
+  HookOutbox,
+  type HookBacklog,
+  type HookOutboxLedger,
+  type HookSubscription,
+  type NewHookDelivery,
+} from './hook-documents.ts';
 import { StoreUsageError } from './errors.ts';
 import { ScheduleDocuments, type ScheduleDocument, type SchedulesLedger } from './schedule-documents.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
@@ -132,7 +139,7 @@ export interface PullRequestName {
   readonly number: number;
 }
 
-export interface RunsLedger extends SchedulesLedger, DeletionsLedger {
+export interface RunsLedger extends SchedulesLedger, DeletionsLedger, HookOutboxLedger {
   /** Writes those that are newer than what is stored; answers the ids of the others. Any number; sent in batches. */
   saveBatch(documents: readonly (RunDocument | EncodedRun)[]): Promise<{ readonly stale: readonly string[] }>;
 
@@ -191,6 +198,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   readonly #caches: CacheEntries;
   readonly #schedules: ScheduleDocuments;
   readonly #deleted: DeletedRuns;
+  readonly #hooks: HookOutbox;
 
   /** The store has to be opened with `runCollections` among its collections. */
   constructor(store: DocumentStore) {
@@ -200,6 +208,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
     this.#caches = new CacheEntries(store);
     this.#schedules = new ScheduleDocuments(store);
     this.#deleted = new DeletedRuns(store);
+    this.#hooks = new HookOutbox(store);
   }
 
   async get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null> {
@@ -398,6 +407,18 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   async addCaches(entries: readonly NewCacheEntry[]): Promise<void> {
     await this.#caches.add(entries);
+  }
+
+  async hooksOf(tenants: readonly string[]): Promise<readonly HookSubscription[]> {
+    return await this.#hooks.hooksOf(tenants);
+  }
+
+  async addHookDeliveries(deliveries: readonly NewHookDelivery[]): Promise<void> {
+    await this.#hooks.addHookDeliveries(deliveries);
+  }
+
+  async hookBacklog(hook: string, max: HookBacklog): Promise<HookBacklog> {
+    return await this.#hooks.hookBacklog(hook, max);
   }
 
   async headOf({ tenant, key, provider, repository, ref, number }: PullRequestName): ReturnType<RunsLedger['headOf']> {

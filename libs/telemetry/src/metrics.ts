@@ -104,6 +104,11 @@ export const METRICS = {
     help: 'Deliveries of git hosts, by what was answered.',
     labels: ['provider', 'outcome'],
   },
+  penstock_outgoing_total: {
+    type: 'counter',
+    help: 'Deliveries of outgoing webhooks: `taken`, `failed` (an attempt of them), `dead`, or `left_out` of a full outbox.',
+    labels: ['outcome'],
+  },
   penstock_log_bytes_total: { type: 'counter', help: 'Bytes of log that this runner has handed in.', labels: [] },
 } as const satisfies Readonly<Record<string, Definition>>;
 

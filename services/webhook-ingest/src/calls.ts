@@ -1,5 +1,12 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
-import { subjects, type Bus, type ConnectionView, type IngestCalls, type IngestVerb } from '@penstock/bus';
+import {
+  subjects,
+  type Bus,
+  type ConnectionView,
+  type HookCalls,
+  type IngestCalls,
+  type IngestVerb,
+} from '@penstock/bus';
 import { BadUserInput, NotFound } from '@penstock/errors';
 import type { Connection } from './model/connections-repository.ts';
 import { decide } from './processing/decide.ts';
@@ -22,7 +29,9 @@ export interface CallsOptions extends RepositoryFileSources {
 }
 
 type Handlers = {
-  readonly [V in IngestVerb]: (request: IngestCalls[V]['request']) => Promise<IngestCalls[V]['answer']>;
+  readonly [V in Exclude<IngestVerb, keyof HookCalls>]: (
+    request: IngestCalls[V]['request'],
+  ) => Promise<IngestCalls[V]['answer']>;
 };
 
 export function ingestCalls(options: CallsOptions): Handlers {

@@ -10,6 +10,12 @@ import type { FastifyInstance } from 'fastify';
 import { ingestCalls } from './calls.ts';
 import { ConnectionsRepository } from './model/connections-repository.ts';
 import type { Decision } from './model/decision.ts';
+import { hookCalls } from './hooks/calls.ts';
+import { HooksRepository } from './hooks/hooks-repository.ts';
+import { Outbox } from './hooks/outbox.ts';
+import { post } from './hooks/post.ts';
+import { machineNames, publicNames } from './hooks/resolve.ts';
+import { HookSender } from './hooks/sender.ts';
 import { DeliveriesRepository } from './model/deliveries-repository.ts';
 import { ingestKeys, type Delivery } from './model/delivery.ts';
 import { Intake } from './intake/intake.ts';
@@ -161,10 +167,20 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     payloads,
     rate,
   });
-  const calls = answerCalls(
+  const hooks = new HooksRepository(store, { key: keys.hooks, mode });
+  const outbox = new Outbox(store);
+  const names = mode === 'production' ? publicNames() : machineNames();
+  const sender = new HookSender({
     bus,
-    'webhook-ingest',
-    ingestCalls({
+    hooks,
+    outbox,
+    log,
+    now,
+    meter: options.meter ?? noMeter,
+    post: (url, headers, body, stopped) => post(url, headers, body, { mode, names }, stopped),
+  });
+  const calls = answerCalls(bus, 'webhook-ingest', {
+    ...ingestCalls({
       ...sources,
       deliveries,
       connections,
@@ -176,10 +192,12 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
       now,
       webhookUrl: () => `${options.baseUrl()}/webhook`,
     }),
-  );
+    ...hookCalls({ hooks, outbox, now, wake: (hook) => sender.wake(hook) }),
+  });
   const changes = bus.subscribe(subjects.connections, () => connections.forget());
   processing.start();
   statuses.start();
+  sender.start();
   return {
     addRoutes: async (app) => {
       app.addHook('preClose', () => waits.stop());
@@ -191,6 +209,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
       waits.stop();
       await processing.stop();
       await statuses.stop();
+      await sender.stop();
       owners.close();
       await payloads.close();
     },

@@ -4,6 +4,7 @@ import type {
   Checkpoint,
   EncodedRun,
   NewCacheEntry,
+  NewHookDelivery,
   RunCounter,
   RunDocument,
   RunsLedger,
@@ -12,18 +13,19 @@ import type {
 } from '@penstock/store';
 import type { Mutation } from '../world/mutations.ts';
 
-/** Writes each checkpoint before the documents that it covers, or before the counters. */
+/** Writes each checkpoint before the documents that it covers, or before what else stands for the same commits. */
 class MisorderedLedger implements RunsLedger {
   readonly #ledger: RunsLedger;
-  readonly #late: 'documents' | 'counters' | 'schedules';
+  readonly #late: 'documents' | 'counters' | 'schedules' | 'outbox';
   #documents: readonly (RunDocument | EncodedRun)[] = [];
   #counters: readonly RunCounter[] = [];
   #schedules: readonly ScheduleDocument[] = [];
+  #hookDeliveries: readonly NewHookDelivery[] = [];
   readonly counter: RunsLedger['counter'];
   readonly countersOf: RunsLedger['countersOf'];
   readonly headOf: RunsLedger['headOf'];
 
-  constructor(ledger: RunsLedger, late: 'documents' | 'counters' | 'schedules') {
+  constructor(ledger: RunsLedger, late: 'documents' | 'counters' | 'schedules' | 'outbox') {
     this.#ledger = ledger;
     this.#late = late;
     this.counter = (key, month) => ledger.counter(key, month);
@@ -62,6 +64,19 @@ class MisorderedLedger implements RunsLedger {
     return this.#ledger.deletedAmong(ids);
   }
 
+  hooksOf(tenants: readonly string[]): ReturnType<RunsLedger['hooksOf']> {
+    return this.#ledger.hooksOf(tenants);
+  }
+
+  async addHookDeliveries(deliveries: readonly NewHookDelivery[]): Promise<void> {
+    if (this.#late === 'outbox') this.#hookDeliveries = deliveries;
+    else await this.#ledger.addHookDeliveries(deliveries);
+  }
+
+  hookBacklog(...asked: Parameters<RunsLedger['hookBacklog']>): ReturnType<RunsLedger['hookBacklog']> {
+    return this.#ledger.hookBacklog(...asked);
+  }
+
   addCaches(entries: readonly NewCacheEntry[]): Promise<void> {
     return this.#ledger.addCaches(entries);
   }
@@ -75,6 +90,7 @@ class MisorderedLedger implements RunsLedger {
     const saved = await this.#ledger.saveCheckpoint(checkpoint);
     if (this.#late === 'documents') await this.#ledger.saveBatch(this.#documents);
     else if (this.#late === 'counters') await this.#ledger.saveCounters(this.#counters);
+    else if (this.#late === 'outbox') await this.#ledger.addHookDeliveries(this.#hookDeliveries);
     else await this.#ledger.saveSchedules(this.#schedules);
     return saved;
   }
@@ -105,6 +121,7 @@ class MisorderedLedger implements RunsLedger {
 
 export function mutatedLedger(mutation: Mutation | undefined, ledger: RunsLedger): RunsLedger {
   if (mutation === 'checkpoint-first') return new MisorderedLedger(ledger, 'documents');
+  if (mutation === 'outbox-last') return new MisorderedLedger(ledger, 'outbox');
   if (mutation === 'schedules-last') return new MisorderedLedger(ledger, 'schedules');
   return mutation === 'counters-last' ? new MisorderedLedger(ledger, 'counters') : ledger;
 }

@@ -46,6 +46,7 @@ import { checkWait } from './wait-rules.ts';
 import { PullRules } from './pull-rules.ts';
 import { byTurn, QuotaRules } from './quota-rules.ts';
 import type { RunTruth } from './run-truth.ts';
+import { HookRules } from './hook-rules.ts';
 import { ScheduleRules } from './schedule-rules.ts';
 import { SentRules } from './sent-rules.ts';
 
@@ -74,6 +75,7 @@ export class Oracle implements Witness {
   readonly #quotas: QuotaRules;
   readonly #schedules: ScheduleRules;
   readonly #deletions: DeletionRules;
+  readonly #hooks: HookRules;
   readonly #sent: SentRules;
   readonly #fairSlots: FairSlots;
   readonly #logs: LogRules;
@@ -86,6 +88,7 @@ export class Oracle implements Witness {
     this.#quotas = new QuotaRules(world);
     this.#schedules = new ScheduleRules(world);
     this.#deletions = new DeletionRules(world, this.#runs);
+    this.#hooks = new HookRules(world);
     this.#partitions = new PartitionRules(world, observed.broker);
     this.#logs = new LogRules(observed);
     this.#fairSlots = new FairSlots({ ...observed, runs: this.#runs, partitions: this.#partitions });
@@ -205,6 +208,7 @@ export class Oracle implements Witness {
     if (run !== undefined && disturbed && from <= run.events.length) {
       this.#runs.delete(id);
       this.#quotas.forgotten(run);
+      this.#hooks.forgotten(id);
       const earlier = run.events.slice(0, from - 1);
       run = undefined;
       if (earlier.length > 0) this.#apply(id, partition, 1, earlier, sequence, true);
@@ -226,6 +230,7 @@ export class Oracle implements Witness {
           told: new Set(),
         };
         this.#runs.set(id, run);
+        this.#hooks.happened(run);
         if (event.group !== undefined && event.held === undefined) this.#group(run).push(id);
         this.#quotas.happened(run, event, this.#observed.clients.limitsOf(id), disturbed);
         continue;
@@ -252,6 +257,7 @@ export class Oracle implements Witness {
       }
       if (event.type === 'run_approved' && run.state.group !== undefined) this.#group(run).push(id);
       run.events.push(event.type === 'stages_added' ? withNames(event) : event);
+      this.#hooks.happened(run);
       this.#quotas.happened(run, event, undefined, disturbed);
       if (isSettled(run.state)) this.#leaveGroup(run);
     }
@@ -391,6 +397,7 @@ export class Oracle implements Witness {
         'P6',
         `the checkpoint of partition ${partition} at ${sequence} covers version ${covered} of run ${run.id}, stored is ${run.storedVersion}`,
       );
+      this.#hooks.checkpointed(run, covered, this.#observed.store);
     }
   }
 

@@ -8,7 +8,9 @@ import {
   encodeRun,
   type Checkpoint,
   type EncodedRun,
+  type HookSubscription,
   type NewCacheEntry,
+  type NewHookDelivery,
   type PullRequestName,
   type RunCounter,
   type RunDocument,
@@ -16,7 +18,7 @@ import {
   type ScheduleDocument,
   type Tombstone,
 } from '@penstock/store';
-import type { RunView } from '@penstock/run';
+import { ANNOUNCEMENT_TYPES, type RunView } from '@penstock/run';
 import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
 import type { SimStore } from './store.ts';
@@ -149,6 +151,28 @@ export class SimLedger implements RunsLedger {
         if (!store.caches.has(id)) store.caches.set(id, entry);
         return true;
       });
+  }
+
+  hooksOf(tenants: readonly string[]): Promise<readonly HookSubscription[]> {
+    return this.#ask(() =>
+      tenants.map((tenant) => ({ id: `of ${tenant}`, tenant, events: ANNOUNCEMENT_TYPES, repository: '' })),
+    );
+  }
+
+  async addHookDeliveries(deliveries: readonly NewHookDelivery[]): Promise<void> {
+    for (let from = 0; from < deliveries.length; from += BATCH)
+      await this.#ask((store) => {
+        for (const delivery of deliveries.slice(from, from + BATCH)) {
+          const id = `${delivery.run} ${delivery.version}`;
+          if (store.hookDeliveries.has(id)) this.#network.world.mark('hook told again');
+          else store.hookDeliveries.set(id, delivery);
+        }
+        return true;
+      });
+  }
+
+  hookBacklog(): ReturnType<RunsLedger['hookBacklog']> {
+    return this.#ask(() => ({ deliveries: 0, bytes: 0 }));
   }
 
   headOf({ key, ref }: PullRequestName): ReturnType<RunsLedger['headOf']> {

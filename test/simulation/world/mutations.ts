@@ -21,6 +21,7 @@ export const mutations = {
   'forgets-added-stages': 'P29: the owner of a run reads what a stage adds as if it were nothing',
   'schedules-last': 'P28: the projector writes schedules behind the checkpoint',
   'forgets-the-deleted': 'P34: the store says of an id that was deleted that nobody has used it',
+  'outbox-last': 'P35: the projector inserts what webhooks are told behind the checkpoint',
   'ticks-not-looked-up': 'P28: nobody asks the store whether a tick was fired',
 } as const;
 

@@ -1,6 +1,14 @@
 /** What the simulated store holds. */
 import type { RunEvent, RunView } from '@penstock/run';
-import type { Checkpoint, EncodedRun, NewCacheEntry, RunCounter, ScheduleDocument, Tombstone } from '@penstock/store';
+import type {
+  Checkpoint,
+  EncodedRun,
+  NewCacheEntry,
+  NewHookDelivery,
+  RunCounter,
+  ScheduleDocument,
+  Tombstone,
+} from '@penstock/store';
 
 export class SimStore {
   up = true;
@@ -12,6 +20,8 @@ export class SimStore {
   readonly counters = new Map<string, RunCounter>();
   /** By scope and key. */
   readonly caches = new Map<string, NewCacheEntry>();
+  /** By run and version; each tenant has one hook. */
+  readonly hookDeliveries = new Map<string, NewHookDelivery>();
 
   view(id: string): RunView | undefined {
     const document = this.documents.get(id);

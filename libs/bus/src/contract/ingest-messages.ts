@@ -3,9 +3,10 @@
  * checked by the gateway; which tenants and which user it asks for is said with each question.
  */
 import type { ResolvedExtension } from '@penstock/pipeline';
+import type { HookCalls } from './hook-messages.ts';
 
 /** Each verb with its question and its answer. */
-export interface IngestCalls {
+export interface IngestCalls extends HookCalls {
   /** BAD_USER_INPUT: no such provider, no name of a repository. CONFLICT: connected already, or too many are. */
   readonly connect: {
     readonly request: { readonly userId: string; readonly provider: string; readonly repository: string };

@@ -29,6 +29,8 @@ export const subjects = {
   decided: 'ingest.decided',
   /** Connected repositories have changed: what is remembered of them is asked for anew. */
   connections: 'ingest.connections',
+  /** Deliveries of these outgoing webhooks stand in the outbox. */
+  hooksWaiting: 'hooks.waiting',
   /** A request to one of the services that keep no partition; any process of it answers. */
   service: (service: 'auth' | 'registry' | 'webhook-ingest', verb: string) => `svc.${service}.${verb}`,
   /** Of a runner that stores what an attempt leaves, or fetches what earlier ones have left. */

@@ -132,6 +132,7 @@ function schedulerUser(): CoreUser {
       subjects.events('*'),
       subjects.opened('*'),
       subjects.released('*'),
+      subjects.hooksWaiting,
       subjects.demand('*'),
       subjects.release('*'),
       subjects.job('*'),
@@ -219,7 +220,7 @@ function webhookIngestUser(): PeerUser {
       { subject: api(`CONSUMER.MSG.NEXT.${consumer}`), answer: 'long' },
       one(`$JS.ACK.${consumer}.>`),
     ],
-    hears: [subjects.events('*'), subjects.opened('*')],
+    hears: [subjects.events('*'), subjects.opened('*'), subjects.hooksWaiting],
     serves: [anyVerb('webhook-ingest')],
     tells: [subjects.alive('webhook-ingest'), subjects.decided, subjects.connections],
   });

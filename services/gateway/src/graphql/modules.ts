@@ -8,6 +8,7 @@ import type { GraphqlContext } from './arguments.ts';
 import { deletionModule } from './deletion.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 import { historyModule } from './history.ts';
+import { hooksModule } from './hooks.ts';
 import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
 import { rerunsModule } from './reruns.ts';
@@ -25,6 +26,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
     approvalsModule(options),
     historyModule(options),
+    hooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     cachesModule({ bus: options.identity.bus }),

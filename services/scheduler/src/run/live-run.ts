@@ -33,6 +33,8 @@ const CAUSE_LENGTH_MAX = 1_000;
 export interface RunHistory {
   readonly events: RunEvent[];
   readonly sequence: Sequence;
+  /** How many of them a document of the run holds; absent: all. */
+  readonly inDocument?: number | undefined;
 }
 
 interface RunBeginning {
@@ -41,6 +43,7 @@ interface RunBeginning {
   readonly events: RunEvent[];
   readonly committedVersion: Version;
   readonly committedSequence: Sequence;
+  readonly versionInDocument: Version;
   readonly state: RunState;
   readonly settings: RunSettings;
   readonly standIn?: StandIn | undefined;
@@ -59,6 +62,8 @@ export class LiveRun {
   readonly definition: PipelineDefinition;
   /** Why the run could not be restored; undefined: it could. */
   readonly restoreError: string | undefined;
+  /** What stood in the store of it when it came into this memory; 0: nothing. */
+  readonly versionInDocument: Version;
   /** Since when its stages wait, by the boot clock. */
   readonly times: StageTimes;
   /** Since when it goes on, by the boot clock; undefined: it does not yet, or nobody knows. Written by `RunLengths`. */
@@ -76,6 +81,7 @@ export class LiveRun {
     this.definition = definition;
     this.times = new StageTimes(settings);
     this.restoreError = beginning.restoreError;
+    this.versionInDocument = beginning.versionInDocument;
     this.#events = beginning.events;
     this.#committedVersion = beginning.committedVersion;
     this.#committedSequence = beginning.committedSequence;
@@ -92,6 +98,7 @@ export class LiveRun {
       events: [created],
       committedVersion: 0,
       committedSequence: 0,
+      versionInDocument: 0,
       state,
       settings,
     });
@@ -101,7 +108,7 @@ export class LiveRun {
   static restore(
     id: RunId,
     definition: PipelineDefinition,
-    { events, sequence }: RunHistory,
+    { events, sequence, inDocument = events.length }: RunHistory,
     settings: RunSettings,
   ): LiveRun {
     const count = events.length;
@@ -112,6 +119,7 @@ export class LiveRun {
       events: withSharedNames(events, state.stages.plan),
       committedVersion: count,
       committedSequence: sequence,
+      versionInDocument: inDocument,
       state,
       settings,
     });
@@ -123,13 +131,20 @@ export class LiveRun {
    */
   static unrestorable(
     id: RunId,
-    { events, sequence }: RunHistory,
+    { events, sequence, inDocument = events.length }: RunHistory,
     settings: RunSettings,
     restoreError: string,
   ): LiveRun {
     const [created] = events;
     if (created?.type !== 'run_created') throw new RunInvariantError(id, 'its events do not begin with run_created');
-    const committed = { id, events, committedVersion: events.length, committedSequence: sequence, settings };
+    const committed = {
+      id,
+      events,
+      committedVersion: events.length,
+      committedSequence: sequence,
+      versionInDocument: inDocument,
+      settings,
+    };
     const named = standInOf(created.pipelineName, events);
     try {
       const state = foldRun(id, planOf(named), events, events.length);
@@ -235,6 +250,11 @@ export class LiveRun {
   /** The state that the committed events make; a copy where decisions are ahead of them. */
   committedState(): RunState {
     return this.isCommitted ? this.state : this.#fold(this.#committedVersion);
+  }
+
+  /** What the first so many events make, at least those that it was restored with where they mean nothing here; a copy. */
+  stateAt(count: Version): RunState {
+    return this.#fold(count);
   }
 
   #fold(count: number): RunState {

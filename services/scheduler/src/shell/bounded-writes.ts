@@ -13,6 +13,9 @@ export function withBoundedWrites(ledger: RunsLedger, atOnce = WRITES_AT_ONCE): 
   const writes = new PQueue({ concurrency: atOnce });
   return {
     saveBatch: (documents) => writes.add(() => ledger.saveBatch(documents)),
+    hooksOf: (tenants) => ledger.hooksOf(tenants),
+    hookBacklog: (hook, max) => ledger.hookBacklog(hook, max),
+    addHookDeliveries: (deliveries) => writes.add(() => ledger.addHookDeliveries(deliveries)),
     addCaches: (entries) => writes.add(() => ledger.addCaches(entries)),
     saveCounters: (counters) => writes.add(() => ledger.saveCounters(counters)),
     saveSchedules: (schedules) => writes.add(() => ledger.saveSchedules(schedules)),

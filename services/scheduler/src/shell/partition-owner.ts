@@ -54,6 +54,7 @@ import type { DefinitionReader } from './definition-reader.ts';
 import type { EncodedStories } from './encoded-stories.ts';
 import { LogEnds } from './log-ends.ts';
 import { LogPurges } from './log-purges.ts';
+import { HookAnnouncer } from './hook-announcer.ts';
 import { Projector } from './projector.ts';
 import { RunMeter } from '../run/run-meter.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
@@ -98,6 +99,9 @@ export interface RunnerSession {
   readonly runner: string;
   readonly session: string;
 }
+
+/** Ids of hooks that one message names. */
+const HOOKS_IN_MESSAGE = 1_000;
 
 /** `another`: the log says so, or does not answer. `failed`: something here has thrown that must not. */
 type LossReason = 'another' | 'failed';
@@ -218,6 +222,7 @@ export class PartitionOwner {
       log,
       clock: time,
       stories: this.#options.stories,
+      announcer: this.#announcer(),
       failed: this.#drop,
     });
     const opening = core.opening({
@@ -255,6 +260,23 @@ export class PartitionOwner {
       'owns the partition',
     );
     return true;
+  }
+
+  #announcer(): HookAnnouncer {
+    const { ledger, log, meter, ports } = this.#options;
+    const { bus, time } = ports;
+    return new HookAnnouncer({
+      ledger,
+      log,
+      bootNow: () => time.bootNow(),
+      wallNow: () => time.wallNow(),
+      turn: () => time.turn(),
+      onWaiting: (hooks) => {
+        for (let from = 0; from < hooks.length; from += HOOKS_IN_MESSAGE)
+          bus.publish(subjects.hooksWaiting, { hooks: hooks.slice(from, from + HOOKS_IN_MESSAGE) });
+      },
+      onLeftOut: (count) => meter.add('penstock_outgoing_total', { outcome: 'left_out' }, count),
+    });
   }
 
   /** Those that hold attempts of the runs, each once. */

@@ -32,6 +32,7 @@ import type { KeyCounter } from '../admission/key-counts.ts';
 import { JournalPurge } from './journal-purge.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { EncodedStories } from './encoded-stories.ts';
+import type { HookAnnouncer } from './hook-announcer.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import { guarded } from '@penstock/telemetry/borders';
@@ -62,6 +63,8 @@ export interface ProjectorOptions {
   readonly clock?: ProjectorClock | undefined;
   /** Shared by the partitions of a scheduler. */
   readonly stories?: EncodedStories | undefined;
+  /** Absent: nobody is told of what happens to runs. */
+  readonly announcer?: Pick<HookAnnouncer, 'announce'> | undefined;
   /** Something has thrown that is no fault of the store: what is still to be written cannot be told, and nothing more is written. */
   failed(error: unknown): void;
 }
@@ -165,12 +168,14 @@ export class Projector {
       const schedules = partition.takeDirtySchedules();
       const deleted = partition.takeDeleted();
       const begunAt = this.#clock.bootNow();
-      const { encoded, runs } = await this.#encode(dirtyRuns);
+      const { encoded, runs, captured } = await this.#encode(dirtyRuns);
       const restMs = Math.max(INTERVAL_MS, (ENCODE_SHARE - 1) * (this.#clock.bootNow() - begunAt));
       let taken = 0;
       try {
         for (; taken < runs.length; taken += this.#documentsAtOnce) {
           await this.#addCaches(runs.slice(taken, taken + this.#documentsAtOnce));
+          // Before the documents as well (P35): who takes a run over from its document announces what comes behind it.
+          await this.#options.announcer?.announce(captured.slice(taken, taken + this.#documentsAtOnce));
           await this.#save(
             encoded.slice(taken, taken + this.#documentsAtOnce),
             runs.slice(taken, taken + this.#documentsAtOnce),
@@ -210,16 +215,22 @@ export class Projector {
   }
 
   /** Captures and encodes in slices, so that commits are not held up; each run's state in one turn, for states live on. */
-  async #encode(count: number): Promise<{ readonly encoded: EncodedRun[]; readonly runs: LiveRun[] }> {
+  async #encode(count: number): Promise<{
+    readonly encoded: EncodedRun[];
+    readonly runs: LiveRun[];
+    readonly captured: Pick<DirtyRun, 'run' | 'events'>[];
+  }> {
     const { partition } = this.#options;
     const encoded: EncodedRun[] = [];
     const runs: LiveRun[] = [];
+    const captured: Pick<DirtyRun, 'run' | 'events'>[] = [];
     let inSlice = 0;
     let characters = 0;
     for (let left = count; left > 0; left -= 1) {
       for (const dirty of partition.takeDirty(1)) {
         const document = await this.#encodeRun(dirty);
         runs.push(dirty.run);
+        captured.push({ run: dirty.run, events: dirty.events });
         this.#captureCaches(dirty);
         encoded.push(document);
         characters += document.story.length + document.view.length;
@@ -230,7 +241,7 @@ export class Projector {
       characters = 0;
       await this.#clock.turn();
     }
-    return { encoded, runs };
+    return { encoded, runs, captured };
   }
 
   #captureCaches({ run, state, events }: DirtyRun): void {

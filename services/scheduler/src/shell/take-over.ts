@@ -205,6 +205,8 @@ export async function loadPartition(
 interface History {
   readonly events: RunEvent[];
   sequence: Sequence;
+  /** How many of them the newest document has that was read. */
+  inDocument: number;
 }
 
 /** What was found so far: of every run one of the two. */
@@ -243,7 +245,10 @@ async function loadHistories(
     const { id, key } = document.state;
     await turns.after(document.events.length);
     const known = histories.get(id);
-    if (known !== undefined && known.events.length >= document.events.length) return;
+    if (known !== undefined && known.events.length >= document.events.length) {
+      known.inDocument = Math.max(known.inDocument, document.events.length);
+      return;
+    }
     if (mayWait && (parked.get(id)?.version ?? 0) >= document.events.length) return;
     // A sequence of a log that was lost may be higher than any that this one will have for long: written as that, the run's
     // next documents would count as old.
@@ -252,7 +257,7 @@ async function loadHistories(
       mayWait && known === undefined && room?.isTight(key) === true ? parkedDocumentOf(document) : undefined;
     if (waiting === undefined) {
       parked.delete(id);
-      histories.set(id, { events: [...document.events], sequence });
+      histories.set(id, { events: [...document.events], sequence, inDocument: document.events.length });
       room?.take(key, document);
       return;
     }
@@ -326,7 +331,7 @@ async function replay(
     }
     if (history === undefined) {
       parked.delete(id);
-      history = { events: [], sequence };
+      history = { events: [], sequence, inDocument: 0 };
       histories.set(id, history);
     }
     const known = history.events.length;
@@ -358,7 +363,8 @@ export async function readRun(
   const document = await ledger.getAsOwner(id);
   if (document === null) return null;
   const stands = document.incarnation === incarnation ? document.sequence : sequence;
-  return await liveRunOf(id, { events: [...document.events], sequence: stands }, shared);
+  const { events } = document;
+  return await liveRunOf(id, { events: [...events], sequence: stands, inDocument: events.length }, shared);
 }
 
 async function liveRunOf(

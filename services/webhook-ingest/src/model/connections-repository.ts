@@ -4,11 +4,12 @@
  *
  * It remembers what it has read of a repository, for a short time and until `forget`, since every delivery asks.
  */
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { Conflict } from '@penstock/errors';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { connectionsSpec, proofsSpec } from './collections.ts';
 import { proofRefOf } from './proof.ts';
+import { openText, sealText } from './sealed-text.ts';
 import type { ProviderName } from '../providers/provider.ts';
 
 export interface Connection {
@@ -36,8 +37,6 @@ const REMEMBERED_MAX = 10_000;
 const REMEMBERED_MS = 10_000;
 /** Documents that the store gives at once. */
 const PROOFS_READ = 500;
-const NONCE_BYTES = 12;
-const TAG_BYTES = 16;
 
 type ConnectionRow = Omit<DocumentOf<typeof connectionsSpec>, 'secret'>;
 
@@ -71,7 +70,7 @@ export class ConnectionsRepository {
     const inserted = await this.#connections.insert({
       ...fields,
       repositoryKey: where.repositoryKey,
-      secret: this.#encrypt(secret, connection.id),
+      secret: sealText(this.#key, connection.id, secret),
     });
     if (inserted === 'duplicate')
       throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
@@ -148,7 +147,7 @@ export class ConnectionsRepository {
 
   async #read(provider: ProviderName, repositoryKey: string): Promise<ConnectionSecret[]> {
     const rows = await this.#connections.list({ where: { provider, repositoryKey }, limit: PER_REPOSITORY_MAX });
-    const secrets = new Map(rows.map((row) => [row.id, this.#decrypt(row.secret, row.id)]));
+    const secrets = new Map(rows.map((row) => [row.id, openText(this.#key, row.id, row.secret)]));
     return (await this.#shown(rows)).flatMap((connection) => {
       const secret = secrets.get(connection.id) ?? null;
       return secret === null ? [] : [{ ...connection, secret }];
@@ -164,28 +163,6 @@ export class ConnectionsRepository {
         if (proof.createdAt === createdAt.get(proof.id)) hosts.set(proof.id, proof.host);
     }
     return rows.map((row) => connectionOf(row, proofRefOf(row, this.#key), hosts.get(row.id) ?? null));
-  }
-
-  /** Bound to its document: another's cipher text in its place does not open. */
-  #encrypt(secret: string, id: string): Uint8Array {
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce).setAAD(Buffer.from(id));
-    const text = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final()]);
-    return Buffer.concat([nonce, cipher.getAuthTag(), text]);
-  }
-
-  /** Null: written under another `JWT_SECRET`. */
-  #decrypt(stored: string | Uint8Array, id: string): string | null {
-    const bytes = Buffer.from(stored);
-    try {
-      const decipher = createDecipheriv('aes-256-gcm', this.#key, bytes.subarray(0, NONCE_BYTES)).setAAD(
-        Buffer.from(id),
-      );
-      decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-      return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]).toString();
-    } catch {
-      return null;
-    }
   }
 }
 

@@ -58,12 +58,14 @@ export interface IngestKeys {
   readonly runIds: Buffer;
   /** AES-256, for the secrets of connected repositories. */
   readonly connections: Buffer;
+  /** Seals what outgoing webhooks are signed with. */
+  readonly hooks: Buffer;
 }
 
 export function ingestKeys(jwtSecret: string): IngestKeys {
   const derived = (purpose: string): Buffer =>
     Buffer.from(hkdfSync('sha256', jwtSecret, '', `penstock webhook-ingest ${purpose}`, 32));
-  return { runIds: derived('run ids'), connections: derived('connection secrets') };
+  return { runIds: derived('run ids'), connections: derived('connection secrets'), hooks: derived('hook secrets') };
 }
 
 /** Whether its code is that of who may write to the repository, as far as anybody can tell. */
