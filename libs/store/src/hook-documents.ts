@@ -132,7 +132,7 @@ const BATCH_BYTES_MAX = 4 * 1024 * 1024;
 /** A version as a part of an id: in the order of its number. */
 const VERSION_DIGITS = 9;
 
-export function hookDeliveryId({ hook, run, version }: Pick<NewHookDelivery, 'hook' | 'run' | 'version'>): string {
+function hookDeliveryId({ hook, run, version }: Pick<NewHookDelivery, 'hook' | 'run' | 'version'>): string {
   return `${hook}_${run}_${String(version).padStart(VERSION_DIGITS, '0')}`;
 }
 
