@@ -12,7 +12,7 @@ const TIMEOUT = { timeout: 30_000 };
 const ALL = ['run.started', 'run.completed', 'stage.completed', 'approval.requested'];
 const TWO_STAGES = textOf('two', { one: { run: 'true' }, two: { after: ['one'], run: 'true' } });
 const ONE_STAGE = textOf('single', { a: { run: 'true' } });
-const GATE = textOf('gated', { ask: { approval: {} }, then: { after: ['ask'], run: 'true' } });
+const GATE = textOf('gated', { ask: { approval: {} }, deploy: { after: ['ask'], run: 'true' } });
 
 /** YAML takes JSON. */
 function textOf(name: string, stages: Readonly<Record<string, unknown>>): string {
@@ -67,7 +67,7 @@ const told = (runId: string): string[] =>
   receiver.received
     .filter(({ body }) => body.data.run.id === runId)
     .map(({ body: { type, data } }) => [type, ...data.stages.map(({ name }) => name)].join(' '));
-const eventually = (what: () => unknown) => expect.poll(what, TIMEOUT);
+const expectSoon = (what: () => unknown) => expect.poll(what, TIMEOUT);
 
 describe('a webhook', () => {
   it('P35: is told of a run in the order of its events, each as the run then stood, signed by Standard Webhooks', async () => {
@@ -75,7 +75,7 @@ describe('a webhook', () => {
     const { secret, id } = await createHook();
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     const runId = await startRun(TWO_STAGES);
-    await eventually(() => told(runId)).toEqual([
+    await expectSoon(() => told(runId)).toEqual([
       'run.started one two',
       'stage.completed one',
       'stage.completed two',
@@ -90,13 +90,15 @@ describe('a webhook', () => {
     expect(completed?.body.data).toMatchObject({ run: { status: 'SUCCESS', outcome: null, trigger: 'api' } });
     for (const each of receiver.received) {
       expect(verified(each, secret)).toEqual(each.body);
-      expect(() => verified({ ...each, text: each.text.replace('two', 'tow') }, secret)).toThrow();
+      expect(() => verified({ ...each, text: each.text.replace('two', 'tow') }, secret)).toThrow(
+        'No matching signature',
+      );
       expect(each.headers).toMatchObject({ 'content-type': 'application/json', 'user-agent': 'penstock' });
       expect(each.headers['webhook-id']).not.toContain('.');
     }
     expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(4);
     expect(receiver.atOnce()).toBe(1);
-    await eventually(async () => {
+    await expectSoon(async () => {
       const { deliveries } = await ask('hooks.deliveries', { tenant: 'service', id, limit: 10 });
       return deliveries.map(({ event, status, responseStatus, attempts }) => [event, status, responseStatus, attempts]);
     }).toEqual([
@@ -111,7 +113,7 @@ describe('a webhook', () => {
     await world.ingest();
     await createHook({ events: ['approval.requested'] });
     const runId = await startRun(GATE);
-    await eventually(() => told(runId)).toEqual(['approval.requested ask']);
+    await expectSoon(() => told(runId)).toEqual(['approval.requested ask']);
   });
 
   it('is told of the runs of its tenant, its repository and its events alone', async () => {
@@ -120,7 +122,7 @@ describe('a webhook', () => {
     await createHook({ events: ['run.completed'], repository: 'git_host_a/acme/other' });
     const other = await startRun(TWO_STAGES, 'user/ada');
     const runId = await startRun(TWO_STAGES);
-    await eventually(() => told(runId)).toEqual(['run.completed one two']);
+    await expectSoon(() => told(runId)).toEqual(['run.completed one two']);
     expect(told(other)).toEqual([]);
     const { hooks } = await ask('hooks.list', { tenant: 'user/ada' });
     expect(hooks).toEqual([]);
@@ -143,13 +145,13 @@ describe('a webhook', () => {
     receiver.answer = ({ body }) => (body.type === 'stage.completed' ? 500 : 200);
     const runId = await startRun(TWO_STAGES);
     const failing = () => ask('hooks.list', { tenant: 'service' }).then(({ hooks }) => hooks[0]?.lastError);
-    await eventually(failing).toBe('it answered 500');
+    await expectSoon(failing).toBe('it answered 500');
     expect(told(runId)).toEqual(['run.started one two', 'stage.completed one']);
     const other = await startRun(ONE_STAGE);
-    await eventually(() => told(other)).toEqual(['run.started a', 'stage.completed a']);
+    await expectSoon(() => told(other)).toEqual(['run.started a', 'stage.completed a']);
     receiver.answer = () => 200;
     now += 60_000;
-    await eventually(() =>
+    await expectSoon(() =>
       [...told(runId), ...told(other)].filter((event) => event.startsWith('run.completed')),
     ).toHaveLength(2);
     expect(told(runId)).toEqual([
@@ -163,14 +165,14 @@ describe('a webhook', () => {
     expect(second?.headers['webhook-id']).toBe(first?.headers['webhook-id']);
     expect(second?.text).toBe(first?.text);
     for (const each of receiver.received) verified(each, secret);
-    await eventually(failing).toBeNull();
+    await expectSoon(failing).toBeNull();
     // By hand, whenever somebody wants it.
     const count = receiver.received.length;
     const { deliveries } = await ask('hooks.deliveries', { tenant: 'service', id, limit: 10 });
     const chosen = deliveries.find(({ runId: of, event }) => of === runId && event === 'run.started');
     const again = await ask('hooks.redeliver', { tenant: 'service', id: chosen?.id ?? '' });
     expect(again).toMatchObject({ status: 'WAITING', id: chosen?.id });
-    await eventually(() => receiver.received.length).toBe(count + 1);
+    await expectSoon(() => receiver.received.length).toBe(count + 1);
     expect(receiver.received.at(-1)?.headers['webhook-id']).toBe(chosen?.id);
   });
 
@@ -181,25 +183,25 @@ describe('a webhook', () => {
     receiver.answer = () => 503;
     const runs = [];
     for (let index = 0; index < 12; index++) runs.push(await startRun(ONE_STAGE));
-    await eventually(() => receiver.received.length).toBeGreaterThanOrEqual(12);
+    await expectSoon(() => receiver.received.length).toBeGreaterThanOrEqual(12);
     now += 3 * 24 * 60 * 60 * 1_000 + 60_000;
     const hook = () => ask('hooks.list', { tenant: 'service' }).then(({ hooks }) => hooks[0]);
-    await eventually(async () => (await hook())?.active).toBe(false);
+    await expectSoon(async () => (await hook())?.active).toBe(false);
     expect(await hook()).toMatchObject({ lastError: 'it answered 503', failingSince: expect.any(String) });
     const deliveries = () =>
       ask('hooks.deliveries', { tenant: 'service', id, limit: 100 }).then((answer) => answer.deliveries);
-    await eventually(async () => (await deliveries()).filter(({ status }) => status !== 'DEAD')).toEqual([]);
+    await expectSoon(async () => (await deliveries()).filter(({ status }) => status !== 'DEAD')).toEqual([]);
     const silent = await startRun(ONE_STAGE);
-    await eventually(async () => (await world.reads.view(silent, ['service']))?.status).toBe('SUCCESS');
+    await expectSoon(async () => (await world.reads.view(silent, ['service']))?.status).toBe('SUCCESS');
     // Projected, and nothing of it in the outbox.
-    await eventually(() => world.runs.view(silent, { tenants: ['service'] })).toMatchObject({ status: 'SUCCESS' });
+    await expectSoon(() => world.runs.view(silent, { tenants: ['service'] })).toMatchObject({ status: 'SUCCESS' });
     expect((await deliveries()).filter(({ runId }) => runId === silent)).toEqual([]);
     receiver.answer = () => 200;
     const [dead] = await deliveries();
     await ask('hooks.redeliver', { tenant: 'service', id: dead?.id ?? '' });
-    await eventually(async () => await hook()).toMatchObject({ active: true, lastError: null, failingSince: null });
+    await expectSoon(async () => await hook()).toMatchObject({ active: true, lastError: null, failingSince: null });
     const heard = await startRun(ONE_STAGE);
-    await eventually(() => told(heard)).toHaveLength(3);
+    await expectSoon(() => told(heard)).toHaveLength(3);
   });
 
   it('that answers 410 is switched off at once', async () => {
@@ -207,7 +209,7 @@ describe('a webhook', () => {
     await createHook();
     receiver.answer = () => 410;
     await startRun(TWO_STAGES);
-    await eventually(async () => (await ask('hooks.list', { tenant: 'service' })).hooks[0]?.active).toBe(false);
+    await expectSoon(async () => (await ask('hooks.list', { tenant: 'service' })).hooks[0]?.active).toBe(false);
     expect(receiver.received).toHaveLength(1);
   });
 
@@ -217,7 +219,7 @@ describe('a webhook', () => {
     const elsewhere = await startReceiver();
     receiver.answer = () => ({ status: 307, headers: { location: elsewhere.url } });
     await startRun(TWO_STAGES);
-    await eventually(async () => (await ask('hooks.list', { tenant: 'service' })).hooks[0]?.lastError).toMatch(
+    await expectSoon(async () => (await ask('hooks.list', { tenant: 'service' })).hooks[0]?.lastError).toMatch(
       /redirect/,
     );
     expect(elsewhere.received).toEqual([]);
@@ -231,7 +233,7 @@ describe('senders', () => {
     await world.ingest({ beside: true });
     await createHook();
     const runs = await Promise.all(Array.from({ length: 10 }, () => startRun(TWO_STAGES)));
-    await eventually(() => runs.map((run) => told(run).length)).toEqual(runs.map(() => 4));
+    await expectSoon(() => runs.map((run) => told(run).length)).toEqual(runs.map(() => 4));
     for (const run of runs) expect(told(run)).toEqual([...told(run)].toSorted(byOrder));
     expect(receiver.received).toHaveLength(40);
     expect(receiver.atOnce()).toBe(1);
