@@ -15,6 +15,8 @@ import type { Command, Expression, MatrixCell, StageDefinition, Template } from 
 import type { Environment } from './environment.ts';
 import { ExpansionBudget } from './expansion-budget.ts';
 import type { Lacking, Site } from './expansion-budget.ts';
+import { sizeOfApproval, sizeOfCaches, sizeOfEnvironment, sizeOfPlace } from './draft-sizes.ts';
+import { compare, inputMeaning, statusOf, toRecord, variablesOf, type Expanded } from './extension-values.ts';
 import { Ancestors } from './graph.ts';
 import { labelsOf } from './labels.ts';
 import { ROOT_CONTEXT } from './level-context.ts';
@@ -41,22 +43,6 @@ import type { Substitution } from '../expressions/substitute.ts';
 
 /** Inside a first stage of an extension there is nothing before it. */
 const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
-
-/** What a service counts for beside its variables. */
-const PLACE_SIZE = 600;
-/** What a cache counts for beside its texts. */
-const CACHE_SIZE = 200;
-
-/** What an approver counts for beside the name. */
-const APPROVER_SIZE = 3;
-
-/** What one stage of a level has become: itself, or the stages of its extension. */
-interface Expanded {
-  readonly stages: readonly StageDefinition[];
-  readonly entries: readonly string[];
-  readonly ends: readonly string[];
-  readonly outputs: ReadonlyMap<string, Expression> | undefined;
-}
 
 /** `within`: the stage that adds them to its run; absent: they stand in the file. */
 export function expandPipeline(level: Level, problems: Problems, lacking: Lacking, within?: string): StageDefinition[] {
@@ -111,7 +97,7 @@ class LevelExpansion {
     this.#isPlain =
       context.extension === undefined && context.prefix === '' && level.drafts.every(({ use }) => use === undefined);
     this.#common = new Map([...context.envBelow, ...this.#environment(level.env, undefined)]);
-    this.#commonSize = this.#sizeOf(this.#common);
+    this.#commonSize = sizeOfEnvironment(this.#whole, this.#common);
     this.#commonRecord = toRecord(this.#common);
   }
 
@@ -176,9 +162,9 @@ class LevelExpansion {
     const textSize =
       this.#whole.sizeOfCommands(commands) +
       env.size +
-      this.#sizeOfPlace(draft.place) +
-      this.#sizeOfCaches(draft.caches) +
-      this.#sizeOfApproval(draft.approval) +
+      sizeOfPlace(this.#whole, draft.place) +
+      sizeOfCaches(this.#whole, draft.caches) +
+      sizeOfApproval(this.#whole, draft.approval) +
       (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
@@ -401,26 +387,6 @@ class LevelExpansion {
     }));
   }
 
-  #sizeOfCaches(caches: readonly CacheDefinition<Template>[] = []): number {
-    return caches.reduce(
-      (sum, { key, paths, restore }) =>
-        sum +
-        [key, ...restore].reduce((texts, text) => texts + this.#whole.sizeOfTemplate(text), CACHE_SIZE) +
-        paths.reduce((texts, path) => texts + path.length, 0),
-      0,
-    );
-  }
-
-  #sizeOfPlace({ services = [] }: PlaceDraft): number {
-    return services.reduce((sum, { env, ready = '' }) => sum + this.#sizeOf(env) + ready.length + PLACE_SIZE, 0);
-  }
-
-  #sizeOfApproval(approval: ApprovalDefinition<Template> | undefined): number {
-    if (approval === undefined) return 0;
-    const { approvers = [], message = [] } = approval;
-    return approvers.reduce((sum, name) => sum + name.length + APPROVER_SIZE, this.#whole.sizeOfTemplate(message));
-  }
-
   #workdir(draft: StageDraft, by: Substitution, site: Site): Template | undefined {
     const own = draft.workdir === undefined ? undefined : this.#template(draft.workdir, by, site);
     const { workdir } = this.#context;
@@ -456,7 +422,7 @@ class LevelExpansion {
       ...envAbove,
       ...variables,
     ]);
-    return { record: toRecord(merged), size: this.#sizeOf(merged) };
+    return { record: toRecord(merged), size: sizeOfEnvironment(this.#whole, merged) };
   }
 
   #environment(env: Environment, by: Substitution | undefined, site?: Site): Environment {
@@ -488,12 +454,6 @@ class LevelExpansion {
         ),
       );
     return inputs;
-  }
-
-  #sizeOf(env: Environment): number {
-    let size = 0;
-    for (const [name, template] of env) size += name.length + this.#whole.sizeOfTemplate(template);
-    return size;
   }
 
   /** What names mean at this level; with the values of a combination filled in where the expression leaves it. */
@@ -541,63 +501,3 @@ class LevelExpansion {
 }
 
 const NOWHERE: Site = { span: { start: 0, end: 0 }, path: '' };
-
-function inputMeaning(inputs: ReadonlyMap<string, Expression>): Substitution['meaning'] {
-  return ([root, name = '']) => (root === 'inputs' ? (inputs.get(name) ?? literal('')) : undefined);
-}
-
-/** `INPUT_<NAME>` for every input. */
-function variablesOf(body: ExtensionBody, inputs: ReadonlyMap<string, Expression>): Environment {
-  return new Map(
-    body.inputs.map(({ name, variable }) => {
-      const value = inputs.get(name);
-      if (value === undefined) return [variable, ['']];
-      return [
-        variable,
-        value.kind === 'literal'
-          ? [String(value.value ?? '')]
-          : value.kind === 'text'
-            ? value.parts
-            : [{ expression: value }],
-      ];
-    }),
-  );
-}
-
-function compare(stage: string, operator: '==' | '!=', status: string): Expression {
-  return {
-    kind: 'binary',
-    operator,
-    left: { kind: 'path', path: ['stages', stage, 'status'] },
-    right: literal(status),
-  };
-}
-
-/** One status for the stages of an extension: the worst of them; SKIPPED where its last ones all are. */
-function statusOf({ stages, ends }: Expanded): Expression {
-  const has = (status: string, names: readonly string[]): Expression | undefined => {
-    const any = disjunction(names.map((name) => compare(name, '==', status)));
-    return any === undefined ? undefined : conjunction(any, literal(status));
-  };
-  const counted = stages.filter(({ allowFailure }) => !allowFailure).map(({ name }) => name);
-  const skipped = conjunction(
-    ends
-      .map((name) => compare(name, '==', 'SKIPPED'))
-      .reduceRight<Expression | undefined>((right, left) => conjunction(left, right), undefined),
-    literal('SKIPPED'),
-  );
-  return (
-    disjunction(
-      [has('FAILED', counted), has('CANCELLED', counted), skipped, literal('SUCCESS')].filter(
-        (value) => value !== undefined,
-      ),
-    ) ?? literal('SUCCESS')
-  );
-}
-
-/** An object without a prototype: names such as `__proto__` and `constructor` are data. */
-function toRecord<Value>(entries: ReadonlyMap<string, Value>): Record<string, Value> {
-  const record = Object.create(null) as Record<string, Value>;
-  for (const [key, value] of entries) record[key] = value;
-  return record;
-}
