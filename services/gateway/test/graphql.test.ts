@@ -1,7 +1,17 @@
+/** Questions about runs and pipelines: who is answered, and that no answer goes back in time. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { newRunId, runIdFitsKey } from '@penstock/run';
-import { getIntrospectionQuery } from 'graphql';
-import { API_KEY, graphql, happened, makeWorld, PARTITIONS, runIdFor, YAML, type World } from './harness.ts';
+import {
+  API_KEY,
+  endedRun,
+  graphql,
+  happened,
+  makeWorld,
+  PARTITIONS,
+  RUN_FIELDS,
+  runIdFor,
+  YAML,
+  type World,
+} from './harness.ts';
 import { silentLog } from '@penstock/telemetry/log';
 
 let world: World;
@@ -11,27 +21,7 @@ beforeAll(async () => {
 afterEach(() => world.reset());
 afterAll(() => world.close());
 
-const RUN_FIELDS =
-  'id pipelineName status startedAt finishedAt outcome reason stages { name status startedAt finishedAt attempt exitCode reason outputs { key value } }';
-const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/u;
 const ISO_MS = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/u;
-
-/** A run of tenant `service` that has ended, in the store and out of its owner's memory. */
-async function endedRun(outputs: Record<string, string> = {}): Promise<string> {
-  const id = runIdFor();
-  world.owner.adopt(id, YAML);
-  world.owner.commit(id, [
-    happened.queued('build'),
-    happened.started('build'),
-    happened.completed('build', 0, { outputs }),
-    happened.queued('test'),
-    happened.started('test'),
-    happened.completed('test', 0, { status: 'FAILED', reason: 'exit', exitCode: 2 }),
-    happened.runCompleted('FAILED'),
-  ]);
-  await world.owner.project(id);
-  return id;
-}
 
 describe('open queries', () => {
   it('health answers the string ok, version the engine version, without authentication', async () => {
@@ -151,7 +141,7 @@ describe('who sees which runs', () => {
 describe('run and runs', () => {
   it('a run has the documented fields', async () => {
     const app = await world.gateway();
-    const id = await endedRun({ version: '1.2' });
+    const id = await endedRun(world, { version: '1.2' });
     const run = (await graphql(app, `query ($id: String!) { run(id: $id) { ${RUN_FIELDS} } }`, { variables: { id } }))
       .data?.['run'];
     expect(run).toEqual({
@@ -211,10 +201,10 @@ describe('run and runs', () => {
 
   it('P22: runs merges the newest of the store and of the owners, newest first, each once', async () => {
     const app = await world.gateway();
-    const stored = [await endedRun(), await endedRun()];
+    const stored = [await endedRun(world), await endedRun(world)];
     const live = [runIdFor(), runIdFor('service/other')];
     for (const id of live) world.owner.adopt(id, YAML);
-    const later = await endedRun();
+    const later = await endedRun(world);
     const runs = (await graphql(app, '{ runs(limit: 4) { id } }')).data?.['runs'] as { id: string }[];
     expect(runs.map(({ id }) => id)).toEqual([later, live[1], live[0], stored[1]]);
   });
@@ -272,7 +262,7 @@ describe('run and runs', () => {
 
   it('artifacts lists the outputs of the stages; run_id and runId are the same', async () => {
     const app = await world.gateway();
-    const id = await endedRun({ version: '1.2', commit: 'abc' });
+    const id = await endedRun(world, { version: '1.2', commit: 'abc' });
     const artifacts = [
       { stage: 'build', key: 'version', value: '1.2' },
       { stage: 'build', key: 'commit', value: 'abc' },
@@ -454,299 +444,6 @@ describe('validatePipeline', () => {
   });
 });
 
-describe('triggerPipeline', () => {
-  const TRIGGER = `mutation ($yaml: String!, $wait: Int, $runId: String) {
-    triggerPipeline(yaml: $yaml, waitSeconds: $wait, runId: $runId) { run { ${RUN_FIELDS} } summary { passed failed skipped } }
-  }`;
-  const finish = (id: string): void => {
-    world.owner.commit(id, [
-      happened.queued('build'),
-      happened.started('build'),
-      happened.completed('build', 0, { status: 'FAILED', reason: 'exit', exitCode: 1 }),
-      happened.skipped('test'),
-      happened.runCompleted('FAILED'),
-    ]);
-  };
-
-  it('waits for the end of the run and answers with it and the summary of its stages', async () => {
-    const app = await world.gateway();
-    world.owner.onCreate = (id) => setImmediate(() => finish(id));
-    const { data, errors } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
-    expect(errors).toEqual([]);
-    expect(data?.['triggerPipeline']).toMatchObject({
-      run: {
-        id: expect.stringMatching(UUID_V7),
-        pipelineName: 'demo',
-        status: 'FAILED',
-        finishedAt: expect.stringMatching(ISO_MS),
-      },
-      summary: { passed: 0, failed: 1, skipped: 1 },
-    });
-  });
-
-  describe('inputs', () => {
-    const FILE = `pipeline: {name: release}
-inputs:
-  version: {type: string, required: true}
-  target: {type: choice, options: [staging, production], default: staging}
-stages: {a: {run: 'true'}}`;
-    const START = `mutation ($yaml: String, $inputs: [KeyValueInput!]) {
-      triggerPipeline(yaml: $yaml, inputs: $inputs, waitSeconds: 0) { run { id inputs { key value } } }
-    }`;
-
-    it('are handed to the owner as they are given, and shown with the run', async () => {
-      const app = await world.gateway();
-      const inputs = [{ key: 'version', value: '$(id)' }];
-      const { data, errors } = await graphql(app, START, { variables: { yaml: FILE, inputs } });
-      expect(errors).toEqual([]);
-      expect(world.owner.created.at(-1)?.inputs).toEqual([['version', '$(id)']]);
-      expect(data?.['triggerPipeline']).toMatchObject({
-        run: {
-          inputs: [
-            { key: 'version', value: '$(id)' },
-            { key: 'target', value: 'staging' },
-          ],
-        },
-      });
-    });
-
-    it.each([
-      [[], "the input 'version' is required"],
-      [[{ key: 'verzion', value: '1' }], "no input 'verzion'"],
-      [
-        [
-          { key: 'version', value: '1' },
-          { key: 'target', value: 'prod' },
-        ],
-        "the input 'target' must be one of",
-      ],
-      [
-        [
-          { key: 'version', value: '1' },
-          { key: 'version', value: '2' },
-        ],
-        'given twice',
-      ],
-    ])('%j are BAD_USER_INPUT that names the one at fault, and make no run', async (inputs, message) => {
-      const app = await world.gateway();
-      const before = world.owner.created.length;
-      // Twice: the second time the file is known.
-      for (let time = 0; time < 2; time++) {
-        const { errors } = await graphql(app, START, { variables: { yaml: FILE, inputs } });
-        expect(errors).toMatchObject([
-          { message: expect.stringContaining(message), extensions: { code: 'BAD_USER_INPUT' } },
-        ]);
-      }
-      expect(world.owner.created.length).toBe(before);
-    });
-
-    it('are an empty list where the file declares none', async () => {
-      const app = await world.gateway();
-      const { data } = await graphql(app, START, { variables: { yaml: YAML } });
-      expect(data?.['triggerPipeline']).toMatchObject({ run: { inputs: [] } });
-    });
-  });
-
-  it('P20: an end that is committed before the create is answered is not missed', async () => {
-    const app = await world.gateway();
-    world.owner.onCreate = finish;
-    const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 300 } });
-    expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'FAILED' } });
-  });
-
-  it('P20: an end whose event was lost is learned from the next owner', async () => {
-    const app = await world.gateway();
-    world.owner.onCreate = (id) =>
-      setImmediate(() => {
-        world.owner.commit(
-          id,
-          [
-            happened.queued('build'),
-            happened.started('build'),
-            happened.completed('build'),
-            happened.skipped('test'),
-            happened.runCompleted(),
-          ],
-          { silently: true },
-        );
-        world.owner.epoch += 1;
-        world.owner.announce();
-      });
-    const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 300 } });
-    expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'SUCCESS' } });
-  });
-
-  it('with waitSeconds 0 it answers as soon as the run is durable', async () => {
-    const app = await world.gateway();
-    const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
-    expect(data?.['triggerPipeline']).toMatchObject({
-      run: { status: 'PENDING', finishedAt: null },
-      summary: { passed: 0, failed: 0, skipped: 0 },
-    });
-  });
-
-  it('after waitSeconds it answers with the run as it then stands', async () => {
-    const app = await world.gateway({ triggerWaitSecs: 0.05 });
-    world.owner.onCreate = (id) =>
-      setImmediate(() => world.owner.commit(id, [happened.queued('build'), happened.started('build')]));
-    const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
-    expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'RUNNING' } });
-  });
-
-  it('waitSeconds is 0 to 300', async () => {
-    const app = await world.gateway();
-    for (const wait of [-1, 301])
-      expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait } })).errors[0]?.extensions['code']).toBe(
-        'BAD_USER_INPUT',
-      );
-    expect(world.owner.created).toEqual([]);
-  });
-
-  it('a bad file is BAD_USER_INPUT with every diagnostic in message and extensions, and nothing is created', async () => {
-    const app = await world.gateway();
-    const yaml = 'pipeline:\n  name: demo\nstages:\n  build:\n    run: make\n    aftr: [x]\n  test:\n    rnu: y\n';
-    const { status, data, errors } = await graphql(app, TRIGGER, { variables: { yaml } });
-    expect({ status, data }).toEqual({ status: 200, data: null });
-    expect(errors[0]?.extensions['code']).toBe('BAD_USER_INPUT');
-    expect(errors[0]?.message).toContain('line 6, column 5');
-    const diagnostics = errors[0]?.extensions['diagnostics'] as {
-      line: number;
-      column: number;
-      message: string;
-      suggestion?: string;
-    }[];
-    expect(diagnostics.length).toBeGreaterThanOrEqual(2);
-    expect(diagnostics[0]).toMatchObject({
-      line: 6,
-      column: 5,
-      message: expect.stringContaining('aftr'),
-      suggestion: expect.stringContaining('after'),
-    });
-    for (const { message } of diagnostics) expect(errors[0]?.message).toContain(message);
-    expect(world.owner.created).toEqual([]);
-  });
-
-  it('runs triggered with the API key belong to service, keyed by the pipeline name, which their id carries', async () => {
-    const app = await world.gateway();
-    await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
-    const [request] = world.owner.created;
-    expect(request).toMatchObject({ tenant: 'service', key: 'service/demo', yaml: YAML, origin: { kind: 'api' } });
-    expect(runIdFitsKey(request?.runId ?? '', 'service/demo')).toBe(true);
-  });
-
-  it('repeating with the same runId starts nothing new; an id that does not fit is BAD_USER_INPUT', async () => {
-    const app = await world.gateway();
-    const runId = runIdFor();
-    for (let count = 0; count < 2; count++) {
-      expect((await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0, runId } })).data).toMatchObject({
-        triggerPipeline: { run: { id: runId } },
-      });
-    }
-    const future = newRunId({ now: Date.now() + 3_600_000, key: 'service/demo', random: new Uint8Array(10) });
-    for (const [bad, why] of [
-      ['x', 'does not fit'],
-      [runIdFor('service/other'), 'does not fit'],
-      [future, "a time that has not come by this server's clock"],
-    ] as const) {
-      const [error] = (await graphql(app, TRIGGER, { variables: { yaml: YAML, runId: bad } })).errors;
-      expect(error).toMatchObject({ extensions: { code: 'BAD_USER_INPUT' }, message: expect.stringContaining(why) });
-    }
-  });
-
-  it("another tenant's run under the given id is never shown", async () => {
-    const app = await world.gateway();
-    const runId = runIdFor();
-    world.owner.adopt(runId, YAML, 'u1');
-    expect(await graphql(app, TRIGGER, { variables: { yaml: YAML, runId } })).toMatchObject({
-      data: null,
-      errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
-    });
-  });
-
-  it("an owner's refusal keeps its code, with retryAfter and runId where it can be repeated", async () => {
-    const app = await world.gateway();
-    world.owner.refusals.set('create', { code: 'UNAVAILABLE', message: 'too many live runs', retryAfterSecs: 7 });
-    const { status, data, errors } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
-    expect({ status, data }).toEqual({ status: 200, data: null });
-    expect(errors[0]?.extensions).toMatchObject({
-      code: 'UNAVAILABLE',
-      retryAfter: 7,
-      runId: expect.stringMatching(UUID_V7),
-    });
-    world.owner.refusals.set('create', { code: 'QUOTA_EXCEEDED', message: 'used up' });
-    expect((await graphql(app, TRIGGER, { variables: { yaml: YAML } })).errors[0]?.extensions['code']).toBe(
-      'QUOTA_EXCEEDED',
-    );
-  });
-
-  it('P3: while nobody owns the partition the request is repeated, and reaches the next owner', async () => {
-    const app = await world.gateway();
-    await world.owner.leave();
-    const answer = graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
-    await world.owner.open();
-    expect((await answer).errors).toEqual([]);
-  });
-
-  it('priority is for the API key, and reaches the owner', async () => {
-    const app = await world.gateway();
-    await graphql(
-      app,
-      'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 0, priority: 5) { run { id } } }',
-      { variables: { yaml: YAML } },
-    );
-    expect(world.owner.created[0]?.priority).toBe(5);
-  });
-});
-
-describe('cancelPipeline', () => {
-  const CANCEL =
-    'mutation ($id: String!) { cancelPipeline(id: $id) { cancelledStages run { id status stages { name status } } } }';
-
-  it('answers with the run already CANCELLED and the count of cancelled stages', async () => {
-    const app = await world.gateway();
-    const id = runIdFor();
-    world.owner.adopt(id, YAML);
-    expect((await graphql(app, CANCEL, { variables: { id } })).data?.['cancelPipeline']).toEqual({
-      cancelledStages: 2,
-      run: {
-        id,
-        status: 'CANCELLED',
-        stages: [
-          { name: 'build', status: 'CANCELLED' },
-          { name: 'test', status: 'CANCELLED' },
-        ],
-      },
-    });
-  });
-
-  it('a run that has ended is CONFLICT, in its owner’s memory or out of it', async () => {
-    const app = await world.gateway();
-    const id = runIdFor();
-    world.owner.adopt(id, YAML);
-    world.owner.commit(id, [{ type: 'run_cancelled', at: Date.now(), cancelledStages: 2 }]);
-    for (const known of [id, await endedRun()]) {
-      expect(await graphql(app, CANCEL, { variables: { id: known } })).toMatchObject({
-        status: 200,
-        data: null,
-        errors: [{ extensions: { code: 'CONFLICT' } }],
-      });
-    }
-  });
-
-  it("an unknown run, or another tenant's, is NOT_FOUND", async () => {
-    const app = await world.gateway();
-    const other = runIdFor('u1');
-    world.owner.adopt(other, YAML, 'u1');
-    for (const id of ['x', runIdFor(), other]) {
-      expect(await graphql(app, CANCEL, { variables: { id } })).toMatchObject({
-        status: 200,
-        data: null,
-        errors: [{ extensions: { code: 'NOT_FOUND' } }],
-      });
-    }
-  });
-});
-
 describe('what cannot be answered truthfully', () => {
   it('P4: an answer from a lower epoch than one seen before does not count', async () => {
     const app = await world.gateway();
@@ -777,7 +474,7 @@ describe('what cannot be answered truthfully', () => {
 
   it('with the owner away an ended run is answered from the store, any other is UNAVAILABLE with retryAfter', async () => {
     const app = await world.gateway({ ownerMsMax: 300 });
-    const ended = await endedRun();
+    const ended = await endedRun(world);
     const live = runIdFor();
     world.owner.adopt(live, YAML);
     await world.owner.project(live, { keep: true });
@@ -823,152 +520,5 @@ describe('what cannot be answered truthfully', () => {
     expect(logged).toMatchObject([
       { correlationId: id, err: { message: expect.stringContaining('secret detail') as unknown } },
     ]);
-  });
-});
-
-describe('documents', () => {
-  it('a text that is no GraphQL is GRAPHQL_PARSE_FAILED, one that does not fit the schema GRAPHQL_VALIDATION_FAILED', async () => {
-    const app = await world.gateway();
-    for (let count = 0; count < 2; count++) {
-      expect(await graphql(app, '{ health')).toMatchObject({
-        status: 200,
-        data: null,
-        errors: [{ extensions: { code: 'GRAPHQL_PARSE_FAILED' } }],
-      });
-      expect(await graphql(app, '{ nothing }')).toMatchObject({
-        status: 200,
-        data: null,
-        errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }],
-      });
-    }
-  });
-
-  it('variables that do not fit are BAD_USER_INPUT, interpreted and compiled', async () => {
-    const app = await world.gateway();
-    const query = 'query ($limit: Int) { runs(limit: $limit) { id } }';
-    for (const limit of ['1', 1.5, 2 ** 40, {}, [1, 2]]) {
-      expect(await graphql(app, query, { variables: { limit } })).toMatchObject({
-        status: 200,
-        data: null,
-        errors: [{ extensions: { code: 'BAD_USER_INPUT' } }],
-      });
-    }
-    expect((await graphql(app, query, { variables: { limit: 1 } })).errors).toEqual([]);
-  });
-
-  it('the standard introspection query passes every limit', async () => {
-    const app = await world.gateway();
-    const answer = await graphql(
-      app,
-      getIntrospectionQuery({
-        specifiedByUrl: true,
-        directiveIsRepeatable: true,
-        schemaDescription: true,
-        inputValueDeprecation: true,
-      }),
-      { token: null },
-    );
-    expect(answer.errors).toEqual([]);
-    expect(answer.data).toHaveProperty('__schema.types');
-  });
-
-  it('queries too deep, with too many aliases, tokens, directives or expanded fields are refused before they are validated', async () => {
-    const app = await world.gateway();
-    const bomb = `query { ...f0 } ${Array.from({ length: 25 }, (_, index) => `fragment f${index} on Query { ...f${index + 1} ...f${index + 1} }`).join(' ')} fragment f25 on Query { health }`;
-    const hostile = {
-      depth: `{ ${'a { '.repeat(40)} b ${'}'.repeat(40)} }`,
-      'introspection depth': `{ __schema { types { ${'ofType { '.repeat(40)} name ${'}'.repeat(40)} } } }`,
-      aliases: `{ ${Array.from({ length: 200 }, (_, index) => `a${index}: health`).join(' ')} }`,
-      tokens: `{ ${'health '.repeat(3000)} }`,
-      directives: `{ health ${'@skip(if: false) '.repeat(100)} }`,
-      'fragment bomb': bomb,
-    };
-    for (const [name, query] of Object.entries(hostile)) {
-      const answer = await graphql(app, query);
-      // What counts tokens is the parser itself.
-      const code = name === 'tokens' ? 'GRAPHQL_PARSE_FAILED' : 'BAD_USER_INPUT';
-      expect([name, answer.status, answer.data, answer.errors[0]?.extensions['code']]).toEqual([name, 200, null, code]);
-    }
-  });
-
-  it('a long text, with a pipeline file written into it, is executed like any other', async () => {
-    const app = await world.gateway();
-    const long = `# ${'x'.repeat(10_000)}`;
-    const yaml = JSON.stringify(`${YAML}\n# ${'x'.repeat(10_000)}`);
-    for (let count = 0; count < 3; count++) {
-      expect(
-        (await graphql(app, `mutation { triggerPipeline(yaml: ${yaml}, waitSeconds: 0) { run { status } } }`)).data,
-      ).toEqual({ triggerPipeline: { run: { status: 'PENDING' } } });
-      expect(
-        await graphql(
-          app,
-          `
-            {
-              nothing
-            }
-            ${long}
-          `,
-        ),
-      ).toMatchObject({ status: 200, errors: [{ extensions: { code: 'GRAPHQL_VALIDATION_FAILED' } }] });
-      expect(
-        await graphql(
-          app,
-          `
-            query ($limit: Int) {
-              runs(limit: $limit) {
-                id
-              }
-            }
-            ${long}
-          `,
-          { variables: { limit: 'x' } },
-        ),
-      ).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
-      expect(
-        await graphql(
-          app,
-          `
-            mutation {
-              cancelPipeline(id: "x") {
-                cancelledStages
-              }
-            }
-            ${long}
-          `,
-          { token: null },
-        ),
-      ).toMatchObject({ status: 200, data: null, errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
-      expect(
-        (
-          await graphql(
-            app,
-            `
-              query A {
-                health
-              }
-              query B {
-                version
-              }
-              ${long}
-            `,
-            { operationName: 'B' },
-          )
-        ).data,
-      ).toEqual({ version: '0.6.0' });
-    }
-  });
-
-  it('a document given as a JSON tree is no GraphQL', async () => {
-    const app = await world.gateway();
-    for (const query of [
-      '{"kind":"Document","definitions":[]}',
-      '{"kind":"Document"}',
-      '[]',
-      '5',
-      'null',
-      '"health"',
-    ]) {
-      expect(await graphql(app, query)).toMatchObject({ status: 200, data: null });
-    }
   });
 });

@@ -212,3 +212,24 @@ export class LogSource {
     this.#writer.close();
   }
 }
+
+/** All that a run says of itself without fields of its own. */
+export const RUN_FIELDS =
+  'id pipelineName status startedAt finishedAt outcome reason stages { name status startedAt finishedAt attempt exitCode reason outputs { key value } }';
+
+/** A run of tenant `service` that has ended, in the store and out of its owner's memory. */
+export async function endedRun(world: World, outputs: Record<string, string> = {}): Promise<string> {
+  const id = runIdFor();
+  world.owner.adopt(id, YAML);
+  world.owner.commit(id, [
+    happened.queued('build'),
+    happened.started('build'),
+    happened.completed('build', 0, { outputs }),
+    happened.queued('test'),
+    happened.started('test'),
+    happened.completed('test', 0, { status: 'FAILED', reason: 'exit', exitCode: 2 }),
+    happened.runCompleted('FAILED'),
+  ]);
+  await world.owner.project(id);
+  return id;
+}
