@@ -1,46 +1,11 @@
 #!/bin/sh
-# Makes what compose.yaml wants: the broker's configuration, a file for each secret, and .env with the server's address. What is
-# there already is kept, so that it can be called again, with more runners for instance.
+# Makes what compose.yaml wants: secrets, the broker's configuration, and .env with the server's address.
 #
 #   sh deploy/compose/setup.sh https://ci.example.org [runner-1 runner-2 …]
 set -eu
-engine=${CONTAINER_ENGINE:-docker}
 address=${1:?give the address under which browsers and git hosts reach the server, such as https://ci.example.org}
 shift
 [ $# -gt 0 ] || set -- runner-1
 here=$(cd -- "$(dirname -- "$0")" && pwd)
-secrets=$here/secrets
-umask 077
-mkdir -p "$secrets/nats"
-
-# A container's user is not ours, so what one is given has to be readable; the folder above it is ours alone.
-keep() {
-  if [ ! -s "$secrets/$1" ]; then
-    printf %s "$2" >"$secrets/$1.new"
-    mv "$secrets/$1.new" "$secrets/$1"
-  fi
-  chmod 0644 "$secrets/$1"
-}
-random() {
-  head -c "$1" /dev/urandom | base64 | tr -d '\n'
-}
-word() {
-  random 24 | tr '+/' '-_'
-}
-
-generate=${PENSTOCK_GENERATE:-"$engine run --rm --user $(id -u):$(id -g) --volume $secrets/nats:/out --entrypoint node penstock /opt/penstock/deploy/nats/generate.ts --out /out"}
-$generate --runners "$(echo "$*" | tr ' ' ,)"
-chmod 0644 "$secrets/nats/nats.conf" "$secrets/nats/accounts.conf"
-for file in "$secrets"/nats/credentials/*; do
-  user=${file##*/}
-  keep "nats-$(echo "${user#runner_}")" "nats://$user:$(cat "$file")@nats:4222"
-done
-keep jwt-secret "$(random 48)"
-keep api-key "$(word)"
-keep master-key "$(random 32)"
-keep slip-key "$(random 32)"
-keep webhook-secret "$(word)"
-keep mongodb-password "$(word)"
-keep store-url "mongodb://penstock:$(cat "$secrets/mongodb-password")@mongodb:27017/penstock?authSource=admin"
-printf 'PENSTOCK_URL=%s\n' "$address" >"$here/../.env"
-echo "The secrets are in $secrets: keep a copy of master-key apart from the database's."
+sh "$here/../secrets.sh" "${PENSTOCK_SECRETS:-$here/secrets}" "$@"
+printf 'PENSTOCK_URL=%s\n' "$address" >"${PENSTOCK_SETTINGS:-$here/../.env}"

@@ -69,7 +69,7 @@ describe('compose.yaml', () => {
 describe('services of compose.yaml as processes', () => {
   let temporary: ReturnType<typeof temporaryFolder>;
   let folder: string;
-  let broker: ChildProcess;
+  let broker: ChildProcess | undefined;
   const running: ServiceProcess[] = [];
   const secretFile = (name: string): string => join(folder, 'compose/secrets', name);
 
@@ -77,7 +77,8 @@ describe('services of compose.yaml as processes', () => {
     temporary = temporaryFolder();
     folder = temporary.path;
     mkdirSync(join(folder, 'compose'), { recursive: true });
-    writeFileSync(join(folder, 'compose/setup.sh'), readFileSync(join(ROOT, 'deploy/compose/setup.sh')));
+    for (const file of ['secrets.sh', 'compose/setup.sh'])
+      writeFileSync(join(folder, file), readFileSync(join(ROOT, 'deploy', file)));
     setUp();
     const nats = secretFile('nats/nats.conf');
     const text = readFileSync(nats, 'utf8')
@@ -93,7 +94,7 @@ describe('services of compose.yaml as processes', () => {
 
   afterAll(async () => {
     for (const service of running) await service.close();
-    if (broker.exitCode === null) {
+    if (broker?.exitCode === null) {
       broker.kill('SIGKILL');
       await once(broker, 'exit');
     }
