@@ -40,6 +40,8 @@ interface EndedRun {
 const PIPELINE = 'handover';
 /** More than two parts of the way to the storage. */
 const LARGE_BYTES = 1_300_000;
+/** Where its upload is cut off: more than is on its way at a time, so that what was not read of it is read again. */
+const CUT_BYTES = 8_000_000;
 /** A machine with much else to do, a lease, a membership, and the second attempt. */
 const PATIENCE_MS = 120_000;
 
@@ -115,7 +117,7 @@ export class Handovers {
       for (const hasRetry of [true, false]) {
         const name = `${victim}-${at.replaceAll(' ', '-')}${hasRetry ? '' : '-once'}`;
         stops.stop(name, at);
-        stages.push({ runId: await this.#begin(name, hasRetry), name, at, hasRetry });
+        stages.push({ runId: await this.#begin(name, at, hasRetry), name, at, hasRetry });
       }
     }
     await until('every stage stands at its point', () => stops.missing.length === 0, PATIENCE_MS).catch(
@@ -134,7 +136,7 @@ export class Handovers {
     return stages.length;
   }
 
-  async #begin(name: string, hasRetry: boolean): Promise<string> {
+  async #begin(name: string, at: HandoverPoint, hasRetry: boolean): Promise<string> {
     const yaml = `pipeline: {name: ${PIPELINE}}
 stages:
   ${name}:
@@ -147,7 +149,7 @@ stages:
       test "$TOKEN" = "$(cat "$KEY")" || exit 9
       test "\${#TOKEN}" = ${this.#secret.length} || exit 9
       mkdir -p cached; echo "${name} $PENSTOCK_ATTEMPT" | tee small > cached/name
-      head -c ${LARGE_BYTES} /dev/urandom > large
+      head -c ${at === 'part on its way' ? CUT_BYTES : LARGE_BYTES} /dev/urandom > large
       echo "large=$(sha256sum < large | cut -d' ' -f1)" >> "$SERVICE_OUTPUT"
 `;
     const { triggerPipeline } = await this.graphql<{ triggerPipeline: { run: { id: string } } }>(

@@ -9,6 +9,7 @@ export {
   type CacheToSave,
 } from './cache/stage-caches.ts';
 export { ArtifactsFailed } from './errors.ts';
+export { letGo } from './let-go.ts';
 export { decodeManifest, encodeManifest, type KeptFile, MANIFEST_BYTES_MAX, pathFault } from './manifest.ts';
 export { TEST_STATUSES, type TestCase, testCaseOf, type TestStatus } from './reports/test-case.ts';
 export { readReport, type TestReport } from './reports/read-report.ts';

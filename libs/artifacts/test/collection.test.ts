@@ -4,7 +4,7 @@ import { chmodSync, chownSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ArtifactsFailed, collectFiles, type Collection, type CollectOptions } from '../src/index.ts';
+import { ArtifactsFailed, collectFiles, type Collection, type CollectOptions, type KeptFile } from '../src/index.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const STRANGER = { uid: 63_001, gid: 63_001 };
@@ -60,6 +60,27 @@ describe('what a stage has left is collected', { timeout: 60_000 }, () => {
       const bytes = Buffer.concat(await Array.fromAsync(collection.read(file)));
       expect(createHash('sha256').update(bytes).digest('hex')).toBe(file.sha256);
     }
+  });
+
+  it('is lent in pieces that are taken back, and what nobody reads to its end is not in the way of what is read next', async () => {
+    write('a', 'x'.repeat(3_000_000));
+    write('b', 'y'.repeat(2_000_000));
+    const collection = await collect(['*']);
+    const [a, b] = collection.listing.files;
+    const pieces: Uint8Array[] = [];
+    let length = 0;
+    for await (const piece of collection.lend(a as KeptFile)) {
+      pieces.push(piece);
+      length += piece.length;
+      expect(Buffer.from(piece).every((byte) => byte === 0x78)).toBe(true);
+    }
+    expect(length).toBe(3_000_000);
+    expect(pieces.some((piece) => piece.length === 0)).toBe(true);
+    for await (const _ of collection.lend(a as KeptFile)) break;
+    for await (const _ of collection.read(a as KeptFile)) break;
+    const hash = createHash('sha256');
+    for await (const piece of collection.read(b as KeptFile)) hash.update(piece);
+    expect(hash.digest('hex')).toBe(b?.sha256);
   });
 
   it('a link is taken as the file that it leads to, and not where it leaves, leads to a folder or nowhere', async () => {

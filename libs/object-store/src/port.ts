@@ -8,6 +8,7 @@
  * - It may be made at any time, concurrently with any other, from several processes.
  * - A put is seen whole or not at all. Of several puts of one key the last to end stands. One that fails, or whose process
  *   dies, changes nothing; what it left behind is invisible and goes with `removeLeftovers`.
+ * - The source of a put may take a piece back, and write something else there, when the next one is asked for.
  * - A settled put or delete is seen by every `get` and `head` begun later; `list` may lag by moments.
  * - Who reads while its object is replaced or deleted reads the old bytes to their end, or fails with ObjectsUnavailable;
  *   never a mixture.

@@ -1,4 +1,5 @@
 /** The API's thread from the engine's side: its start, its death, and what it may ask of the engine. */
+import { NotFound, Unavailable } from '@penstock/errors';
 import { BadFile, GitError, type MirrorCache } from '@penstock/git';
 import { silentLog, type Log } from '@penstock/telemetry/log';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -84,6 +85,19 @@ describe('the thread of the API', () => {
       'the thread of the API does not answer; it is ended',
       'the thread of the API ended; it is being started again',
     ]);
+  });
+
+  it('answers the runner, which gives the bytes of an upload away and is told of refusals and of its death', async () => {
+    thread = new ApiThread(silentLog, { worker: DOUBLE });
+    await thread.start(options('fine'), { servers: '' }, engine(mirrors().cache));
+    const [part, small] = [new Uint8Array(1_000), new Uint8Array(10)];
+    expect(await thread.keep('here', 'upload.1', { offset: 0, data: part })).toEqual({
+      ...{ runner: 'here', verb: 'upload.1', length: 1_000 },
+    });
+    expect(await thread.keep('here', 'put', { data: small })).toMatchObject({ length: 10 });
+    expect([part.length, small.length]).toEqual([0, 10]);
+    await expect(thread.keep('here', 'refuse', {})).rejects.toThrow(NotFound);
+    await expect(thread.keep('here', 'die', {})).rejects.toThrow(Unavailable);
   });
 
   it('is told that the server stops, and goes on', async () => {

@@ -56,9 +56,19 @@ export class Collection {
 
   /** The content of a listed file, to be read to its end before the next. @throws ArtifactsFailed where it went meanwhile */
   async *read(file: KeptFile): AsyncGenerator<Uint8Array, void> {
+    this.#ask(file);
+    yield* this.#reading.answer('data');
+  }
+
+  /** As `read`, for who is done with each piece before asking for the next one: it is taken back then. */
+  async *lend(file: KeptFile): AsyncGenerator<Uint8Array, void> {
+    this.#ask(file);
+    yield* this.#reading.lend('data');
+  }
+
+  #ask(file: KeptFile): void {
     const index = this.#listing.files.indexOf(file);
     this.#reading.ask({ index, sizeBytes: file.sizeBytes } satisfies ReadRequest);
-    yield* this.#reading.answer('data');
   }
 
   async close(): Promise<void> {

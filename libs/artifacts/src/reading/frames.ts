@@ -31,6 +31,11 @@ export type FrameKind = (typeof KINDS)[number];
 export const FRAME_BYTES = 256 * 1024;
 export const HEAD_BYTES = 5;
 
+export interface FrameHead {
+  readonly kind: FrameKind;
+  readonly length: number;
+}
+
 export function frame(kind: FrameKind, length: number): Buffer {
   const head = Buffer.alloc(HEAD_BYTES);
   head.writeUInt8(KINDS.indexOf(kind), 0);
@@ -39,7 +44,7 @@ export function frame(kind: FrameKind, length: number): Buffer {
 }
 
 /** Undefined: it is no head of a frame. */
-export function readHead(head: Buffer): { readonly kind: FrameKind; readonly length: number } | undefined {
+export function readHead(head: Buffer): FrameHead | undefined {
   const kind = KINDS[head.readUInt8(0)];
   const length = head.readUInt32BE(1);
   return kind === undefined || length > FRAME_BYTES ? undefined : { kind, length };

@@ -5,17 +5,19 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { ArtifactsFailed } from '../errors.ts';
-import { HEAD_BYTES, readHead, type FrameKind } from './frames.ts';
+import { letGo } from '../let-go.ts';
+import { HEAD_BYTES, readHead, type FrameHead, type FrameKind } from './frames.ts';
 
 /** Kept of what it says when it dies. */
 const LAST_WORDS_BYTES = 2_000;
+const NOTHING = Buffer.alloc(0);
 
 export class ReadingProcess {
   readonly #child: ChildProcess;
   readonly #exited: Promise<unknown>;
   readonly #bytes: AsyncIterator<Buffer>;
   readonly #signal: AbortSignal | undefined;
-  #pending: Buffer = Buffer.alloc(0);
+  #pending: Buffer = NOTHING;
   #lastWords = '';
 
   /** `program`: a file that Node runs; `options`: of Node. */
@@ -42,25 +44,70 @@ export class ReadingProcess {
 
   /** The next frame that is none of an end. @throws ArtifactsFailed */
   async next(): Promise<{ readonly kind: FrameKind; readonly bytes: Buffer } | undefined> {
+    return await this.#rest(await this.#head());
+  }
+
+  async #head(): Promise<FrameHead> {
     const head = readHead(await this.#take(HEAD_BYTES));
     if (head === undefined) throw this.died();
-    const bytes = await this.#take(head.length);
-    if (head.kind === 'end') return undefined;
-    if (head.kind === 'fail') {
+    return head;
+  }
+
+  /** To the end of an answer, of whose present frame so much has not been read. */
+  async #skip(left: number): Promise<void> {
+    await this.#take(left);
+    while ((await this.next()) !== undefined);
+  }
+
+  #forget(all: Buffer): void {
+    this.#pending = NOTHING;
+    letGo(all);
+  }
+
+  async #rest({ kind, length }: FrameHead): Promise<{ readonly kind: FrameKind; readonly bytes: Buffer } | undefined> {
+    const bytes = await this.#take(length);
+    if (kind === 'end') return undefined;
+    if (kind === 'fail') {
       const { reason, message } = JSON.parse(bytes.toString('utf8')) as {
         readonly reason: 'artifacts' | 'quota';
         readonly message: string;
       };
       throw new ArtifactsFailed(reason, message);
     }
-    return { kind: head.kind, bytes };
+    return { kind, bytes };
   }
 
   /** The answer to what was asked last, all of it of this kind. */
   async *answer(wanted: FrameKind): AsyncGenerator<Uint8Array, void> {
-    for (let next = await this.next(); next !== undefined; next = await this.next()) {
-      if (next.kind !== wanted) throw this.died();
-      yield next.bytes;
+    for await (const piece of this.lend(wanted)) yield Uint8Array.from(piece);
+  }
+
+  /**
+   * The answer to what was asked last, all of it of this kind, in pieces as they come. Each is taken back when the next one is
+   * asked for. What is not read of it is gone through, so that the next answer is the next one's.
+   */
+  async *lend(wanted: FrameKind): AsyncGenerator<Uint8Array, void> {
+    let left = 0;
+    let isOver = false;
+    try {
+      for (;;) {
+        const head = await this.#head();
+        if (head.kind !== wanted) {
+          isOver = true;
+          if ((await this.#rest(head)) === undefined) return;
+          throw this.died();
+        }
+        for (left = head.length; left > 0;) {
+          const all = this.#pending.length === 0 ? await this.#read() : this.#pending;
+          const piece = all.subarray(0, left);
+          left -= piece.length;
+          this.#pending = all.subarray(piece.length);
+          yield piece;
+          if (this.#pending.length === 0) this.#forget(all);
+        }
+      }
+    } finally {
+      if (!isOver) await this.#skip(left).catch(() => {});
     }
   }
 
@@ -83,13 +130,18 @@ export class ReadingProcess {
   async #take(count: number): Promise<Buffer> {
     const parts = [this.#pending];
     for (let have = this.#pending.length; have < count;) {
-      const { value, done } = (await this.#bytes.next()) as IteratorResult<Buffer, undefined>;
-      if (done === true || value === undefined) throw this.died();
+      const value = await this.#read();
       parts.push(value);
       have += value.length;
     }
     const all = parts.length === 1 ? this.#pending : Buffer.concat(parts);
     this.#pending = all.subarray(count);
     return all.subarray(0, count);
+  }
+
+  async #read(): Promise<Buffer> {
+    const { value, done } = (await this.#bytes.next()) as IteratorResult<Buffer, undefined>;
+    if (done === true || value === undefined) throw this.died();
+    return value;
   }
 }

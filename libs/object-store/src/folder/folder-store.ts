@@ -16,7 +16,7 @@ import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject 
 
 /** Large enough that a hundred megabytes take some hundred calls, small enough that many readers hold little: two of these each. */
 const READ_BYTES = 256 * 1024;
-/** Smaller pieces are written together. */
+/** Pieces are copied into blocks of this, two in turn. */
 const WRITE_BYTES = 512 * 1024;
 /** The disk is told to begin after so many bytes: one that has all of them to take at the end keeps everybody waiting then. */
 const SYNC_BYTES = 16 * 1024 * 1024;
@@ -62,7 +62,7 @@ class FolderStore implements ObjectStore {
     const incoming = join(this.#incoming, randomUUID());
     const target = join(this.#objects, key);
     try {
-      await writeSynced(incoming, expectedBytes(bytes, expected));
+      await writeSynced(incoming, expectedBytes(bytes, expected), Math.min(WRITE_BYTES, expected.bytesMax));
       await attempt('storing an object', async () => {
         await mkdir(dirname(target), { recursive: true, mode: 0o700 });
         await rename(incoming, target);
@@ -138,7 +138,7 @@ class FolderStore implements ObjectStore {
 }
 
 /** While one block is written the next is read and summed, and the disk takes what was written before. */
-async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>, blockBytes: number): Promise<void> {
   const file = await attempt('writing an object', () => open(path, 'wx', 0o600));
   const underway = new Set<Promise<void>>();
   const begin = (work: () => Promise<void>): Promise<void> => {
@@ -153,7 +153,7 @@ async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>): Prom
     let syncedAt = 0;
     let writing = Promise.resolve();
     let syncing = Promise.resolve();
-    for await (const block of inBlocks(bytes)) {
+    for await (const block of inBlocks(bytes, blockBytes)) {
       await writing;
       if (at - syncedAt >= SYNC_BYTES) {
         await syncing;
@@ -180,18 +180,25 @@ async function writeWhole(file: FileHandle, block: Uint8Array, from: number): Pr
   }
 }
 
-async function* inBlocks(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
-  let waiting: Uint8Array[] = [];
-  let length = 0;
+/** Each block is used again for the next but one. */
+async function* inBlocks(bytes: AsyncIterable<Uint8Array>, blockBytes: number): AsyncGenerator<Uint8Array, void> {
+  let block: Uint8Array | undefined;
+  let spare: Uint8Array | undefined;
+  let filled = 0;
   for await (const piece of bytes) {
-    waiting.push(piece);
-    length += piece.length;
-    if (length < WRITE_BYTES) continue;
-    yield waiting.length === 1 ? piece : Buffer.concat(waiting);
-    waiting = [];
-    length = 0;
+    for (let at = 0; at < piece.length;) {
+      block ??= Buffer.allocUnsafeSlow(Math.max(1, blockBytes));
+      const taken = Math.min(block.length - filled, piece.length - at);
+      block.set(piece.subarray(at, at + taken), filled);
+      filled += taken;
+      at += taken;
+      if (filled < block.length) continue;
+      yield block;
+      [block, spare] = [spare, block];
+      filled = 0;
+    }
   }
-  if (length > 0) yield Buffer.concat(waiting);
+  if (block !== undefined && filled > 0) yield block.subarray(0, filled);
 }
 
 /** A rename is durable once its folder is; where a platform cannot sync folders it needs none. */

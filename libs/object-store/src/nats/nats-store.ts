@@ -35,11 +35,18 @@ export interface NatsStoreOptions {
 /** A quarter of the broker's payload limit: several fit into its buffers, and a range of a few bytes reads no megabyte. */
 const CHUNK_BYTES = 256 * 1024;
 const CALL_MS_MAX = 5_000;
+/** Of one object, in each direction: the broker's disk and the way there wait for each other else. */
+const CHUNKS_AT_ONCE = 4;
 /** Objects asked for at a time in a listing. */
 const LIST_BATCH = 16;
 const NO_MESSAGE = 10037;
 const STREAM_NOT_FOUND = 10059;
 const STREAM_NAME_IN_USE = 10058;
+
+interface StoredMessage {
+  readonly data: Uint8Array;
+  readonly time: Date;
+}
 
 interface KeyMessage {
   readonly id: string;
@@ -124,15 +131,21 @@ class NatsStore implements ObjectStore {
   async put(key: string, bytes: AsyncIterable<Uint8Array>, expected: ExpectedBytes): Promise<ObjectHead> {
     checkKey(key);
     const id = randomUUID();
+    const underway: Promise<void>[] = [];
     let committed = false;
     try {
       let size = 0;
       let chunks = 0;
       for await (const chunk of inChunks(expectedBytes(bytes, expected))) {
-        await this.#publish(this.#subjects.chunk(id, chunks), chunk);
+        const stored = this.#publish(this.#subjects.chunk(id, chunks), chunk);
+        // Whoever fails first is waited for first.
+        stored.catch(() => {});
+        underway.push(stored);
         size += chunk.length;
         chunks += 1;
+        if (underway.length >= CHUNKS_AT_ONCE) await underway.shift();
       }
+      await Promise.all(underway);
       const before = await this.#keyMessage(key);
       const message: KeyMessage = { id, size, chunkBytes: CHUNK_BYTES, chunks };
       await this.#publish(this.#subjects.key(key), Buffer.from(JSON.stringify(message)));
@@ -141,7 +154,8 @@ class NatsStore implements ObjectStore {
       const after = await this.#keyMessage(key);
       return { key, size, storedAt: after?.storedAt ?? Date.now() };
     } catch (error) {
-      // Whatever this leaves behind goes with `removeLeftovers`.
+      // None comes after the purge. Whatever this leaves behind goes with `removeLeftovers`.
+      await Promise.allSettled(underway);
       if (!committed) await this.#purgeChunks(id).catch(() => {});
       throw error;
     }
@@ -214,10 +228,21 @@ class NatsStore implements ObjectStore {
 
   async *#pieces(key: string, message: KeyMessage, from: number, to: number): AsyncGenerator<Uint8Array, void> {
     const { id, chunkBytes } = message;
+    const read = async (number: number): Promise<StoredMessage | null> => {
+      const subject = this.#subjects.chunk(id, number);
+      return (await this.#message(subject, 'replica')) ?? (await this.#message(subject, 'leader'));
+    };
+    const ahead: ReturnType<typeof read>[] = [];
+    let asked = Math.floor(from / chunkBytes);
     for (let at = from; at < to;) {
       const number = Math.floor(at / chunkBytes);
-      const subject = this.#subjects.chunk(id, number);
-      const chunk = (await this.#message(subject, 'replica')) ?? (await this.#message(subject, 'leader'));
+      for (; ahead.length < CHUNKS_AT_ONCE && asked * chunkBytes < to; asked += 1) {
+        const next = read(asked);
+        // Of those that nobody comes to wait for.
+        next.catch(() => {});
+        ahead.push(next);
+      }
+      const chunk = (await ahead.shift()) ?? null;
       if (chunk === null) throw await this.#missing(key, message);
       const start = at - number * chunkBytes;
       const piece = chunk.data.subarray(start, Math.min(chunk.data.length, to - number * chunkBytes));
@@ -240,10 +265,7 @@ class NatsStore implements ObjectStore {
     return stored === null ? null : { message: parseKeyMessage(stored.data), storedAt: stored.time.getTime() };
   }
 
-  async #message(
-    subject: string,
-    from: 'leader' | 'replica',
-  ): Promise<{ readonly data: Uint8Array; readonly time: Date } | null> {
+  async #message(subject: string, from: 'leader' | 'replica'): Promise<StoredMessage | null> {
     return await attempt('reading', async () => {
       try {
         return await (from === 'leader' ? this.#manager.streams : this.#manager.direct).getMessage(this.#stream, {

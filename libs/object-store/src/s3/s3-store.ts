@@ -71,7 +71,7 @@ class S3Store implements ObjectStore {
 
   async put(key: string, bytes: AsyncIterable<Uint8Array>, expected: ExpectedBytes): Promise<ObjectHead> {
     checkKey(key);
-    const source = new KeptFailure(expectedBytes(bytes, expected));
+    const source = new KeptFailure(copies(expectedBytes(bytes, expected)));
     const upload = new Upload({
       client: this.#client,
       params: { Bucket: this.#bucket, Key: this.#prefix + key, Body: Readable.from(source, { objectMode: false }) },
@@ -243,4 +243,9 @@ function absent(error: unknown): null {
 function unavailable(what: string, error: unknown): ObjectsUnavailable {
   const why = error instanceof S3ServiceException ? `${error.name} ${error.message}`.trim() : systemReason(error);
   return new ObjectsUnavailable(`${what} failed (${why})`, { cause: error });
+}
+
+/** The upload gathers pieces until they are a part. */
+async function* copies(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  for await (const piece of bytes) yield Uint8Array.from(piece);
 }

@@ -2,6 +2,7 @@
  * `GET /pipeline/{id}/artifacts/{stage}/{path}`: a file that a stage has kept; without the path all of them as a `tar.gz`. What is
  * not there, expired, or not the caller's is answered alike.
  */
+import type { ServerResponse } from 'node:http';
 import { pipeline, Readable } from 'node:stream';
 import { createGzip } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -9,7 +10,7 @@ import { NotFound } from '@penstock/errors';
 import { clientKeyOf, namesTag, rangeOf } from '@penstock/http';
 import { isRunId, type RunId } from '@penstock/run';
 import type { RunReads } from '@penstock/run-client';
-import type { KeptFile } from '@penstock/artifacts';
+import { letGo, type KeptFile } from '@penstock/artifacts';
 import type { OpenPlaces } from '../sse/open-places.ts';
 import { watcherOf, type Watcher, type WatcherSources } from '../sse/watcher.ts';
 import { keptIn, type KeptFiles } from './kept-files.ts';
@@ -132,7 +133,21 @@ function sendFile(
     });
   if (request.method === 'HEAD') return reply.send();
   const bytes = kept.read(runId, file, range === 'whole' ? undefined : range);
+  letGoOfSent(reply.raw);
   return reply.send(Readable.from(bytes, { objectMode: false }));
+}
+
+/** The memory of what the client's connection has taken is given back at once: nobody else has it. */
+function letGoOfSent(response: ServerResponse): void {
+  const write = response.write.bind(response) as (
+    chunk: unknown,
+    encoding: BufferEncoding,
+    done: () => void,
+  ) => boolean;
+  response.write = (chunk: unknown) =>
+    write(chunk, 'utf8', () => {
+      if (chunk instanceof Uint8Array) letGo(chunk);
+    });
 }
 
 /** The name as data: whatever it holds, it ends neither the header nor the quotes. */

@@ -6,7 +6,7 @@
  *  INCOMING-3 One that ends early, for whatever reason, leaves nothing that can be seen.
  */
 import { randomUUID } from 'node:crypto';
-import { PART_BYTES, type OpenUploadAnswer, type UploadPart } from '@penstock/artifacts';
+import { letGo, PART_BYTES, type OpenUploadAnswer, type UploadPart } from '@penstock/artifacts';
 import type { Bus, BusSubscription } from '@penstock/bus';
 import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
 import { answerCalls } from '@penstock/service';
@@ -113,9 +113,10 @@ class Upload {
     for (let given = 0; given < this.#sizeBytes;) {
       const part = this.#waiting.shift();
       if (part !== undefined) {
-        yield part.bytes;
         given += part.bytes.length;
+        yield part.bytes;
         part.taken();
+        letGo(part.bytes);
         continue;
       }
       if (this.#abandoned) throw new Unavailable('The rest of the upload did not come.');

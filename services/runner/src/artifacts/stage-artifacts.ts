@@ -105,7 +105,7 @@ async function storeAll(calls: StorageCalls, collection: Collection): Promise<vo
     stored.add(file.sha256);
     if (failures.length > 0) break;
     if (file.sizeBytes > SMALL_BYTES) {
-      await calls.store(file.sha256, file.sizeBytes, () => collection.read(file));
+      await calls.store(file.sha256, file.sizeBytes, () => collection.lend(file));
       continue;
     }
     // Read before the next file is asked for; stored beside it.
