@@ -52,9 +52,10 @@ async function penstock(
 /** Approves what the command shows, as a person with a browser would. */
 async function approve(address: string, userCode: string, login: string): Promise<void> {
   const browser = new Browser();
-  const who = await browser.submit(await browser.follow(address), { user_code: userCode });
+  const who = await browser.follow(address);
   const identified = await browser.submit(who, { login });
   const consent = await browser.submit(identified, { decision: 'allow' });
+  expect(consent.answer.text).toContain(userCode);
   const done = await browser.submit(consent, { decision: 'allow' });
   expect(done.answer.text).toContain('The device is logged in');
 }
@@ -62,7 +63,7 @@ async function approve(address: string, userCode: string, login: string): Promis
 async function login(name: string): Promise<Ended> {
   let approval: Promise<void> | undefined;
   const ended = await penstock(['login'], {}, (text) => {
-    const [, address, code] = /Open (\S+)\nand enter the code (\S+)/u.exec(text) ?? [];
+    const [, address, code] = /Open (\S+)\nand allow the code (\S+)/u.exec(text) ?? [];
     if (address !== undefined && code !== undefined) approval ??= approve(address, code, name);
   });
   await approval;

@@ -35,6 +35,8 @@ interface DeviceCode {
   readonly deviceCode: string;
   readonly userCode: string;
   readonly address: string;
+  /** The same with the code in it, where the server has one. */
+  readonly completeAddress: string | null;
   readonly intervalSecs: number;
   readonly endsAt: number;
 }
@@ -45,7 +47,11 @@ const INTERVAL_SECS = { min: 1, max: 60 } as const;
 async function login(args: ParsedArguments, { env, terminal }: CommandContext): Promise<number> {
   const server = serverAddress(args.text('server'), env);
   const code = await begin(server);
-  terminal.note(`Open ${printableText(code.address)}\nand enter the code ${printableText(code.userCode)}`);
+  terminal.note(
+    code.completeAddress === null
+      ? `Open ${printableText(code.address)}\nand enter the code ${printableText(code.userCode)}`
+      : `Open ${printableText(code.completeAddress)}\nand allow the code ${printableText(code.userCode)}`,
+  );
   const body = await approved(server, code);
   const [accessToken, refreshToken] = [fieldOf(body, 'access_token'), fieldOf(body, 'refresh_token')];
   if (typeof accessToken !== 'string' || typeof refreshToken !== 'string')
@@ -64,10 +70,12 @@ async function begin(server: ServerAddress): Promise<DeviceCode> {
   if (status !== 200 || typeof deviceCode !== 'string' || typeof userCode !== 'string' || typeof address !== 'string') {
     throw new ServerRefused(`the server does not begin a login (${status}${messageOf(body)})`);
   }
+  const complete = fieldOf(body, 'verification_uri_complete');
   return {
     deviceCode,
     userCode,
     address,
+    completeAddress: typeof complete === 'string' ? complete : null,
     intervalSecs: secondsOf(body, 'interval', 5),
     endsAt: performance.now() + secondsOf(body, 'expires_in', 900) * 1000,
   };

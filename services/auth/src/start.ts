@@ -12,7 +12,7 @@ import { AuthRefusal } from './model/errors.ts';
 import { OneTimeClaims } from './model/one-time-claims.ts';
 import { MasterKeys } from './model/master-keys.ts';
 import { NamedAccounts } from './model/named-accounts.ts';
-import { HTML_TYPE, messagePage } from './routes/pages.ts';
+import { PAGE_HEADERS, messagePage } from './routes/pages.ts';
 import { PersonalTokens } from './model/personal-tokens.ts';
 import { chosenProvider } from './flows/provider-choice.ts';
 import type { Profile } from './model/profile.ts';
@@ -138,7 +138,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
       return reply.header('Set-Cookie', cookies).redirect(DEVICE_CONSENT, 303);
     }
     await devices.decide(userCode, 'denied', '');
-    return reply.type(HTML_TYPE).send(messagePage('Refused', REFUSED_LOGINS[user]));
+    return reply.headers(PAGE_HEADERS).send(messagePage('Refused', REFUSED_LOGINS[user]));
   };
 
   return {

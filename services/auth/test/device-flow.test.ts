@@ -202,6 +202,22 @@ describe('our own device flow, where the provider has none', () => {
     expect((await browser.visit(`${server.url}/auth/device/consent`)).status).toBe(400);
   });
 
+  it('an address with the code in it leads to the login at once, and the code is shown where it is allowed', async () => {
+    const server = await world.server({ provider: await ownProvider() });
+    const { body } = await server.post('/auth/device');
+    const browser = new Browser();
+    const page = await browser.follow(String(body['verification_uri_complete']));
+    expect(page.url).toBe(`${server.url}/auth/device/consent`);
+    expect(page.answer.text).toContain(String(body['user_code']));
+    expect(await poll(server, String(body['device_code']))).toMatchObject({ body: { status: 'pending' } });
+    await browser.submit(page, { decision: 'allow' });
+    expect((await poll(server, String(body['device_code']))).body['status']).toBe('authorized');
+    // Who guesses by addresses is told no more than who guesses by the form.
+    const guess = (): Promise<Answer> => server.get('/auth/device/verify?user_code=BCDF-GHJK');
+    for (let tries = 0; tries < 5; tries += 1) expect((await guess()).status).toBe(200);
+    expect((await guess()).status).toBe(429);
+  });
+
   it('of two polls at a time one gets the session', async () => {
     const server = await world.server({ provider: await ownProvider() });
     const { code } = await approved(server);
@@ -260,11 +276,13 @@ describe('our own device flow, where the provider has none', () => {
     expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer.status).toBe(400);
   });
 
-  it('its pages stand under the policy of every other answer, and take forms where the API takes none', async () => {
+  it('its pages let in one style sheet of their own, and take forms where the API takes none', async () => {
     const server = await world.server({ provider: await ownProvider() });
     const { headers, text } = await server.get('/auth/device/verify');
-    expect(headers.get('content-security-policy')).toBe("default-src 'none'; frame-ancestors 'none'");
-    expect(text).not.toMatch(/<script|<style|style=|<img|onload/u);
+    expect(headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; style-src 'sha256-[\w+/]+='; frame-ancestors 'none'$/u,
+    );
+    expect(text).not.toMatch(/<script|style=|<img|onload/u);
     const form = await fetch(`${server.url}/auth/device`, {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },

@@ -211,6 +211,10 @@ export function shownCode(userCode: string): string {
   return `${userCode.slice(0, LETTERS_COUNT / 2)}-${userCode.slice(LETTERS_COUNT / 2)}`;
 }
 
+export function isCode(typed: string): boolean {
+  return plainCode(typed) !== null;
+}
+
 /** Case, blanks and dashes do not matter. Null: not a code. */
 function plainCode(typed: string): string | null {
   const letters = typed

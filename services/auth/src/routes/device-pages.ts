@@ -7,8 +7,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { UserRow } from '../model/collections.ts';
 import { clearCookie, cookieOf, setCookie } from './cookies.ts';
-import { DEVICE_PAGE, shownCode, type DeviceFlow } from '../flows/device-flow.ts';
-import { codePage, deviceConsentPage, HTML_TYPE, messagePage } from './pages.ts';
+import { DEVICE_PAGE, isCode, shownCode, type DeviceFlow } from '../flows/device-flow.ts';
+import { codePage, deviceConsentPage, PAGE_HEADERS, messagePage } from './pages.ts';
 import { randomText, sameText, type Secrets } from '../model/secrets.ts';
 import type { Tries } from './tries.ts';
 import { isId, type Users } from '../model/users.ts';
@@ -49,9 +49,16 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
     { config: { tier: 'read' } },
     async (request, reply) => {
       const given = request.query.user_code;
-      return reply
-        .type(HTML_TYPE)
-        .send(codePage(DEVICE_PAGE, typeof given === 'string' ? given.slice(0, QUERY_LENGTH_MAX) : ''));
+      const typed = typeof given === 'string' ? given.slice(0, QUERY_LENGTH_MAX) : '';
+      // With the code in its address this page has nothing to ask: what is allowed is asked after the login, code and all.
+      if (isCode(typed)) {
+        tries.check(request.clientAddress);
+        const row = await devices.waiting(typed);
+        if (row !== null)
+          return sendToProvider(reply, await webLogin.begin({ kind: 'device', userCode: row.id }), secure(), 302);
+        tries.failed(request.clientAddress);
+      }
+      return reply.headers(PAGE_HEADERS).send(codePage(DEVICE_PAGE, typed));
     },
   );
 
@@ -63,7 +70,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
       audit.refused(request, 'device.code', 'invalid_grant');
       return reply
         .code(400)
-        .type(HTML_TYPE)
+        .headers(PAGE_HEADERS)
         .send(
           codePage(
             DEVICE_PAGE,
@@ -82,7 +89,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
         ? [null, null]
         : await Promise.all([users.get(consent.userId), devices.waiting(consent.userCode)]);
     if (consent === null || user === null || row === null) return over(reply);
-    return reply.type(HTML_TYPE).send(
+    return reply.headers(PAGE_HEADERS).send(
       deviceConsentPage({
         action: DEVICE_CONSENT,
         csrf: consent.csrf,
@@ -107,7 +114,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
       audit.refused(request, 'device.decide', 'forbidden');
       return reply
         .code(403)
-        .type(HTML_TYPE)
+        .headers(PAGE_HEADERS)
         .send(
           messagePage(
             'Not from our page',
@@ -121,7 +128,7 @@ export function addDevicePages(app: FastifyInstance, options: DevicePagesOptions
     if (!decided) return over(reply);
     audit.done(request, consent.userId, `device.${outcome}`, '');
     return reply
-      .type(HTML_TYPE)
+      .headers(PAGE_HEADERS)
       .send(
         outcome === 'approved'
           ? messagePage('The device is logged in', 'You can close this page and go on there.')
@@ -157,7 +164,7 @@ export function consentCookie(
 function over(reply: FastifyReply): FastifyReply {
   return reply
     .code(400)
-    .type(HTML_TYPE)
+    .headers(PAGE_HEADERS)
     .send(
       messagePage(
         'This code can no longer be used',

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { AuthRefusal } from '../model/errors.ts';
 import { EMBEDDED_PATH, type Embedded } from '../embedded/embedded-provider.ts';
-import { embeddedConsentPage, embeddedLoginPage, HTML_TYPE } from './pages.ts';
+import { embeddedConsentPage, embeddedLoginPage, PAGE_HEADERS } from './pages.ts';
 import { acceptForms, formOf, leaveForms } from './forms.ts';
 
 const STEP = `${EMBEDDED_PATH}/interaction/:uid`;
@@ -44,7 +44,7 @@ function addPages(app: FastifyInstance, embedded: () => Promise<Embedded>): void
     const question = await underWay(async () => (await embedded()).question(request.raw, reply.raw));
     const action = `${EMBEDDED_PATH}/interaction/${encodeURIComponent(request.params.uid)}`;
     return reply
-      .type(HTML_TYPE)
+      .headers(PAGE_HEADERS)
       .send(question.kind === 'login' ? embeddedLoginPage(action) : embeddedConsentPage(action, question.login));
   });
 
@@ -70,7 +70,7 @@ function addPages(app: FastifyInstance, embedded: () => Promise<Embedded>): void
         const action = `${EMBEDDED_PATH}/interaction/${encodeURIComponent(request.params.uid)}`;
         return reply
           .code(400)
-          .type(HTML_TYPE)
+          .headers(PAGE_HEADERS)
           .send(embeddedLoginPage(action, 'A login name has 1 to 39 letters, digits, dots, dashes and underscores.'));
       }
       return onward(reply, await provider.answerLogin(request.raw, reply.raw, login));

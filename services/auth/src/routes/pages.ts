@@ -1,9 +1,34 @@
 /**
- * The few pages that auth shows: plain HTML with neither style nor script, for they stand under the same narrow policy as
- * every other answer (`default-src 'none'`), which leaves forms and links. Every value in them is escaped.
+ * The few pages that auth shows: plain HTML without a script. They stand under the narrow policy of every other answer, which leaves
+ * forms and links, and lets in one style sheet beside: this one, by its hash. Every value in them is escaped.
  */
+import { createHash } from 'node:crypto';
 
-export const HTML_TYPE = 'text/html; charset=utf-8';
+/** The dashboard's look (services/dashboard/app/styles), as far as a form needs one. */
+const STYLE = `
+:root { color-scheme: light dark; font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif;
+  color: light-dark(#1d2125, #e4e7ea); background: light-dark(#fbfbfa, #14171a); }
+body { max-width: 30rem; margin: 8vh auto; padding: 1.5rem 1.8rem; background: light-dark(#fff, #1b1f23);
+  border: 1px solid light-dark(#d8d8d2, #33393f); border-radius: 10px; }
+h1 { font-size: 1.35rem; margin: 0 0 0.8rem; }
+p, dl { margin: 0 0 0.9rem; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 0.2rem 1rem; }
+dt { color: light-dark(#5c6670, #9aa4ae); }
+dd { margin: 0; overflow-wrap: anywhere; }
+label { display: grid; gap: 0.3rem; }
+input, button { font: inherit; color: inherit; border-radius: 6px; padding: 0.4rem 0.8rem; border: 1px solid light-dark(#8a8f94, #5d666f); background: transparent; }
+button { cursor: pointer; }
+button[value="allow"], button:not([value]) { background: light-dark(#2563a8, #4b8fd8); color: light-dark(#fff, #08131f); border-color: transparent; }
+[role="alert"] { color: light-dark(#b3261e, #ff8a80); }
+:focus-visible { outline: 2px solid light-dark(#2563a8, #4b8fd8); outline-offset: 2px; }
+@media (max-width: 34rem) { body { margin: 0; border: 0; border-radius: 0; } }
+`;
+
+/** Of every page. */
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'Content-Type': 'text/html; charset=utf-8',
+  'Content-Security-Policy': `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; frame-ancestors 'none'`,
+};
 
 const ESCAPES: Readonly<Record<string, string>> = {
   '&': '&amp;',
@@ -20,7 +45,7 @@ function escaped(text: string): string {
 function page(title: string, body: string): string {
   return `<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(title)} - Penstock</title></head>
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${escaped(title)} - Penstock</title><style>${STYLE}</style></head>
 <body>
 <h1>${escaped(title)}</h1>
 ${body}
