@@ -166,6 +166,9 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     );
     await open(`/dashboard/runs/${id}`);
     await signIn('ada');
+    await page.locator('.log-line').first().waitFor();
+    // Of a stage that is still running the end is shown.
+    await page.keyboard.press('Home');
     await line(script).waitFor();
     expect(await line('seen').textContent()).toBe('seen and red');
     expect(await line('abc').textContent()).toBe('abc<U+202E>def');
@@ -210,6 +213,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     await open('/dashboard/');
     await signIn('ada');
     const look = async (): Promise<void> => {
+      expect(complaints).toEqual([]);
       for (const [colorScheme, width] of [
         ['light', 390],
         ['dark', 1_280],
@@ -225,10 +229,50 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     await look();
     await page.getByRole('link', { name: 'seen', exact: true }).click();
     await line('hi').waitFor();
-    for (const view of ['Table', 'Time', 'Graph']) {
-      await page.getByRole('button', { name: view, exact: true }).click();
+    for (const view of ['Table', 'Time', 'Graph']) await page.getByRole('button', { name: view, exact: true }).click();
+    for (const details of ['Attempts and outputs', 'Files and outputs', 'Tests', 'History'])
+      await page.getByText(details, { exact: true }).click();
+    await page.getByText('No stage has kept a file').waitFor();
+    await page.getByRole('group', { name: 'History' }).waitFor();
+    await look();
+    for (const [title, seen] of [
+      ['Schedules', 'Nothing starts by itself'],
+      ['Deliveries', 'Nothing was delivered'],
+      ['Account', 'pipeline runs'],
+      ['Trigger', 'The file is in order.'],
+      ['Extensions', 'downloads'],
+    ] as const) {
+      await page.getByRole('link', { name: title, exact: true }).click();
+      await page.getByText(seen).first().waitFor();
       await look();
     }
+    await page.locator('.cards a').first().click();
+    await page.locator('.readme').waitFor();
+    await look();
+  });
+
+  it('says what is wrong with a file while it is typed, and starts it once it is right', async () => {
+    await open('/dashboard/trigger');
+    await signIn('ada');
+    const editor = page.getByRole('textbox', { name: 'Pipeline file' });
+    const type = async (text: string): Promise<void> => {
+      await editor.click();
+      await page.keyboard.press('Control+A');
+      await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`);
+      await page.keyboard.press('Control+V');
+    };
+    await type('pipeline: {name: typed}\nstages:\n  a: {rum: echo}\n');
+    await page.getByText('The file has mistakes.').waitFor();
+    await page.getByRole('list', { name: 'What the server says' }).getByText("'rum'").waitFor();
+    await page.getByRole('button', { name: 'line 3' }).first().click();
+    await type(
+      'pipeline: {name: typed}\ninputs:\n  who: {default: nobody}\nstages:\n  a:\n    run: echo "hello $INPUT_WHO"\n',
+    );
+    await page.getByText('The file is in order.').waitFor();
+    await page.getByLabel('who').fill('ada');
+    await page.getByRole('button', { name: 'Start it' }).click();
+    await line('hello ada').waitFor();
+    expect(complaints).toEqual([]);
   });
 
   it('leads to a line of a log, and finds one', async () => {

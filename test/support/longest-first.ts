@@ -9,6 +9,7 @@ const LONG: readonly string[] = [
   'libs/bus/test/cluster.test.ts',
   'test/chaos/chaos.test.ts',
   'test/e2e/extensions.test.ts',
+  'test/e2e/dashboard.test.ts',
   'test/cluster/stores.test.ts',
   'test/e2e/crash.test.ts',
   'test/e2e/serve.test.ts',

@@ -7,12 +7,24 @@ import { Empty } from './parts/states.tsx';
 import { Name } from './parts/name.tsx';
 import { attempt, Notices } from './parts/notices.tsx';
 import { keysHere, useKeys } from './parts/keys.ts';
+import { AccountPage } from './pages/account-page.tsx';
+import { DeliveriesPage } from './pages/deliveries-page.tsx';
+import { ExtensionPage, ExtensionsPage } from './pages/extensions-page.tsx';
+import { SchedulesPage } from './pages/schedules-page.tsx';
+import { TriggerPage } from './trigger/trigger-page.tsx';
 import { RunPage } from './run/run-page.tsx';
 import { RunsPage } from './runs/runs-page.tsx';
 import { acceptOffer, offered, refusal, refuseOffer, session, signIn, signOut } from './session/session.ts';
 import { followLinks, go, hrefOf, place } from './router.ts';
 
-const PAGES: readonly { readonly path: string; readonly title: string }[] = [{ path: '/runs', title: 'Runs' }];
+const PAGES: readonly { readonly path: string; readonly title: string }[] = [
+  { path: '/runs', title: 'Runs' },
+  { path: '/trigger', title: 'Trigger' },
+  { path: '/schedules', title: 'Schedules' },
+  { path: '/deliveries', title: 'Deliveries' },
+  { path: '/extensions', title: 'Extensions' },
+  { path: '/account', title: 'Account' },
+];
 
 export function App(): JSX.Element {
   const helpIsOpen = useSignal(false);
@@ -91,6 +103,13 @@ function Page(): ComponentChildren {
   if (path === '/' || path === '/runs') return <RunsPage />;
   const run = /^\/runs\/([^/]+)$/u.exec(path)?.[1];
   if (run !== undefined) return <RunPage key={run} id={run} />;
+  if (path === '/trigger') return <TriggerPage />;
+  if (path === '/schedules') return <SchedulesPage />;
+  if (path === '/deliveries') return <DeliveriesPage />;
+  if (path === '/account') return <AccountPage />;
+  if (path === '/extensions') return <ExtensionsPage />;
+  const extension = /^\/extensions\/([^/]+\/[^/]+)$/u.exec(path)?.[1];
+  if (extension !== undefined) return <ExtensionPage key={extension} id={extension} />;
   return (
     <Empty title="There is no such page">
       <p>

@@ -34,4 +34,76 @@ export const documents = {
   RejectStage: `mutation RejectStage($runId: String, $stage: String, $comment: String) {
     rejectStage(runId: $runId, stage: $stage, comment: $comment) { name }
   }`,
+  StageMore: `query StageMore($id: String, $after: String) {
+    run(id: $id) {
+      stages(first: 1, after: $after) {
+        name
+        outputs { key value }
+        attempts { number runner status reason exitCode startedAt finishedAt queuedMs logBytes }
+      }
+    }
+  }`,
+  Artifacts: `query Artifacts($runId: String) { artifacts(runId: $runId) { stage key value sizeBytes expiresAt } }`,
+  StreamTicket: `mutation StreamTicket($runId: String) { createStreamTicket(runId: $runId) }`,
+  TestReport: `query TestReport($runId: String, $status: String, $query: String, $after: String) {
+    testReport(runId: $runId) {
+      total passed failed skipped durationSecs
+      cases(status: $status, query: $query, first: 100, after: $after) { stage suite name status durationSecs message cursor }
+    }
+  }`,
+  RunEvents: `query RunEvents($id: String, $after: Int) {
+    runEvents(id: $id, after: $after, limit: 200) { version type at stage attempt summary }
+  }`,
+  CompareRuns: `query CompareRuns($a: String, $b: String) {
+    compareRuns(a: $a, b: $b) {
+      stage change
+      a { status startedAt finishedAt }
+      b { status startedAt finishedAt }
+    }
+  }`,
+  Health: `query Health($pipelineName: String) {
+    pipelineHealth(pipelineName: $pipelineName, limit: 50) {
+      totalRuns succeeded failed interrupted infrastructure flaky successRate p50DurationSecs p95DurationSecs
+      stages { name runs failures avgDurationSecs p95DurationSecs flaky flakeRate }
+    }
+  }`,
+  Schedules: `query Schedules {
+    schedules { id provider repository cron inputs { key value } nextAt lastRunId paused }
+  }`,
+  PauseSchedule: `mutation PauseSchedule($id: String) { pauseSchedule(id: $id) { id } }`,
+  ResumeSchedule: `mutation ResumeSchedule($id: String) { resumeSchedule(id: $id) { id } }`,
+  Deliveries: `query Deliveries {
+    webhookDeliveries(limit: 50) {
+      id provider event repository ref commit receivedAt outcome runId pipelineName source verified replayOf
+      error { code message }
+      trace { step passed detail }
+    }
+  }`,
+  ReplayDelivery: `mutation ReplayDelivery($id: String, $dryRun: Boolean) {
+    replayWebhookDelivery(id: $id, dryRun: $dryRun) { outcome runId error { message } trace { step passed detail } }
+  }`,
+  Repositories: `query Repositories { repositories { id provider repository webhookUrl createdAt proved proof { ref } } }`,
+  Account: `query Account {
+    me { email tier isAdmin pipelineRunLimit maxConcurrent }
+    usage { metric total limit percentage status periodStart periodEnd }
+    apiTokens { id name scopes createdAt lastUsedAt }
+    secrets { name repository pipeline refs updatedAt lastUsedAt }
+  }`,
+  CreateToken: `mutation CreateToken($name: String, $scopes: [String]) { createApiToken(name: $name, scopes: $scopes) { token } }`,
+  RevokeToken: `mutation RevokeToken($id: String) { revokeApiToken(id: $id) }`,
+  Extensions: `query Extensions($query: String, $category: String) {
+    extensions(query: $query, category: $category, limit: 50) {
+      id description category downloadCount updatedAt visibility latestVersion
+    }
+  }`,
+  Extension: `query Extension($id: String) {
+    extension(id: $id) { id description category downloadCount updatedAt visibility latestVersion }
+    extensionVersions(extensionId: $id, limit: 20) { version packageHash sizeBytes readme changelog yanked publishedAt signed }
+  }`,
+  Validate: `query Validate($yaml: String) {
+    validatePipeline(yaml: $yaml) { valid diagnostics { line column message suggestion } }
+  }`,
+  Trigger: `mutation Trigger($yaml: String, $inputs: [KeyValueInput!]) {
+    triggerPipeline(yaml: $yaml, inputs: $inputs, waitSeconds: 0) { run { id } }
+  }`,
 } as const;

@@ -191,4 +191,375 @@ export interface Operations {
       };
     };
   };
+  readonly StageMore: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+      readonly after?: string | null | undefined;
+    };
+    readonly data: {
+      readonly run: {
+        readonly stages: readonly {
+          readonly name: string;
+          readonly outputs: readonly {
+            readonly key: string;
+            readonly value: string;
+          }[];
+          readonly attempts: readonly {
+            readonly number: number;
+            readonly runner: string;
+            readonly status: RunStatus;
+            readonly reason: string | null;
+            readonly exitCode: number | null;
+            readonly startedAt: string;
+            readonly finishedAt: string | null;
+            readonly queuedMs: number;
+            readonly logBytes: string | null;
+          }[];
+        }[];
+      } | null;
+    };
+  };
+  readonly Artifacts: {
+    readonly variables: {
+      readonly runId?: string | null | undefined;
+    };
+    readonly data: {
+      readonly artifacts: readonly {
+        readonly stage: string;
+        readonly key: string;
+        readonly value: string;
+        readonly sizeBytes: number | null;
+        readonly expiresAt: string | null;
+      }[];
+    };
+  };
+  readonly StreamTicket: {
+    readonly variables: {
+      readonly runId?: string | null | undefined;
+    };
+    readonly data: {
+      readonly createStreamTicket: string;
+    };
+  };
+  readonly TestReport: {
+    readonly variables: {
+      readonly runId?: string | null | undefined;
+      readonly status?: string | null | undefined;
+      readonly query?: string | null | undefined;
+      readonly after?: string | null | undefined;
+    };
+    readonly data: {
+      readonly testReport: {
+        readonly total: number;
+        readonly passed: number;
+        readonly failed: number;
+        readonly skipped: number;
+        readonly durationSecs: number;
+        readonly cases: readonly {
+          readonly stage: string;
+          readonly suite: string;
+          readonly name: string;
+          readonly status: string;
+          readonly durationSecs: number;
+          readonly message: string | null;
+          readonly cursor: string;
+        }[];
+      } | null;
+    };
+  };
+  readonly RunEvents: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+      readonly after?: number | null | undefined;
+    };
+    readonly data: {
+      readonly runEvents: readonly {
+        readonly version: number;
+        readonly type: string;
+        readonly at: string;
+        readonly stage: string | null;
+        readonly attempt: number | null;
+        readonly summary: string;
+      }[];
+    };
+  };
+  readonly CompareRuns: {
+    readonly variables: {
+      readonly a?: string | null | undefined;
+      readonly b?: string | null | undefined;
+    };
+    readonly data: {
+      readonly compareRuns: readonly {
+        readonly stage: string;
+        readonly change: string;
+        readonly a: {
+          readonly status: RunStatus;
+          readonly startedAt: string | null;
+          readonly finishedAt: string | null;
+        } | null;
+        readonly b: {
+          readonly status: RunStatus;
+          readonly startedAt: string | null;
+          readonly finishedAt: string | null;
+        } | null;
+      }[];
+    };
+  };
+  readonly Health: {
+    readonly variables: {
+      readonly pipelineName?: string | null | undefined;
+    };
+    readonly data: {
+      readonly pipelineHealth: {
+        readonly totalRuns: number;
+        readonly succeeded: number;
+        readonly failed: number;
+        readonly interrupted: number;
+        readonly infrastructure: number;
+        readonly flaky: number;
+        readonly successRate: number;
+        readonly p50DurationSecs: number;
+        readonly p95DurationSecs: number;
+        readonly stages: readonly {
+          readonly name: string;
+          readonly runs: number;
+          readonly failures: number;
+          readonly avgDurationSecs: number;
+          readonly p95DurationSecs: number;
+          readonly flaky: boolean;
+          readonly flakeRate: number;
+        }[];
+      };
+    };
+  };
+  readonly Schedules: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly schedules: readonly {
+        readonly id: string;
+        readonly provider: string;
+        readonly repository: string;
+        readonly cron: string;
+        readonly inputs: readonly {
+          readonly key: string;
+          readonly value: string;
+        }[];
+        readonly nextAt: string | null;
+        readonly lastRunId: string | null;
+        readonly paused: boolean;
+      }[];
+    };
+  };
+  readonly PauseSchedule: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly pauseSchedule: {
+        readonly id: string;
+      };
+    };
+  };
+  readonly ResumeSchedule: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly resumeSchedule: {
+        readonly id: string;
+      };
+    };
+  };
+  readonly Deliveries: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly webhookDeliveries: readonly {
+        readonly id: string;
+        readonly provider: string;
+        readonly event: string;
+        readonly repository: string;
+        readonly ref: string;
+        readonly commit: string;
+        readonly receivedAt: string;
+        readonly outcome: string;
+        readonly runId: string | null;
+        readonly pipelineName: string | null;
+        readonly source: string;
+        readonly verified: string;
+        readonly replayOf: string | null;
+        readonly error: {
+          readonly code: string;
+          readonly message: string;
+        } | null;
+        readonly trace: readonly {
+          readonly step: string;
+          readonly passed: boolean;
+          readonly detail: string;
+        }[];
+      }[];
+    };
+  };
+  readonly ReplayDelivery: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+      readonly dryRun?: boolean | null | undefined;
+    };
+    readonly data: {
+      readonly replayWebhookDelivery: {
+        readonly outcome: string;
+        readonly runId: string | null;
+        readonly error: {
+          readonly message: string;
+        } | null;
+        readonly trace: readonly {
+          readonly step: string;
+          readonly passed: boolean;
+          readonly detail: string;
+        }[];
+      };
+    };
+  };
+  readonly Repositories: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly repositories: readonly {
+        readonly id: string;
+        readonly provider: string;
+        readonly repository: string;
+        readonly webhookUrl: string;
+        readonly createdAt: string;
+        readonly proved: boolean;
+        readonly proof: {
+          readonly ref: string;
+        };
+      }[];
+    };
+  };
+  readonly Account: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly me: {
+        readonly email: string;
+        readonly tier: string;
+        readonly isAdmin: boolean;
+        readonly pipelineRunLimit: number;
+        readonly maxConcurrent: number;
+      };
+      readonly usage: readonly {
+        readonly metric: string;
+        readonly total: number;
+        readonly limit: number;
+        readonly percentage: number;
+        readonly status: string;
+        readonly periodStart: string;
+        readonly periodEnd: string;
+      }[];
+      readonly apiTokens: readonly {
+        readonly id: string;
+        readonly name: string;
+        readonly scopes: readonly string[];
+        readonly createdAt: string;
+        readonly lastUsedAt: string | null;
+      }[];
+      readonly secrets: readonly {
+        readonly name: string;
+        readonly repository: string | null;
+        readonly pipeline: string | null;
+        readonly refs: readonly string[] | null;
+        readonly updatedAt: string;
+        readonly lastUsedAt: string | null;
+      }[];
+    };
+  };
+  readonly CreateToken: {
+    readonly variables: {
+      readonly name?: string | null | undefined;
+      readonly scopes?: readonly (string | null)[] | null | undefined;
+    };
+    readonly data: {
+      readonly createApiToken: {
+        readonly token: string;
+      };
+    };
+  };
+  readonly RevokeToken: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly revokeApiToken: boolean;
+    };
+  };
+  readonly Extensions: {
+    readonly variables: {
+      readonly query?: string | null | undefined;
+      readonly category?: string | null | undefined;
+    };
+    readonly data: {
+      readonly extensions: readonly {
+        readonly id: string;
+        readonly description: string;
+        readonly category: string;
+        readonly downloadCount: string;
+        readonly updatedAt: string;
+        readonly visibility: string;
+        readonly latestVersion: string | null;
+      }[];
+    };
+  };
+  readonly Extension: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly extension: {
+        readonly id: string;
+        readonly description: string;
+        readonly category: string;
+        readonly downloadCount: string;
+        readonly updatedAt: string;
+        readonly visibility: string;
+        readonly latestVersion: string | null;
+      } | null;
+      readonly extensionVersions: readonly {
+        readonly version: string;
+        readonly packageHash: string;
+        readonly sizeBytes: string;
+        readonly readme: string | null;
+        readonly changelog: string | null;
+        readonly yanked: boolean;
+        readonly publishedAt: string;
+        readonly signed: boolean;
+      }[];
+    };
+  };
+  readonly Validate: {
+    readonly variables: {
+      readonly yaml?: string | null | undefined;
+    };
+    readonly data: {
+      readonly validatePipeline: {
+        readonly valid: boolean;
+        readonly diagnostics: readonly {
+          readonly line: number;
+          readonly column: number;
+          readonly message: string;
+          readonly suggestion: string | null;
+        }[];
+      };
+    };
+  };
+  readonly Trigger: {
+    readonly variables: {
+      readonly yaml?: string | null | undefined;
+      readonly inputs?: readonly { readonly key: string; readonly value: string }[] | null | undefined;
+    };
+    readonly data: {
+      readonly triggerPipeline: {
+        readonly run: {
+          readonly id: string;
+        };
+      };
+    };
+  };
 }

@@ -9,6 +9,7 @@ import { Name } from '../parts/name.tsx';
 import { Empty, Loading, ProblemNote } from '../parts/states.tsx';
 import { go, hrefOf, place, withQuery } from '../router.ts';
 import { session } from '../session/session.ts';
+import { RunExtras } from './run-extras.tsx';
 import { RunHead } from './run-head.tsx';
 import { RunView } from './run-view.ts';
 import type { Run } from './stage-groups.ts';
@@ -108,7 +109,7 @@ function Shown({ run, log, onDone }: { readonly run: Run; readonly log: RunLog; 
           <h2>
             <Name text={stage.name} />
           </h2>
-          <StageDetails run={run} stage={stage} onDone={onDone} />
+          <StageDetails key={stage.name} run={run} stage={stage} onDone={onDone} />
           <LogPane
             key={stage.name}
             log={log}
@@ -118,6 +119,7 @@ function Shown({ run, log, onDone }: { readonly run: Run; readonly log: RunLog; 
           />
         </section>
       )}
+      <RunExtras run={run} />
     </>
   );
 }

@@ -8,6 +8,7 @@ import { isOver, StatusWord } from '../parts/status.tsx';
 import { Ago, Lasted } from '../parts/time.tsx';
 import { go } from '../router.ts';
 import type { Run, Stage } from './stage-groups.ts';
+import { StageMore } from './stage-more.tsx';
 import { WaitingList } from './waiting-list.tsx';
 
 interface Props {
@@ -18,6 +19,7 @@ interface Props {
 
 export function StageDetails({ run, stage, onDone }: Props): JSX.Element {
   const { status, reason, exitCode, attempt, tests, adopted, startedAt, finishedAt, after } = stage;
+  const hasMore = useSignal(false);
   const again = async (): Promise<void> => {
     const { rerunPipeline } = await ask('Rerun', { id: run.id, from: [stage.name] });
     go(`/runs/${rerunPipeline.run.id}`);
@@ -50,8 +52,20 @@ export function StageDetails({ run, stage, onDone }: Props): JSX.Element {
       </p>
       <WaitingList waiting={stage.waitingOn} />
       <Gate run={run} stage={stage} onDone={onDone} />
+      {attempt === 0 ? null : (
+        <details onToggle={(event) => (hasMore.value = event.currentTarget.open)}>
+          <summary>Attempts and outputs</summary>
+          {hasMore.value ? (
+            <StageMore key={`${stage.name} ${attempt} ${status}`} id={run.id} before={nameBefore(run, stage)} />
+          ) : null}
+        </details>
+      )}
     </div>
   );
+}
+
+function nameBefore({ stages }: Run, stage: Stage): string | null {
+  return stages[stages.findIndex(({ name }) => name === stage.name) - 1]?.name ?? null;
 }
 
 function Gate({ run, stage, onDone }: Props): JSX.Element | null {

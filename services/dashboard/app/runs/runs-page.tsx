@@ -171,7 +171,7 @@ function NoRuns({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
           ? 'Runs of a user are seen by that user: sign in to see yours. Or start one from a terminal:'
           : 'Start one from a terminal:'}
       </p>
-      <pre>penstock trigger .pipeline.yaml</pre>
+      <pre tabIndex={0}>penstock trigger .pipeline.yaml</pre>
     </Empty>
   );
 }

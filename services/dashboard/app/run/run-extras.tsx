@@ -1,0 +1,209 @@
+/** What else there is of a run, each asked for when it is opened: kept files and outputs, tests, its history, and the run before. */
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren, JSX } from 'preact';
+import { ask } from '../api/graphql.ts';
+import type { Operations } from '../api/operations.ts';
+import { useAsked } from '../api/use-asked.ts';
+import { WhenAsked } from '../parts/asked.tsx';
+import { Name } from '../parts/name.tsx';
+import { attempt } from '../parts/notices.tsx';
+import { StatusWord } from '../parts/status.tsx';
+import { exact, Lasted } from '../parts/time.tsx';
+import { session } from '../session/session.ts';
+import type { Run } from './stage-groups.ts';
+
+type Artifact = Operations['Artifacts']['data']['artifacts'][number];
+
+export function RunExtras({ run }: { readonly run: Run }): JSX.Element {
+  // What has ended since is asked for anew.
+  const version = `${run.status} ${run.stages.filter(({ finishedAt }) => finishedAt !== null).length}`;
+  return (
+    <div class="extras">
+      <Opened title="Files and outputs">{() => <Artifacts key={version} id={run.id} />}</Opened>
+      <Opened title="Tests">{() => <Tests key={version} id={run.id} />}</Opened>
+      <Opened title="History">{() => <History key={version} id={run.id} />}</Opened>
+      {run.parentRunId === null ? null : (
+        <Opened title="Compared with the run before">
+          {() => <Comparison key={version} a={run.parentRunId ?? ''} b={run.id} />}
+        </Opened>
+      )}
+    </div>
+  );
+}
+
+function Opened({ title, children }: { readonly title: string; children(): ComponentChildren }): JSX.Element {
+  const isOpen = useSignal(false);
+  return (
+    <details onToggle={(event) => (isOpen.value = event.currentTarget.open)}>
+      <summary>{title}</summary>
+      {isOpen.value ? children() : null}
+    </details>
+  );
+}
+
+function Artifacts({ id }: { readonly id: string }): JSX.Element {
+  const asked = useAsked('Artifacts', { runId: id });
+  return (
+    <WhenAsked asked={asked} what="the files">
+      {({ artifacts }) =>
+        artifacts.length === 0 ? (
+          <p class="faint">No stage has kept a file or set an output.</p>
+        ) : (
+          <table>
+            <tbody>
+              {artifacts.map((each) => (
+                <tr key={`${each.stage} ${each.key}`}>
+                  <td>
+                    <Name text={each.stage} />
+                  </td>
+                  <td>
+                    <Name text={each.key} />
+                  </td>
+                  <td>{each.sizeBytes === null ? <Name text={each.value} /> : <Download id={id} artifact={each} />}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        )
+      }
+    </WhenAsked>
+  );
+}
+
+function Download({ id, artifact }: { readonly id: string; readonly artifact: Artifact }): JSX.Element {
+  const fetchIt = async (): Promise<void> => {
+    const url = new URL(artifact.value, location.origin);
+    // A link can send no header: a ticket, good for this run alone, stands in its address.
+    if (session.peek() !== null)
+      url.searchParams.set('token', (await ask('StreamTicket', { runId: id })).createStreamTicket);
+    const link = document.createElement('a');
+    link.href = `${url.pathname}${url.search}`;
+    link.download = '';
+    link.click();
+  };
+  return (
+    <>
+      <button type="button" class="link" onClick={() => void attempt('Its download has begun.', fetchIt)}>
+        Download
+      </button>{' '}
+      <span class="faint">
+        {(artifact.sizeBytes ?? 0).toLocaleString()} bytes
+        {artifact.expiresAt === null ? '' : `, kept until ${exact(artifact.expiresAt)}`}
+      </span>
+    </>
+  );
+}
+
+function Tests({ id }: { readonly id: string }): JSX.Element {
+  const status = useSignal('failed');
+  const asked = useAsked('TestReport', { runId: id, status: status.value });
+  return (
+    <WhenAsked asked={asked} what="the tests">
+      {({ testReport }) =>
+        testReport === null || testReport.total === 0 ? (
+          <p class="faint">
+            No stage has told of tests: <code>reports</code> of a stage does.
+          </p>
+        ) : (
+          <>
+            <p class="row">
+              {testReport.total.toLocaleString()} tests in {testReport.durationSecs.toFixed(1)} s
+              {(['failed', 'skipped', 'passed'] as const).map((each) => (
+                <button
+                  type="button"
+                  key={each}
+                  class="quiet"
+                  aria-pressed={status.value === each}
+                  onClick={() => (status.value = each)}
+                >
+                  {testReport[each].toLocaleString()} {each}
+                </button>
+              ))}
+            </p>
+            <ul class="cards">
+              {testReport.cases.map((each) => (
+                <li key={each.cursor}>
+                  <strong>
+                    <Name text={each.name} />
+                  </strong>{' '}
+                  <span class="faint">
+                    <Name text={`${each.suite}, ${each.stage}`} />, {each.durationSecs.toFixed(2)} s
+                  </span>
+                  {each.message === null ? null : <pre tabIndex={0}>{each.message}</pre>}
+                </li>
+              ))}
+            </ul>
+          </>
+        )
+      }
+    </WhenAsked>
+  );
+}
+
+function History({ id }: { readonly id: string }): JSX.Element {
+  const asked = useAsked('RunEvents', { id });
+  return (
+    <WhenAsked asked={asked} what="the history">
+      {({ runEvents }) => (
+        <div class="table-frame" tabIndex={0} role="group" aria-label="History">
+          <table>
+            <tbody>
+              {runEvents.map(({ version, at, summary }) => (
+                <tr key={version}>
+                  <td>{version}</td>
+                  <td>
+                    <time dateTime={at} title={exact(at)}>
+                      {at.slice(11, 23)}
+                    </time>
+                  </td>
+                  <td>
+                    <Name text={summary} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </WhenAsked>
+  );
+}
+
+function Comparison({ a, b }: { readonly a: string; readonly b: string }): JSX.Element {
+  const asked = useAsked('CompareRuns', { a, b });
+  return (
+    <WhenAsked asked={asked} what="the comparison">
+      {({ compareRuns }) => (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Stage</th>
+              <th scope="col">Change</th>
+              <th scope="col">Before</th>
+              <th scope="col">Now</th>
+            </tr>
+          </thead>
+          <tbody>
+            {compareRuns.map((each) => (
+              <tr key={each.stage}>
+                <th scope="row">
+                  <Name text={each.stage} />
+                </th>
+                <td>{each.change}</td>
+                {[each.a, each.b].map((side, index) => (
+                  <td key={index}>
+                    {side === null ? null : (
+                      <>
+                        <StatusWord status={side.status} /> <Lasted from={side.startedAt} to={side.finishedAt} />
+                      </>
+                    )}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </WhenAsked>
+  );
+}
