@@ -9,14 +9,15 @@ import { PACKAGES_BUCKET } from '@penstock/registry';
 
 const USAGE = `usage: SERVICE_NATS_URL=nats://setup:<password>@<host>:4222 node bootstrap/run.js deploy/nats/setup.ts
   SERVICE_PARTITIONS      as the services have it; default 16
-  SERVICE_NATS_REPLICAS   copies; default 3 where the broker names a cluster, else 1`;
+  SERVICE_NATS_REPLICAS   copies; default 3 where the broker names a cluster, else 1
+  SERVICE_LOG_RETENTION   as the schedulers have it; default 7d`;
 
 const PARTITIONS = 16;
 
 const say = (line: string): boolean => process.stdout.write(`${line}\n`);
 
 async function setUp(): Promise<void> {
-  const settings = readConfiguration(['natsUrl', 'partitions', 'natsReplicas'], { env: process.env });
+  const settings = readConfiguration(['natsUrl', 'partitions', 'natsReplicas', 'logRetention'], { env: process.env });
   if (settings.natsUrl === undefined) throw new ConfigurationError([`SERVICE_NATS_URL is missing\n${USAGE}`]);
   const partitions = settings.partitions ?? PARTITIONS;
   const address = brokerAddress(settings.natsUrl);
@@ -26,7 +27,7 @@ async function setUp(): Promise<void> {
     inboxPrefix: address.user === undefined ? undefined : inboxPrefixOf(address.user),
   });
   try {
-    await ensureStreams(bus, { partitions, replicas: settings.natsReplicas });
+    await ensureStreams(bus, { partitions, replicas: settings.natsReplicas, logsAgeMsMax: settings.logRetention });
     await openObjectStore('nats', { bus, bucket: PACKAGES_BUCKET });
     say(`The streams and buckets are there, for ${partitions} ${partitions === 1 ? 'partition' : 'partitions'}.`);
   } finally {

@@ -16,12 +16,19 @@ export interface TierLimits {
   /** Bytes of output kept for one attempt of a stage. */
   readonly logBytesMax: number;
   readonly artifactStorageMb: number;
+  /** Days that a run is kept once it has ended; 0: as `SERVICE_RETENTION` says. */
+  readonly retentionDays: number;
+  /** Newest runs of each pipeline that are kept whatever their age; 0: as `SERVICE_RETENTION_RUNS` says. */
+  readonly retentionRuns: number;
   readonly canUsePrivateExtensions: boolean;
   readonly canPublishExtensions: boolean;
 }
 
 /** Stands for "no limit" wherever a client needs a number. */
 export const UNLIMITED = 2_147_483_647;
+
+/** They are read at once by their index. */
+export const RETENTION_RUNS_MAX = 1_000;
 
 const MIB = 1024 * 1024;
 
@@ -32,6 +39,8 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 4 * MIB,
     artifactStorageMb: 500,
+    retentionDays: 0,
+    retentionRuns: 0,
     canUsePrivateExtensions: false,
     canPublishExtensions: false,
   },
@@ -41,6 +50,8 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 16 * MIB,
     artifactStorageMb: 10_000,
+    retentionDays: 0,
+    retentionRuns: 0,
     canUsePrivateExtensions: true,
     canPublishExtensions: true,
   },
@@ -50,6 +61,8 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 64 * MIB,
     artifactStorageMb: 100_000,
+    retentionDays: 0,
+    retentionRuns: 0,
     canUsePrivateExtensions: true,
     canPublishExtensions: true,
   },
@@ -59,6 +72,8 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 256 * MIB,
     artifactStorageMb: UNLIMITED,
+    retentionDays: 0,
+    retentionRuns: 0,
     canUsePrivateExtensions: true,
     canPublishExtensions: true,
   },
@@ -73,18 +88,25 @@ export interface Tiers {
 export type RunLimits = Pick<TierLimits, 'pipelineRunLimit' | 'maxConcurrent'> & {
   readonly keySlots?: number | undefined;
   readonly artifactBytes?: number | undefined;
+  readonly retentionDays?: number | undefined;
+  readonly retentionRuns?: number | undefined;
 };
 
 /** Undefined: nothing has to be counted, because there is no tier or it has no limits. */
 export function runLimitsOf(tiers: Tiers, tier: string | undefined): RunLimits | undefined {
   if (tier === undefined) return undefined;
-  const { pipelineRunLimit, maxConcurrent, keySlots, artifactStorageMb } = tiers.limitsOf(tier);
+  const { pipelineRunLimit, maxConcurrent, keySlots, artifactStorageMb, retentionDays, retentionRuns } =
+    tiers.limitsOf(tier);
   const keepsAll = artifactStorageMb >= UNLIMITED;
-  if (pipelineRunLimit >= UNLIMITED && maxConcurrent >= UNLIMITED && keySlots === 0 && keepsAll) return undefined;
+  const keepsAsSet = retentionDays === 0 && retentionRuns === 0;
+  if (pipelineRunLimit >= UNLIMITED && maxConcurrent >= UNLIMITED && keySlots === 0 && keepsAll && keepsAsSet)
+    return undefined;
   return {
     pipelineRunLimit,
     maxConcurrent,
     ...(keySlots === 0 ? {} : { keySlots }),
+    ...(retentionDays === 0 ? {} : { retentionDays }),
+    ...(retentionRuns === 0 ? {} : { retentionRuns: Math.min(retentionRuns, RETENTION_RUNS_MAX) }),
     ...(keepsAll ? {} : { artifactBytes: artifactStorageMb * 1_000_000 }),
   };
 }

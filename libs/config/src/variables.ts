@@ -231,6 +231,40 @@ export const variables = {
     services: ['serve', 'scheduler'],
     meaning: 'How long the files that a stage keeps (`artifacts`) are kept where its `expire` does not say.',
   }),
+  retention: variable({
+    name: 'SERVICE_RETENTION',
+    kind: duration({ minMs: DAY_MS, maxMs: 36_500 * DAY_MS }),
+    default: 90 * DAY_MS,
+    defaultText: '`90d`',
+    services: ['serve', 'scheduler'],
+    meaning:
+      'A run that has ended is deleted after so long, with its logs and kept files. A tier can say another number of days (`retentionDays`).',
+  }),
+  retentionRuns: variable({
+    name: 'SERVICE_RETENTION_RUNS',
+    kind: integer({ min: 1, max: 1_000 }),
+    default: 20,
+    services: ['serve', 'scheduler'],
+    meaning:
+      'So many of the newest runs of each pipeline are kept whatever their age. A tier can say another number (`retentionRuns`).',
+  }),
+  logRetention: variable({
+    name: 'SERVICE_LOG_RETENTION',
+    kind: duration({ minMs: DAY_MS, maxMs: 36_500 * DAY_MS }),
+    default: 7 * DAY_MS,
+    defaultText: '`7d`',
+    services: ['serve', 'scheduler'],
+    meaning:
+      'Lines of logs are kept for so long, also of runs that are kept longer, and less where all of them together take too much room.',
+  }),
+  auditRetention: variable({
+    name: 'SERVICE_AUDIT_RETENTION',
+    kind: duration({ minMs: DAY_MS, maxMs: 36_500 * DAY_MS }),
+    default: 400 * DAY_MS,
+    defaultText: '`400d`',
+    services: ['serve', 'scheduler'],
+    meaning: 'Entries of the audit log are deleted after so long.',
+  }),
   keySlots: optional({
     name: 'SERVICE_KEY_SLOTS',
     kind: integer({ min: 1, max: 1_000_000 }),

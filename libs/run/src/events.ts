@@ -76,6 +76,9 @@ export interface RunCreated {
   readonly keySlots?: number | undefined;
   /** Bytes of kept files that the key may have, where its tier says so. */
   readonly artifactBytes?: number | undefined;
+  /** For how many days the run is kept once it has ended, and how many of the newest of its pipeline whatever their age, where its tier says so. */
+  readonly retentionDays?: number | undefined;
+  readonly retentionRuns?: number | undefined;
 }
 
 /** What a rerun takes over of a stage that has succeeded in its parent. */

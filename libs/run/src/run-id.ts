@@ -29,6 +29,12 @@ export function runIdTime(runId: RunId): number {
   return Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16);
 }
 
+/** Below the ids of all runs of this time and later, and above those of before. */
+export function runIdsBefore(time: number): string {
+  const hex = Math.max(0, Math.floor(time)).toString(16).padStart(12, '0').slice(-12);
+  return `${hex.slice(0, 8)}-${hex.slice(8)}-`;
+}
+
 /** Whether the id's bits are those of the key: an id that a client brings along must fit. */
 export function runIdFitsKey(runId: RunId, key: string): boolean {
   return isRunId(runId) && Number.parseInt(runId.slice(15, 18), 16) === keyHash(key);

@@ -41,6 +41,8 @@ interface ScheduleLimits {
   readonly maxConcurrent: number;
   readonly keySlots?: number | undefined;
   readonly artifactBytes?: number | undefined;
+  readonly retentionDays?: number | undefined;
+  readonly retentionRuns?: number | undefined;
 }
 
 /** In the same commit as the run's creation; or alone, where the run was there before. */

@@ -152,6 +152,8 @@ function rowOf({
     ref: '',
     sameAs: '',
     parent,
+    keepDays: 0,
+    keepRuns: 0,
     open: false,
     incarnation,
     sequence,

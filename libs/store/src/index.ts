@@ -18,6 +18,7 @@ export {
   type EncodedRun,
   type RunDocument,
 } from './run-documents.ts';
+export { StoredRetention, type OldRun, type RetentionLedger } from './retention.ts';
 export { DeletedRuns, type StoredStanding, type Tombstone } from './deleted-runs.ts';
 export { CacheEntries, cacheScopeId, type CacheEntry, type NewCacheEntry } from './cache-entries.ts';
 export {

@@ -23,6 +23,9 @@ export const runsSpec = {
     sameAs: 'string',
     /** The run that it repeats; '' for one that repeats none, and as above. */
     parent: 'string',
+    /** Of its tier; 0: none says so, and as above. */
+    keepDays: 'integer',
+    keepRuns: 'integer',
     open: 'boolean',
     incarnation: 'integer',
     sequence: 'integer',
@@ -120,6 +123,8 @@ export interface EncodedRun {
   readonly ref: string;
   readonly sameAs: string;
   readonly parent: string;
+  readonly keepDays: number;
+  readonly keepRuns: number;
   readonly open: boolean;
   readonly incarnation: number;
   readonly sequence: Sequence;
@@ -160,6 +165,7 @@ export function* encodeRunInSteps(
   earlier: EncodedEvents = NO_EVENTS,
 ): Generator<undefined, EncodedRun & { readonly encodedEvents: EncodedEvents }> {
   const { partition, open, incarnation, sequence, state, events, view } = document;
+  const [created] = events;
   const run: Omit<EncodedRun, 'story'> = {
     id: state.id,
     partition,
@@ -173,6 +179,8 @@ export function* encodeRunInSteps(
     ref: (state.origin.ref ?? '').toWellFormed(),
     sameAs: sameAsOf({ commit: state.origin.commit, fingerprint: state.fingerprint }),
     parent: state.lineage?.parent ?? '',
+    keepDays: created?.type === 'run_created' ? (created.retentionDays ?? 0) : 0,
+    keepRuns: created?.type === 'run_created' ? (created.retentionRuns ?? 0) : 0,
     open,
     incarnation,
     sequence,

@@ -4,10 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
+  auditCollections,
+  AuditRepository,
   DeletedRuns,
   openSqliteStore,
   runCollections,
   RunsRepository,
+  StoredRetention,
   type DocumentStore,
   type Tombstone,
 } from '../src/index.ts';
@@ -102,5 +105,66 @@ describe('P34: a deleted run', () => {
     expect(await over()).toEqual([grandchild]);
     await deleted.forget([grandchild]);
     expect(await over()).toEqual([child]);
+  });
+});
+
+describe('P34: what is old', () => {
+  let folder: string;
+  let store: DocumentStore;
+
+  beforeEach(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'penstock-old-'));
+    store = await openSqliteStore({
+      path: join(folder, 'store.db'),
+      collections: [...runCollections, ...auditCollections],
+      synchronous: 'normal',
+    });
+  });
+  afterEach(async () => {
+    await store.close();
+    await rm(folder, { recursive: true });
+  });
+
+  it('is found by its partition, closed, by age, in pages; with the newest of its pipeline and its end', async () => {
+    const runs = new RunsRepository(store);
+    const retention = new StoredRetention(store);
+    const ids = [1, 2, 3, 4, 5].map((number) => runId(number));
+    await runs.saveBatch([
+      ...ids.map((id) => runDocument({ id })),
+      runDocument({ id: runId(6), open: true }),
+      runDocument({ id: runId(7), partition: 1 }),
+    ]);
+    const before = 1_763_730_000_000 + 5;
+    const first = await retention.closedBefore(0, before, { after: undefined, limit: 3 });
+    expect(first.runs.map(({ id }) => id)).toEqual(ids.slice(0, 3));
+    expect(first.runs[0]).toEqual({
+      id: ids[0],
+      tenant: 'service',
+      parent: '',
+      open: false,
+      pipelineName: 'build',
+      keepDays: 0,
+      keepRuns: 0,
+    });
+    const second = await retention.closedBefore(0, before, { after: first.last, limit: 3 });
+    expect(second).toMatchObject({ runs: [{ id: ids[3] }], last: undefined });
+    const pipeline = { tenant: 'service', pipelineName: 'build' };
+    expect(await retention.oldestOfNewest(pipeline, 3)).toBe(ids[4]);
+    expect(await retention.oldestOfNewest(pipeline, 8)).toBeUndefined();
+    expect(await retention.finishedAt(runId(1))).toBeUndefined();
+    expect(await retention.finishedAt(runId(9))).toBeUndefined();
+  });
+
+  it('of the audit log goes by its time, at most so many at once', async () => {
+    const audit = new AuditRepository(store, { log: { warn: () => {} } });
+    for (const at of [1_000, 2_000, 3_000, 4_000])
+      audit.record({ at, actor: 'a', action: 'login', target: '', outcome: 'ok' });
+    await audit.close();
+    const retention = new StoredRetention(store);
+    expect(await retention.forgetAudit(3_500, 2)).toBe(2);
+    expect(await retention.forgetAudit(3_500, 2)).toBe(1);
+    expect((await new AuditRepository(store, { log: { warn: () => {} } }).newest(10)).map(({ at }) => at)).toEqual([
+      4_000,
+    ]);
   });
 });

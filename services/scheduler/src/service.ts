@@ -1,7 +1,7 @@
 /** `penstock service scheduler`: sets the streams up where they are missing, and owns its share of the partitions. */
 import { ensureStreams } from '@penstock/bus';
 import { runService } from '@penstock/service';
-import { openStore, runCollections, RunsRepository } from '@penstock/store';
+import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
 import { startScheduler } from './start.ts';
 
 const PARTITIONS = 16;
@@ -19,13 +19,19 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
         'logBytesMax',
         'keySlots',
         'artifactExpire',
+        'retention',
+        'retentionRuns',
+        'logRetention',
+        'auditRetention',
         'slipKey',
       ],
       async start({ settings, bus, log, meter, untilDone }) {
         const partitions = settings.partitions ?? PARTITIONS;
-        const store = await untilDone('opening the store', () => openStore(settings.storeUrl, runCollections));
+        const store = await untilDone('opening the store', () =>
+          openStore(settings.storeUrl, [...runCollections, ...auditCollections]),
+        );
         await untilDone('setting the streams up', () =>
-          ensureStreams(bus, { partitions, replicas: settings.natsReplicas }),
+          ensureStreams(bus, { partitions, replicas: settings.natsReplicas, logsAgeMsMax: settings.logRetention }),
         );
         const scheduler = await untilDone('joining', () =>
           startScheduler({
@@ -38,6 +44,12 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
             queueTimeoutMs: settings.queueTimeout,
             logBytesMax: settings.logBytesMax,
             artifactExpireMs: settings.artifactExpire,
+            retention: {
+              ledger: new StoredRetention(store),
+              runMs: settings.retention,
+              runs: settings.retentionRuns,
+              auditMs: settings.auditRetention,
+            },
             keySlots: settings.keySlots,
             slipKey: settings.slipKey,
           }),

@@ -21,7 +21,7 @@ import {
   type RunnerOptions,
 } from '@penstock/runner';
 import { startScheduler, type Scheduler } from '@penstock/scheduler';
-import { openStore, runCollections, RunsRepository } from '@penstock/store';
+import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, type Meter } from '@penstock/telemetry/metrics';
 import { ApiThread } from './api/api-thread.ts';
@@ -46,6 +46,13 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly queueTimeoutMs?: number | undefined;
   readonly logBytesMax?: number | undefined;
   readonly artifactExpireMs?: number | undefined;
+  /** How long runs, lines of logs and the audit log are kept. */
+  readonly retention: {
+    readonly runMs: number;
+    readonly runs: number;
+    readonly logMs: number;
+    readonly auditMs: number;
+  };
   /** Hosts that no stage in a sandbox is to reach, beside the broker and the store. */
   readonly stageDeny: readonly string[];
   /** Folders of the machine that stages in a sandbox see beside its programs. */
@@ -159,7 +166,7 @@ async function startEngine(
   const leftoversFile = join(dataDir, 'leftovers');
   await killLeftovers(leftoversFile);
   const { bus, busAddress } = await startBus(options, logFor('serve'), started);
-  const store = await openStore(options.store, runCollections);
+  const store = await openStore(options.store, [...runCollections, ...auditCollections]);
   started.push(() => store.close());
   const scheduler: Scheduler = await startScheduler({
     bus,
@@ -171,6 +178,7 @@ async function startEngine(
     queueTimeoutMs: options.queueTimeoutMs,
     logBytesMax: options.logBytesMax,
     artifactExpireMs: options.artifactExpireMs,
+    retention: { ledger: new StoredRetention(store), ...options.retention },
     keySlots: options.keySlots,
     slipKey: options.slipKey,
     leasesProvenDead: options.natsUrl === undefined,
@@ -241,6 +249,11 @@ async function startBus(
     broker === undefined ? {} : { journalBytesMax: broker.journalBytesMax, logsBytesMax: broker.logsBytesMax };
   // The data folder's lock proves that everybody in these buckets is dead (P17). A broker that is shared proves nothing.
   if (broker !== undefined) await deleteBuckets(bus);
-  await ensureStreams(bus, { partitions: options.partitions, replicas: options.natsReplicas, ...limits });
+  await ensureStreams(bus, {
+    partitions: options.partitions,
+    replicas: options.natsReplicas,
+    logsAgeMsMax: options.retention.logMs,
+    ...limits,
+  });
   return { bus, busAddress };
 }

@@ -240,6 +240,8 @@ describe('limits', () => {
         keySlots: 0,
         maxConcurrent: 1,
         logBytesMax: 1,
+        retentionDays: 0,
+        retentionRuns: 0,
         artifactStorageMb: 1,
         canUsePrivateExtensions: false,
         canPublishExtensions: false,

@@ -90,6 +90,9 @@ export interface CreateRequest {
         readonly keySlots?: number | undefined;
         /** Bytes of kept files of the key together. */
         readonly artifactBytes?: number | undefined;
+        /** For how many days its runs are kept, and how many of each pipeline at least; absent: what the schedulers' settings say. */
+        readonly retentionDays?: number | undefined;
+        readonly retentionRuns?: number | undefined;
       }
     | undefined;
   /** What the `uses` of the file were resolved to: the run's lock. */

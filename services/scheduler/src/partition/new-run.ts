@@ -84,6 +84,8 @@ export function newRunOf(
     ...(yaml === '' ? {} : { fingerprint: fingerprintOf(yaml, extensions, inputs) }),
     ...(maxConcurrent === Number.POSITIVE_INFINITY ? {} : { maxConcurrent }),
     ...(limits?.artifactBytes === undefined ? {} : { artifactBytes: limits.artifactBytes }),
+    ...(limits?.retentionDays === undefined ? {} : { retentionDays: limits.retentionDays }),
+    ...(limits?.retentionRuns === undefined ? {} : { retentionRuns: limits.retentionRuns }),
     ...(limits?.keySlots === undefined ? {} : { keySlots: Math.max(1, limits.keySlots) }),
     ...(rerun === undefined ? {} : { lineage: rerun.lineage }),
   };

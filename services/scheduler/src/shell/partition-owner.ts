@@ -61,6 +61,7 @@ import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { inSlices } from '../run/slices.ts';
 import type { SchedulerPorts } from './scheduler-ports.ts';
+import { RetentionSweep, type Retention } from './retention-sweep.ts';
 import { RestoreRoom } from './restore-room.ts';
 import {
   handBack,
@@ -76,6 +77,7 @@ import {
 export interface OwnerOptions {
   readonly ports: Omit<SchedulerPorts, 'membership'>;
   readonly ledger: RunsLedger;
+  readonly retention?: Retention | undefined;
   readonly log: Log;
   readonly partition: number;
   readonly settings: Omit<PartitionSettings, 'partition' | 'member' | 'epoch'>;
@@ -115,6 +117,7 @@ export class PartitionOwner {
   #opened: OpenedPartition | undefined;
   #partition: Partition | undefined;
   #projector: Projector | undefined;
+  #retention: RetentionSweep | undefined;
   #callOffTimer: () => void = () => {};
   readonly #logEnds: LogEnds;
   readonly #logPurges: LogPurges;
@@ -225,6 +228,15 @@ export class PartitionOwner {
       announcer: this.#announcer(),
       failed: this.#drop,
     });
+    const { retention } = this.#options;
+    if (retention !== undefined)
+      this.#retention = new RetentionSweep({
+        retention,
+        partition: core,
+        now: () => time.wallNow(),
+        bootNow: () => time.bootNow(),
+        log,
+      });
     const opening = core.opening({
       sequence: opened.sequence,
       commitNumber: opened.commitNumber,
@@ -308,6 +320,7 @@ export class PartitionOwner {
     this.#decisive('partition.tick', () => {
       this.#partition?.tick();
       this.#projector?.tick();
+      if (this.#partition?.open === true) this.#retention?.tick();
       this.#armTimer();
     });
     this.#tellParked();
@@ -365,7 +378,7 @@ export class PartitionOwner {
     this.#partition?.close();
     this.#stopListening();
     this.#abort.abort();
-    await this.#projector?.stop();
+    await Promise.all([this.#retention?.stop(), this.#projector?.stop()]);
   }
 
   #restoring(): Omit<Restoring, 'room'> {

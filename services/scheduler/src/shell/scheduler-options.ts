@@ -2,6 +2,7 @@
 import type { Bus } from '@penstock/bus';
 import type { RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
+import type { Retention } from './retention-sweep.ts';
 import type { Meter } from '@penstock/telemetry/metrics';
 
 export interface SchedulerOptions {
@@ -32,6 +33,8 @@ export interface SchedulerOptions {
   readonly liveBytesMax?: number | undefined;
   /** How long a run of a fork waits for its approval. Default 30 days. */
   readonly approvalMs?: number | undefined;
+  /** What is old is deleted; default: nothing is. */
+  readonly retention?: Retention | undefined;
   /** Of one repository: runs that wait for an approval. Default 100. */
   readonly heldMax?: number | undefined;
   /** Of 32 bytes in base64, shared with auth; without it no stage gets a secret. */

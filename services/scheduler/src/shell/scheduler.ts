@@ -292,6 +292,7 @@ export class SchedulerService implements Scheduler {
         log,
         partition,
         ledger: this.#ledger,
+        retention: this.#options.retention,
         settings: {
           queueTimeoutMs,
           logBytesMax,
