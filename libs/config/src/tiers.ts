@@ -28,7 +28,7 @@ export interface TierLimits {
 export const UNLIMITED = 2_147_483_647;
 
 /** They are read at once by their index. */
-export const RETENTION_RUNS_MAX = 1_000;
+const RETENTION_RUNS_MAX = 1_000;
 
 const MIB = 1024 * 1024;
 
