@@ -187,6 +187,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/secret.ts')).secretCommand,
   },
   {
+    name: 'admin',
+    summary: 'show how a server stands, pause it, drain runners, see who did what',
+    load: async () => (await import('./commands/admin/admin.ts')).adminCommand,
+  },
+  {
     name: 'doctor',
     summary: 'say what this machine can do, and what it lacks',
     load: async () => (await import('./commands/doctor.ts')).doctorCommand,

@@ -27,6 +27,20 @@ export async function readCredentials(
   return credentials;
 }
 
+/** Of who administers: the key for that stands before all others but a file that is named. */
+export async function readAdminCredentials(
+  args: ParsedArguments,
+  context: CommandContext,
+  server: ServerAddress,
+): Promise<ServerCredentials> {
+  const key = context.env['SERVICE_ADMIN_KEY']?.trim();
+  if (key === undefined || key === '' || args.text('token-file') !== undefined)
+    return await readCredentials(args, context, server);
+  const credentials = { token: checked(key, 'SERVICE_ADMIN_KEY'), source: 'SERVICE_ADMIN_KEY' };
+  warnOfPlainText(credentials, context.terminal, server);
+  return credentials;
+}
+
 /** Reads the login of the user, whatever other token there is: it is for what only a person may do. */
 export async function readLoginCredentials(
   { env, terminal }: CommandContext,

@@ -11,6 +11,8 @@ export {
   type SlipRequest,
   type IdTokens,
 } from './contract/slip.ts';
+export { type Control, controlName, type ControlTarget } from './contract/controls.ts';
+export type * from './contract/status-messages.ts';
 export { packText, unpackText } from './wire/packed-text.ts';
 export { type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export {
@@ -24,6 +26,7 @@ export {
 } from './contract/errors.ts';
 export {
   ACT_WITHIN_MS,
+  CONTROLS_HEARD_WITHIN_MS,
   CREDIT_MS,
   CREDIT_RENEWED_AFTER_MS,
   CREDIT_SPENT_WITHIN_MS,
@@ -58,6 +61,7 @@ export { type DeliveryLog, type DeliveryPlace, openDeliveryLog } from './jetstre
 export { type DeliveryConsumer, type HeldDelivery, startDeliveryConsumer } from './jetstream/delivery-consumer.ts';
 export { acquireLease, endLease, type Lease, leaseAtLeader } from './jetstream/lease.ts';
 export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';
+export { CONTROLS_MAX, putControl, readControls } from './jetstream/control-keys.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';
 export { markLogEnds } from './jetstream/log-marks.ts';
 export { purgeLogs } from './jetstream/log-purge.ts';

@@ -1,3 +1,4 @@
+export { checkAdminKey } from './admin-key.ts';
 export { defaultDataFolder } from './data-folder.ts';
 export { ConfigurationError } from './errors.ts';
 export { type Configuration, isShortSecret, readConfiguration, unknownVariables } from './read-configuration.ts';

@@ -112,6 +112,15 @@ export const variables = {
     meaning:
       'The key that programs present as `Authorization: Bearer`; it sees and changes the runs of the tenant `service`.',
   }),
+  adminKey: optional({
+    name: 'SERVICE_ADMIN_KEY',
+    kind: adminKey(),
+    defaultText: 'none: admins who are logged in administer, and in development mode the API key',
+    services: ['serve', 'gateway'],
+    secret: true,
+    meaning:
+      'The key that `penstock admin` presents where nobody is logged in: it administers, and sees and changes nothing else. Another one than `SERVICE_API_KEY`.',
+  }),
   jwtSecret: optional({
     name: 'JWT_SECRET',
     kind: text('text'),
@@ -706,6 +715,17 @@ function apiKey(): Kind<string> {
     form: 'at most 1,024 visible ASCII characters',
     parse: (value) =>
       /^[\x21-\x7e]{1,1024}$/.test(value) ? { value } : { problem: 'is to be at most 1,024 visible ASCII characters' },
+  };
+}
+
+/** It opens everything: one that can be guessed is refused. */
+function adminKey(): Kind<string> {
+  return {
+    form: '16 to 1,024 visible ASCII characters',
+    parse: (value) =>
+      /^[\x21-\x7e]{16,1024}$/.test(value)
+        ? { value }
+        : { problem: 'is to be 16 to 1,024 visible ASCII characters; make one with: openssl rand -hex 32' },
   };
 }
 

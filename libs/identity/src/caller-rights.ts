@@ -62,6 +62,16 @@ export function requireAdmin(caller: Caller): CallerUser {
   return user;
 }
 
+/** Who administers the installation: an admin who is logged in, the administration key, in development mode the API key. */
+export function requireAdministrator(caller: Caller): void {
+  if (caller.administers === true) return;
+  if (caller.kind === 'api-key' || caller.kind === 'token')
+    throw new Unauthenticated(
+      'This is for administrators: present SERVICE_ADMIN_KEY, or log in as an admin; the API key does in development mode only.',
+    );
+  requireAdmin(caller);
+}
+
 /** Whoever runs this server: its API key, or an admin who is logged in. */
 export function requireOperator(caller: Caller): void {
   if (caller.kind !== 'api-key') requireAdmin(caller);

@@ -7,14 +7,16 @@ import { SERVICE_TENANT } from '@penstock/run';
 import { Unauthenticated } from '@penstock/errors';
 
 export interface Caller {
-  /** `user`: an access token (JWT); `token`: a personal token (`svc_`) of that user. */
-  readonly kind: 'anonymous' | 'api-key' | 'user' | 'token';
+  /** `user`: an access token (JWT); `token`: a personal token (`svc_`) of that user; `admin-key`: it administers and nothing else. */
+  readonly kind: 'anonymous' | 'api-key' | 'admin-key' | 'user' | 'token';
   /** Runs of any other tenant do not exist for this caller. */
   readonly readTenants: readonly string[];
   /** What it triggers belongs to this tenant; null: it may change nothing. */
   readonly writeTenant: string | null;
   /** Whose runs it may cancel, where these are more than those of `writeTenant`. */
   readonly changeTenants?: readonly string[] | undefined;
+  /** It may do what is for administrators; of a `user` that stands in its profile, and a `token` never may. */
+  readonly administers?: true | undefined;
   /** Of `user` and `token`. */
   readonly user?: CallerUser | undefined;
   /** Of `token`: what it may be used for; everything else is FORBIDDEN. */
@@ -46,11 +48,16 @@ export type Authenticator = (token: string, digest: string) => Caller | null | P
 
 export interface CallersOptions {
   readonly apiKey?: string | undefined;
+  /** `SERVICE_ADMIN_KEY` */
+  readonly adminKey?: string | undefined;
+  /** In development mode. */
+  readonly apiKeyAdministers?: boolean | undefined;
   readonly publicRead: boolean;
   readonly authenticators?: readonly Authenticator[] | undefined;
 }
 
 const API_KEY_CALLER: Caller = { kind: 'api-key', readTenants: [SERVICE_TENANT], writeTenant: SERVICE_TENANT };
+const ADMIN_KEY_CALLER: Caller = { kind: 'admin-key', readTenants: [], writeTenant: null, administers: true };
 /** No token of ours is longer; a longer one is not worth a digest. */
 const TOKEN_LENGTH_MAX = 8 * 1024;
 const DIGEST_ENCODING = 'base64';
@@ -62,7 +69,12 @@ export class Callers {
   readonly streamsNeedToken: boolean;
 
   constructor(options: CallersOptions) {
-    const own = options.apiKey === undefined ? [] : [apiKeyAuthenticator(options.apiKey)];
+    const { apiKey, adminKey, apiKeyAdministers = false } = options;
+    const ofApiKey: Caller = apiKeyAdministers ? { ...API_KEY_CALLER, administers: true } : API_KEY_CALLER;
+    const own = [
+      ...(apiKey === undefined ? [] : [keyAuthenticator(apiKey, ofApiKey)]),
+      ...(adminKey === undefined ? [] : [keyAuthenticator(adminKey, ADMIN_KEY_CALLER)]),
+    ];
     this.#authenticators = [...own, ...(options.authenticators ?? [])];
     this.#anonymous = { kind: 'anonymous', readTenants: options.publicRead ? [SERVICE_TENANT] : [], writeTenant: null };
     this.streamsNeedToken = options.apiKey !== undefined;
@@ -89,9 +101,9 @@ export class Callers {
 }
 
 /** Compares digests, so that neither the key's length nor a common prefix shows in the time taken. */
-function apiKeyAuthenticator(apiKey: string): Authenticator {
-  const expected = Buffer.from(digestOf(apiKey), DIGEST_ENCODING);
-  return (_token, digest) => (timingSafeEqual(Buffer.from(digest, DIGEST_ENCODING), expected) ? API_KEY_CALLER : null);
+function keyAuthenticator(key: string, caller: Caller): Authenticator {
+  const expected = Buffer.from(digestOf(key), DIGEST_ENCODING);
+  return (_token, digest) => (timingSafeEqual(Buffer.from(digest, DIGEST_ENCODING), expected) ? caller : null);
 }
 
 /**

@@ -11,6 +11,10 @@ export interface IdentityOptions {
   readonly bus: Bus;
   /** `SERVICE_API_KEY` */
   readonly apiKey?: string | undefined;
+  /** `SERVICE_ADMIN_KEY` */
+  readonly adminKey?: string | undefined;
+  /** Default false. */
+  readonly apiKeyAdministers?: boolean | undefined;
   /** `JWT_SECRET` */
   readonly jwtSecret: string;
   /** `SERVICE_PUBLIC_READ` */
@@ -45,6 +49,8 @@ export function openIdentity(options: IdentityOptions): Identity {
     options.isSessionActive ?? (async (sid: string) => (await callAuth(bus, 'session', { sid }, ASK_MS_MAX)).live);
   const callers = new Callers({
     apiKey: options.apiKey,
+    adminKey: options.adminKey,
+    apiKeyAdministers: options.apiKeyAdministers,
     publicRead,
     authenticators: [
       personalTokenAuthenticator({

@@ -11,6 +11,7 @@ export {
 export {
   actorOf,
   requireAdmin,
+  requireAdministrator,
   requireChanger,
   requireCredential,
   requireOperator,

@@ -52,8 +52,8 @@ export interface AuditLog {
 }
 
 export interface AuditReader {
-  /** The newest first; limit 1 to 1,000. */
-  newest(limit: number): Promise<AuditEntry[]>;
+  /** The newest first; limit 1 to 1,000. `since`: none from before, milliseconds since 1970. */
+  newest(limit: number, since?: number): Promise<AuditEntry[]>;
 }
 
 export interface AuditRepositoryOptions {
@@ -98,8 +98,9 @@ export class AuditRepository implements AuditLog, AuditReader {
     if (!this.#closing.signal.aborted) this.#writing ??= this.#write();
   }
 
-  async newest(limit: number): Promise<AuditEntry[]> {
-    const rows = await this.#rows.list({ orderBy: { field: 'id', direction: 'desc' }, limit });
+  async newest(limit: number, since = 0): Promise<AuditEntry[]> {
+    const where = { id: { gte: idTime(since) } };
+    const rows = await this.#rows.list({ where, orderBy: { field: 'id', direction: 'desc' }, limit });
     return rows.map(entryOf);
   }
 
@@ -144,7 +145,7 @@ export class AuditRepository implements AuditLog, AuditReader {
 
 /** The id begins with the time, so that the newest are the last by id. */
 function rowOf(entry: AuditEntry): AuditRow {
-  const id = `${Math.floor(entry.at).toString(16).padStart(12, '0')}-${randomBytes(10).toString('hex')}`;
+  const id = `${idTime(entry.at)}-${randomBytes(10).toString('hex')}`;
   return {
     id,
     at: Math.floor(entry.at),
@@ -155,6 +156,10 @@ function rowOf(entry: AuditEntry): AuditRow {
     outcome: audited(entry.outcome),
     ip: audited(entry.ip ?? ''),
   };
+}
+
+function idTime(at: number): string {
+  return Math.max(0, Math.floor(at)).toString(16).padStart(12, '0');
 }
 
 function entryOf(row: AuditRow): AuditEntry {

@@ -12,6 +12,8 @@ export const borders = {
   'scheduler.membership': 'a member that came or went is seen at the next tick',
   'scheduler.runner-lease': 'the renewal of a lease, which comes again',
   'scheduler.released': 'a partition is opened a second later',
+  'scheduler.controls': 'what was resumed is granted a second later',
+  'scheduler.status': 'the request',
   'scheduler.pull': 'the offer, which its runner makes again',
   'scheduler.tick': 'one tick',
   'scheduler.demand': "one announcement of a scheduler's demand",

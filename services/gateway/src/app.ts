@@ -65,6 +65,8 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
   const identity = openIdentity({
     bus,
     apiKey,
+    adminKey: options.adminKey,
+    apiKeyAdministers: options.mode === 'development',
     jwtSecret,
     publicRead,
     authenticators,

@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly partitions: number;
   /** `SERVICE_API_KEY`; absent: no API key is configured and log streams need no token while reading is public. */
   readonly apiKey?: string | undefined;
+  /** `SERVICE_ADMIN_KEY`; absent: admins who are logged in administer, and in development mode the API key. */
+  readonly adminKey?: string | undefined;
   /** `JWT_SECRET`; absent: there are no access tokens. */
   readonly jwtSecret?: string | undefined;
   /** Further ways of authentication; they are asked last. */

@@ -1,6 +1,6 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them can stand behind an ingress. */
 import { sessionsSpec } from '@penstock/identity';
-import { ConfigurationError, loadTiers, serverMode } from '@penstock/config';
+import { checkAdminKey, ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { CommittingSchedulers } from '@penstock/run-client';
 import { countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
 import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
@@ -20,6 +20,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
       keys: [
         ...HTTP_KEYS,
         'apiKey',
+        'adminKey',
         'publicRead',
         'triggerWaitSecs',
         'storeUrl',
@@ -42,6 +43,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
               (name) => `${name} is missing; gateways that run apart make none for themselves: openssl rand -hex 32`,
             ),
           );
+        checkAdminKey(settings);
         loadTiers(settings.tiersFile);
       },
       async start({ settings, bus, log, meter, untilDone }) {
@@ -61,6 +63,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           runs: new RunsRepository(store),
           partitions: settings.partitions ?? PARTITIONS,
           apiKey: settings.apiKey,
+          adminKey: settings.adminKey,
           jwtSecret: settings.jwtSecret,
           isSessionActive: storedSessions(store),
           tiers: loadTiers(settings.tiersFile),

@@ -19,6 +19,7 @@ export {
   type DefinedPipeline,
   type DefinitionSource,
 } from './run/definitions.ts';
+export { Controls } from './controls/controls.ts';
 export { Dispatch } from './dispatch/dispatch.ts';
 export type { Credit, ReadyStages } from './dispatch/ready-stage.ts';
 export { LiveRun, foldRun } from './run/live-run.ts';

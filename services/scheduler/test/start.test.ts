@@ -26,7 +26,7 @@ it('a start that cannot join leaves nothing behind that listens: whoever starts 
     openLog: () => {
       throw new Error('nothing is opened');
     },
-    watchLeases: () => ({ ready: Promise.resolve(), ...listen(), current: true }),
+    watchLeases: () => ({ ready: Promise.resolve(), ...listen(), current: true, heardAt: 0 }),
     leaseAtLeader: () => Promise.resolve(null),
     bucketAgeMs: () => Promise.resolve(0),
     onReconnected: () => () => {},

@@ -4,6 +4,7 @@ import { parseArgs } from 'node:util';
 import { checkAuthSettings, providerSettings } from '@penstock/auth';
 import { kubernetesSettings, stageLimitsOf } from '@penstock/runner';
 import {
+  checkAdminKey,
   ConfigurationError,
   defaultDataFolder,
   isShortSecret,
@@ -27,6 +28,7 @@ const KEYS = [
   'corsOrigins',
   'playground',
   'apiKey',
+  'adminKey',
   'jwtSecret',
   'masterKeys',
   'publicRead',
@@ -162,6 +164,7 @@ function prepare(
   // Read again where it is used; what is wrong with it is told here.
   loadTiers(settings.tiersFile);
   const webhooks = webhookSettings(settings, mode);
+  checkAdminKey(settings);
   checkAuthSettings(settings, mode);
   const options = (): ServeOptions => ({
     listen: settings.listen,
@@ -189,6 +192,7 @@ function prepare(
     objectsUrl: settings.objectsUrl,
     // In production mode its absence has been refused above.
     apiKey: settings.apiKey ?? keptSecret(apiKeyFile(dataDir)),
+    adminKey: settings.adminKey,
     publicRead,
     corsOrigins: settings.corsOrigins,
     partitions: settings.partitions ?? 1,

@@ -30,6 +30,7 @@ import { lastsHours } from '../world/profile.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
+import { Administrators } from './administrators.ts';
 import { GateVisitors } from './gate-visitors.ts';
 import { LogWatchers } from './log-watchers.ts';
 import { OwnerRequests } from './owner-requests.ts';
@@ -82,6 +83,7 @@ export class Clients {
   readonly #gateVisitors: GateVisitors;
   readonly #scheduleWriters: ScheduleWriters;
   readonly #deleters: RunDeleters;
+  readonly administrators: Administrators;
   readonly #gateways: readonly SimNode[];
   /** Of each runner; a stage asks for some that one of them has. */
   readonly #labels: readonly (readonly string[])[];
@@ -104,6 +106,7 @@ export class Clients {
     });
     this.#scheduleWriters = new ScheduleWriters({ world, owners: this.#owners, gateways, labels });
     this.#deleters = new RunDeleters({ world, owners: this.#owners, gateways });
+    this.administrators = new Administrators({ world, network, gateways, labels });
     this.#world = world;
     this.#network = network;
     this.#exchange = exchange;
@@ -131,6 +134,7 @@ export class Clients {
     this.#readLater();
     if (profile.gates > 0) this.#gateVisitors.begin();
     this.#scheduleWriters.start();
+    this.administrators.start();
   }
 
   /** Over hours most runs come at the beginning: where they were is quiet for long. */
@@ -153,6 +157,7 @@ export class Clients {
       this.#logWatchers.missing() ??
       this.#scheduleWriters.missing() ??
       this.#deleters.missing() ??
+      this.administrators.missing() ??
       (waiting &&
         `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`)
     );

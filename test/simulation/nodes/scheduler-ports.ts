@@ -1,7 +1,7 @@
 /** What the real scheduler needs of a world: the simulated broker with its logs, leases and marks, and virtual time. */
 import { buckets, MEMBERSHIP_MS, type LeaseEvent } from '@penstock/bus';
 import type { SchedulerPorts } from '@penstock/scheduler/testing';
-import type { SimBroker } from '../world/broker.ts';
+import type { Bucket, SimBroker } from '../world/broker.ts';
 import { SimOutage } from '../world/errors.ts';
 import { SimPartitionLog } from '../world/journal.ts';
 import { leased } from '../world/leases.ts';
@@ -39,13 +39,26 @@ export function simSchedulerPorts(
     },
     newId: () => world.newId(),
     openLog: (partition, options) => new SimPartitionLog(network, node, partition, options),
-    watchLeases: <V>(bucket: 'members' | 'runners', handler: (event: LeaseEvent<V>) => void) => {
-      const watch = network.broker.watch(node, bucket, (event) =>
-        handler(event.kind === 'put' ? { ...event, value: leased<V>(event.value) } : event),
-      );
+    watchLeases: <V>(bucket: Bucket, handler: (event: LeaseEvent<V>) => void) => {
+      let isDeaf = world.mutation === 'pauses-not-read' && bucket === buckets.controls;
+      const watch = network.broker.watch(node, bucket, (event) => {
+        if (isDeaf) return;
+        if (event.kind === 'expired') handler(event);
+        else handler({ ...event, value: bucket === buckets.controls ? (event.value as V) : leased<V>(event.value) });
+      });
+      let heardAt = Number.NEGATIVE_INFINITY;
       return {
-        ready: world.promise<void>((resolve) => watch.whenCurrent(() => resolve())),
+        ready: world.promise<void>((resolve) =>
+          watch.whenCurrent(() => {
+            isDeaf = false;
+            resolve();
+          }),
+        ),
         current: true,
+        get heardAt() {
+          if (watch.isHeard) heardAt = time.bootNow();
+          return heardAt;
+        },
         stop: () => watch.stop(),
       };
     },

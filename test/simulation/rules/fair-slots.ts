@@ -49,7 +49,8 @@ export class FairSlots {
     this.#broker = broker;
     this.#partitions = partitions;
     this.#runs = runs;
-    this.#looks = isCalm(world.profile);
+    // Who is paused waits for nobody's slot.
+    this.#looks = isCalm(world.profile) && world.profile.pauses === 0;
   }
 
   /** Before the event is applied to the run's state. */

@@ -34,6 +34,7 @@ import type { SimStore } from '../world/store.ts';
 import type { ToldMessage, Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkAdded } from './added-rules.ts';
+import { ControlRules } from './control-rules.ts';
 import { checkEvent, checkLogEnd } from './event-rules.ts';
 import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
 import { DeletionRules } from './deletion-rules.ts';
@@ -78,6 +79,7 @@ export class Oracle implements Witness {
   readonly #hooks: HookRules;
   readonly #sent: SentRules;
   readonly #fairSlots: FairSlots;
+  readonly #controls: ControlRules;
   readonly #logs: LogRules;
 
   constructor(observed: Observed) {
@@ -91,6 +93,7 @@ export class Oracle implements Witness {
     this.#hooks = new HookRules(world);
     this.#partitions = new PartitionRules(world, observed.broker);
     this.#logs = new LogRules(observed);
+    this.#controls = new ControlRules(world, observed.clients.administrators);
     this.#fairSlots = new FairSlots({ ...observed, runs: this.#runs, partitions: this.#partitions });
     this.#sent = new SentRules({ ...observed, runs: this.#runs, partitions: this.#partitions });
   }
@@ -250,6 +253,7 @@ export class Oracle implements Witness {
         world.check(disturbed, 'P5', message),
       );
       this.#fairSlots.happens(run, event);
+      if (!disturbed) this.#controls.happens(run, event);
       try {
         evolve(run.state, event);
       } catch (error) {
@@ -473,6 +477,7 @@ export class Oracle implements Witness {
     checkReasons(
       run,
       waits,
+      world.profile.pauses > 0,
       (message) => world.check(false, 'WAITING-1', `run ${run.id}: ${message}`),
       (name) => world.mark(name),
     );

@@ -6,7 +6,14 @@ type Fail = (message: string) => void;
 /** What the server itself stands in the way with; it may come beside everything that an owner decides. */
 const OF_THE_SERVER: ReadonlySet<string> = new Set(['store', 'broker']);
 
-export function checkReasons(run: RunState, told: RunWaits, fail: Fail, mark: (name: string) => void): void {
+/** `canBePaused`: somebody pauses things in this world. */
+export function checkReasons(
+  run: RunState,
+  told: RunWaits,
+  canBePaused: boolean,
+  fail: Fail,
+  mark: (name: string) => void,
+): void {
   const ofStage = new Map(told.stages);
   const isRepeated = told.stages === undefined;
   let anyWaits = false;
@@ -21,7 +28,7 @@ export function checkReasons(run: RunState, told: RunWaits, fail: Fail, mark: (n
       mark(`waits for ${wait.kind}`);
       if ((wait.position ?? 1) < 1) fail(`stage ${stage.name} waits at position ${wait.position ?? 0}`);
     }
-    if (isWaiting && !isRepeated) checkStage(run, stage.name, waits, fail);
+    if (isWaiting && !isRepeated) checkStage(run, stage.name, waits, canBePaused, fail);
   }
   // One of which nothing can be restored has no stages.
   anyWaits ||= run.held && !isEnded(run.status);
@@ -44,7 +51,7 @@ function checkHeld(run: RunState, waits: readonly Wait[], fail: Fail): void {
   if (own[0]?.holder === run.id) fail('waits for itself');
 }
 
-function checkStage(run: RunState, name: string, waits: readonly Wait[], fail: Fail): void {
+function checkStage(run: RunState, name: string, waits: readonly Wait[], canBePaused: boolean, fail: Fail): void {
   const { plan } = run.stages;
   const index = plan.indexOf.get(name) ?? -1;
   const stage = run.stages.get(index);
@@ -56,7 +63,8 @@ function checkStage(run: RunState, name: string, waits: readonly Wait[], fail: F
       fail(`stage ${name} waits for ${kinds.join(' or ')}, and is said to wait for ${kindsOf(waits)}`);
   };
   if (isOpenGate(stage)) expect('approval');
-  else if (awaitsRunner(stage)) expect(...(run.held ? ['quota', 'concurrency', 'broker'] : ['runner', 'no_runner']));
+  else if (awaitsRunner(stage) && run.held) expect('quota', 'concurrency', 'broker');
+  else if (awaitsRunner(stage)) expect('runner', 'no_runner', ...(canBePaused ? ['paused'] : []));
   else if (stage.dueAt !== undefined) expect('backoff');
   else if (open.length > 0) {
     expect('dependency');

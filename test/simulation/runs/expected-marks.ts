@@ -99,6 +99,11 @@ export const expectedMarks: readonly string[] = [
   'gate timed out',
   'run held again for its place',
   'run rested',
+  // Controls (P35).
+  'all paused',
+  'key paused',
+  'label paused',
+  'runner drained',
   // Fair slots.
   'key granted while another waits',
   // Runs.
@@ -148,6 +153,7 @@ export const expectedMarks: readonly string[] = [
   'waits for concurrency',
   'waits for dependency',
   'waits for no_runner',
+  'waits for paused',
   'waits for quota',
   'waits for runner',
   // Watching (P20, P21).

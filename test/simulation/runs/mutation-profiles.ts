@@ -68,6 +68,15 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     illMs: 50_000,
     faults: { ...noFaults, schedulerCrash: 10, clockStep: 20 },
   },
+  'pauses-not-read': {
+    pauses: 12,
+    runs: 12,
+    stageMs: 300,
+    slow: 0,
+    clockSkewMs: 0,
+    callbackThrows: 0,
+    faults: { ...noFaults, schedulerCrash: 10 },
+  },
   'schedules-last': { schedules: 2, runs: 3 },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

@@ -21,7 +21,9 @@ export type KvEvent =
   | { readonly kind: 'put'; readonly key: string; readonly value: unknown; readonly revision: number }
   | { readonly kind: 'expired'; readonly key: string; readonly revision: number };
 
-export type Bucket = 'members' | 'runners';
+export type Bucket = 'members' | 'runners' | 'controls';
+
+const BUCKETS = ['members', 'runners', 'controls'] as const;
 
 interface Watch {
   readonly node: SimNode;
@@ -40,12 +42,16 @@ interface Watch {
   round: number;
   /** It missed something: it begins anew when its node can be reached. */
   stale: boolean;
+  /** It has shown all that stood when it began. */
+  isWhole: boolean;
   stopped: boolean;
 }
 
 export interface SimWatch {
   /** Calls back once it has shown the present values for the first time. */
   whenCurrent(then: () => void): void;
+  /** Whether what it shows is as new as messages are fast. */
+  readonly isHeard: boolean;
   stop(): void;
 }
 
@@ -57,17 +63,30 @@ export class SimBroker {
   /** It stores nothing, and says so. */
   full = false;
   /** Of each bucket: every change, in its order, as replicas take them over. */
-  readonly #changes: Record<Bucket, { readonly at: number; readonly event: KvEvent }[]> = { members: [], runners: [] };
+  readonly #changes: Record<Bucket, { readonly at: number; readonly event: KvEvent }[]> = {
+    members: [],
+    runners: [],
+    controls: [],
+  };
   readonly #world: World;
   readonly #logs = new Map<number, LogEntry[]>();
-  readonly #buckets: Record<Bucket, Map<string, KvEntry>> = { members: new Map(), runners: new Map() };
+  readonly #buckets: Record<Bucket, Map<string, KvEntry>> = {
+    members: new Map(),
+    runners: new Map(),
+    controls: new Map(),
+  };
   /** When each bucket was made, and how long a lease in it lives. */
-  readonly #made: Record<Bucket, number> = { members: Number.NEGATIVE_INFINITY, runners: Number.NEGATIVE_INFINITY };
-  readonly #ttlMs: Record<Bucket, number> = { members: 0, runners: 0 };
+  readonly #made: Record<Bucket, number> = {
+    members: Number.NEGATIVE_INFINITY,
+    runners: Number.NEGATIVE_INFINITY,
+    controls: Number.NEGATIVE_INFINITY,
+  };
+  readonly #ttlMs: Record<Bucket, number> = { members: 0, runners: 0, controls: 0 };
   /** What was removed lately, the oldest first. */
   readonly #removed: Record<Bucket, { readonly key: string; readonly entry: KvEntry; readonly at: number }[]> = {
     members: [],
     runners: [],
+    controls: [],
   };
   /** A key's last revision, markers included. */
   readonly #revisions = new Map<string, number>();
@@ -224,6 +243,17 @@ export class SimBroker {
     return revision;
   }
 
+  /** A key that stays, over whatever it held. False: it is full. */
+  set(bucket: Bucket, key: string, value: unknown): boolean {
+    if (this.full) return false;
+    const revision = ++this.#sequence;
+    this.#revisions.set(`${bucket}.${key}`, revision);
+    const since = this.#world.now;
+    this.#buckets[bucket].set(key, { value, revision, since, expiresAt: Number.POSITIVE_INFINITY });
+    this.#notify(bucket, { kind: 'put', key, value, revision });
+    return true;
+  }
+
   delete(bucket: Bucket, key: string, expectedRevision: number): void {
     if (this.#buckets[bucket].get(key)?.revision === expectedRevision) this.#remove(bucket, key);
   }
@@ -260,13 +290,18 @@ export class SimBroker {
       ready: undefined,
       round: 0,
       stale: true,
+      isWhole: false,
       stopped: false,
     };
     this.#watches.push(watch);
     this.#beginAnew(watch);
+    const isUp = (): boolean => this.up;
     return {
       whenCurrent: (then) => {
         watch.ready = then;
+      },
+      get isHeard() {
+        return isUp() && node.linked && !watch.stale && watch.isWhole;
       },
       stop: () => {
         watch.stopped = true;
@@ -294,7 +329,7 @@ export class SimBroker {
 
   recover(): void {
     this.up = true;
-    for (const bucket of ['members', 'runners'] as const) {
+    for (const bucket of BUCKETS) {
       for (const [key, { expiresAt }] of this.#buckets[bucket])
         if (expiresAt <= this.#world.now) this.#remove(bucket, key);
     }
@@ -389,20 +424,29 @@ export class SimBroker {
     world.after(world.latency(), () => {
       if (watch.stopped || !watch.stale || !this.up || !watch.node.linked || watch.life !== watch.node.life) return;
       watch.stale = false;
+      watch.isWhole = false;
       watch.round += 1;
+      const { round } = watch;
       if (watch.bucketOf !== this.#made[watch.bucket]) this.#orphan(watch);
       const { present, later } = this.#picture(watch);
       for (const event of present) this.#deliver(watch, event);
+      // Of what is paused the picture is whole when it is as new as the leader's (`asNewAsLeader`).
+      if (watch.bucket === 'controls') this.#deliverLater(watch, later.splice(0));
       world.after(Math.max(0, watch.arrivesAt - world.now) + 1, () =>
         watch.node.handle(watch.life, () => {
+          if (watch.round === round) watch.isWhole = true;
           const { ready } = watch;
           watch.ready = undefined;
           ready?.();
         }),
       );
-      // The replica catches up.
-      if (later.length > 0) watch.arrivesAt += world.random.between(0, world.profile.staleMs);
-      for (const event of later) this.#deliver(watch, event);
+      this.#deliverLater(watch, later);
     });
+  }
+
+  /** The replica catches up. */
+  #deliverLater(watch: Watch, later: readonly KvEvent[]): void {
+    if (later.length > 0) watch.arrivesAt += this.#world.random.between(0, this.#world.profile.staleMs);
+    for (const event of later) this.#deliver(watch, event);
   }
 }

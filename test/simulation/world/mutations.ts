@@ -22,6 +22,7 @@ export const mutations = {
   'schedules-last': 'P28: the projector writes schedules behind the checkpoint',
   'forgets-the-deleted': 'P34: the store says of an id that was deleted that nobody has used it',
   'outbox-last': 'P35: the projector inserts what webhooks are told behind the checkpoint',
+  'pauses-not-read': 'P35: an owner does not read what was paused before it began',
   'ticks-not-looked-up': 'P28: nobody asks the store whether a tick was fired',
 } as const;
 

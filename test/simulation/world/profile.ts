@@ -113,6 +113,8 @@ export interface Profile {
   readonly schedules: number;
   /** Of runs: so many are deleted once they have ended. */
   readonly deletes: number;
+  /** Pauses and drains a minute. */
+  readonly pauses: number;
   readonly faults: FaultRates;
 }
 
@@ -141,6 +143,7 @@ export const contended = {
   generates: 0,
   schedules: 0,
   deletes: 0,
+  pauses: 0,
 } satisfies Partial<Profile>;
 
 /** Hours in which little happens: partitions are quiet for longer than their journals are kept (P8). */
@@ -200,13 +203,17 @@ export function isCalm({ faults, ...profile }: Profile): boolean {
   return profile.liveBytesMax === 0 && latencyMs <= 15 && troubles.every((trouble) => trouble === 0);
 }
 
-/** `memory` and `hours` are sources of their own: worlds of before they were drawn from are as they were. */
-export function drawProfile(random: Random, memory: Random, hours: Random): Profile {
-  const profile = drawShort(random, memory);
+/** `memory`, `hours` and `pauses` are sources of their own: worlds of before they were drawn from are as they were. */
+export function drawProfile(random: Random, memory: Random, hours: Random, pauses: Random): Profile {
+  const drawn = drawShort(random, memory);
+  const isPaused = pauses.chance(0.15) && drawn.pauses === undefined;
+  const profile = { ...drawn, pauses: isPaused ? pauses.between(2, 12) : 0 };
   return hours.chance(0.002) ? overHours(profile) : profile;
 }
 
-function drawShort(random: Random, memory: Random): Profile {
+type Drawn = Omit<Profile, 'pauses'> & { readonly pauses?: number };
+
+function drawShort(random: Random, memory: Random): Drawn {
   const profile = drawAny(random, memory);
   if (!random.chance(0.04)) return profile;
   const { schedulerCrash, schedulerStop, runnerCrash, storeOutage, clockStep } = profile.faults;
@@ -217,7 +224,7 @@ function drawShort(random: Random, memory: Random): Profile {
   };
 }
 
-function drawAny(random: Random, memory: Random): Profile {
+function drawAny(random: Random, memory: Random): Drawn {
   const some = (probability: number, low: number, high: number): number =>
     random.chance(probability) ? random.between(low, high) : 0;
   const illMs = random.between(15_000, 50_000);

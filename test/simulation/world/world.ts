@@ -20,6 +20,7 @@ const SLOW_MS_MAX = 15_000;
 
 /** What makes another source of chance of a seed. */
 const HOURS = 0x5e7_1e55;
+const PAUSES = 0x9a05_e5;
 
 export interface WorldOptions {
   readonly mutation?: Mutation | undefined;
@@ -51,7 +52,10 @@ export class World {
     this.mutation = options.mutation;
     this.#traced = options.traced === true;
     this.random = new Random(seed);
-    this.profile = { ...drawProfile(this.random, new Random(~seed), new Random(seed ^ HOURS)), ...options.profile };
+    this.profile = {
+      ...drawProfile(this.random, new Random(~seed), new Random(seed ^ HOURS), new Random(seed ^ PAUSES)),
+      ...options.profile,
+    };
     this.journalUsed = this.profile.journalUsed;
   }
 

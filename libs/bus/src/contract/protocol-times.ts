@@ -15,6 +15,8 @@ export const MEMBERSHIP_MS = 6_000;
 export const MEMBERSHIP_RENEWALS = 3;
 /** P4: an owner answers reads and repeats effects only while its last accepted renewal was sent less than this ago. */
 export const ACT_WITHIN_MS = 4_000;
+/** P35: an owner grants only while it has heard within this of what is paused; two heartbeats of its watch. */
+export const CONTROLS_HEARD_WITHIN_MS = 4_000;
 
 /** P10: how long a runner's lease lives without a renewal, where `SERVICE_RUNNER_LEASE_SECS` says nothing else. */
 export const RUNNER_LEASE_MS = 15_000;

@@ -11,6 +11,8 @@ export const subjects = {
   released: (partition: number | '*') => `released.${partition}`,
   /** Asks for a scheduler that can commit at present; the others do not listen. */
   committing: 'committing',
+  /** Asks a scheduler how it stands: one by its name, or under `any` whichever answers. */
+  status: (scheduler: string | 'any' | '*') => `status.${scheduler}`,
   demand: (scheduler: string | '*') => `demand.${scheduler}`,
   pull: (scheduler: string, runner: string | '*') => `pull.${scheduler}.${runner}`,
   job: (runner: string) => `job.${runner}`,
@@ -63,4 +65,9 @@ type OwnerVerb =
 export type PeerService = 'gateway' | 'auth' | 'registry' | 'webhook-ingest';
 
 export const streams = { journal: 'JOURNAL', logs: 'LOGS', deliveries: 'DELIVERIES' } as const;
-export const buckets = { members: 'members', runners: 'runners', revocations: 'revocations' } as const;
+export const buckets = {
+  members: 'members',
+  runners: 'runners',
+  revocations: 'revocations',
+  controls: 'controls',
+} as const;

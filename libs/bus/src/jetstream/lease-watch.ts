@@ -7,17 +7,19 @@
  * LEASEWATCH-2 A bucket that was made anew says nothing about the keys of the old one: they are reported as expired only when one
  *     lease has passed since (P5).
  * LEASEWATCH-3 A key that has outlived its TTL when a consumer begins is none: a broker that was killed shows such again (LEASE-4).
+ * LEASEWATCH-4 Where `asNewAsLeader` asks for it, the picture is whole only once it holds the last message that the leader had when
+ *     the consumer began: what a replica does not know yet is not taken for absent.
  */
 import { randomUUID } from 'node:crypto';
 import { type Msg, nanos, type Subscription } from '@nats-io/transport-node';
-import { backoffMs, pause } from '@penstock/async';
+import { backoffMs, bootMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { isMarker, leaseAtLeader } from './lease.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { parseJson } from '../wire/body.ts';
 import { brokerClock, hasOutlived } from './outlived.ts';
-import { api } from './stored.ts';
+import { api, leaderMessage } from './stored.ts';
 import { bucketStream } from './streams.ts';
 import type { Wire } from '../wire/wire.ts';
 import { RUNNER_LEASE_MS } from '../contract/protocol-times.ts';
@@ -30,6 +32,8 @@ export type LeaseEvent<V> =
 export interface WatchOptions {
   /** LEASEWATCH-2: the longest lease in the bucket. Default `RUNNER_LEASE_MS`. */
   readonly leaseMs?: number | undefined;
+  /** LEASEWATCH-4. Default false. */
+  readonly asNewAsLeader?: boolean | undefined;
 }
 
 export interface LeaseWatch {
@@ -37,6 +41,8 @@ export interface LeaseWatch {
   readonly ready: Promise<void>;
   /** While false the picture may be old: the watch is being set up anew. */
   readonly current: boolean;
+  /** When its consumer was last heard while the picture was whole, heartbeats included, by the boot clock; -Infinity: never yet. */
+  readonly heardAt: number;
   stop(): void;
 }
 
@@ -52,7 +58,7 @@ export function watchLeases<V>(
   handler: (event: LeaseEvent<V>) => void,
   options: WatchOptions = {},
 ): LeaseWatch {
-  return new BucketWatch(bus, bucket, handler, options.leaseMs ?? RUNNER_LEASE_MS);
+  return new BucketWatch(bus, bucket, handler, { leaseMs: RUNNER_LEASE_MS, ...options });
 }
 
 /** One consumer's life. */
@@ -65,6 +71,10 @@ interface Round {
   /** Where the broker says that nothing is left behind this message. */
   drained: boolean;
   synced: boolean;
+  /** The highest sequence that has come. */
+  newest: number;
+  /** LEASEWATCH-4: waits for this sequence. */
+  awaited: { readonly sequence: number; come(): void } | undefined;
   /** The broker's time when the consumer was asked for. */
   begunAtMs: number;
   /** Why it could not go on. */
@@ -74,12 +84,14 @@ interface Round {
 class BucketWatch<V> implements LeaseWatch {
   readonly ready: Promise<void>;
   current = false;
+  heardAt = Number.NEGATIVE_INFINITY;
   readonly #bus: Bus;
   readonly #wire: Wire;
   readonly #bucket: string;
   readonly #stream: string;
   readonly #handler: (event: LeaseEvent<V>) => void;
   readonly #leaseMs: number;
+  readonly #asNewAsLeader: boolean;
   readonly #stopped = new AbortController();
   #resolveReady: () => void = () => {};
   /** Live keys, each with the revision that it was last seen at. */
@@ -90,7 +102,12 @@ class BucketWatch<V> implements LeaseWatch {
   readonly #orphans = new Map<string, NodeJS.Timeout>();
   #round: Round | null = null;
 
-  constructor(bus: Bus, bucket: string, handler: (event: LeaseEvent<V>) => void, leaseMs: number) {
+  constructor(
+    bus: Bus,
+    bucket: string,
+    handler: (event: LeaseEvent<V>) => void,
+    { leaseMs = RUNNER_LEASE_MS, asNewAsLeader = false }: WatchOptions,
+  ) {
     const wire = wireOf(bus);
     this.#bus = bus;
     this.#wire = wire;
@@ -98,6 +115,7 @@ class BucketWatch<V> implements LeaseWatch {
     this.#stream = bucketStream(bucket);
     this.#handler = handler;
     this.#leaseMs = leaseMs;
+    this.#asNewAsLeader = asNewAsLeader;
     this.ready = new Promise((resolve) => {
       this.#resolveReady = resolve;
     });
@@ -145,6 +163,8 @@ class BucketWatch<V> implements LeaseWatch {
       delivered: 0,
       drained: false,
       synced: false,
+      newest: 0,
+      awaited: undefined,
       begunAtMs: Number.NaN,
       failure: null,
     };
@@ -159,6 +179,7 @@ class BucketWatch<V> implements LeaseWatch {
       subscription = this.#wire.connection.subscribe(this.#wire.newInbox(), {
         callback: (error, message) => {
           silence.refresh();
+          if (this.current) this.heardAt = bootMs();
           if (error === null) this.#receive(round, message);
           else this.#endRound(error.message);
         },
@@ -240,6 +261,8 @@ class BucketWatch<V> implements LeaseWatch {
       round.seen.add(key);
       this.#take(key, message, streamSequence, hasOutlived({ storedAtMs, header: headerOf(message) }, round.begunAtMs));
     } else if (round.synced) void this.#askLeader(round, [key]);
+    round.newest = Math.max(round.newest, streamSequence);
+    if (round.awaited !== undefined && round.newest >= round.awaited.sequence) round.awaited.come();
     this.#maybeSynced(round);
   }
 
@@ -268,13 +291,32 @@ class BucketWatch<V> implements LeaseWatch {
   }
 
   async #settle(round: Round): Promise<void> {
+    if (this.#asNewAsLeader) await this.#catchUp(round);
     await this.#askLeader(
       round,
       [...this.#known.keys()].filter((key) => !round.seen.has(key)),
     );
     if (round !== this.#round || round.abort.signal.aborted) return;
     this.current = true;
+    this.heardAt = bootMs();
     this.#resolveReady();
+  }
+
+  /** LEASEWATCH-4. Where the leader cannot say, the watch begins anew; a round that ends is waited for no more. */
+  async #catchUp(round: Round): Promise<void> {
+    try {
+      const which = { last_by_subj: `$KV.${this.#bucket}.>` };
+      const last = await leaderMessage(this.#wire, this.#stream, which, API_TIMEOUT_MS);
+      if (last === null || round.newest >= last.sequence || round.abort.signal.aborted) return;
+      await new Promise<void>((come) => {
+        round.awaited = { sequence: last.sequence, come };
+        round.abort.signal.addEventListener('abort', () => come(), { once: true });
+      });
+    } catch (error) {
+      if (round !== this.#round) return;
+      round.failure = error as Error;
+      this.#endRound('the leader of the stream could not be asked');
+    }
   }
 
   /** About keys that the replica lacks or shows older than they are known. Where the leader cannot say, the watch begins anew. */

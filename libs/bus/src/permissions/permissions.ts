@@ -128,7 +128,7 @@ function schedulerUser(): CoreUser {
         api(`STREAM.INFO.${stream}`),
       ),
       ...leaseKeys(buckets.members, '*'),
-      ...[buckets.members, buckets.runners].flatMap(watchOf),
+      ...[buckets.members, buckets.runners, buckets.controls].flatMap(watchOf),
       subjects.events('*'),
       subjects.opened('*'),
       subjects.released('*'),
@@ -147,6 +147,7 @@ function schedulerUser(): CoreUser {
       subjects.released('*'),
       subjects.demand('*'),
       subjects.committing,
+      subjects.status('*'),
     ],
   );
 }
@@ -159,6 +160,10 @@ function gatewayUser(): PeerUser {
       one(api(`STREAM.MSG.GET.${streams.logs}`)),
       many(api(`DIRECT.GET.${streams.logs}`)),
       ...watchOf(buckets.revocations).map(one),
+      // What an administrator pauses.
+      one(`$KV.${buckets.controls}.>`),
+      many(api(`DIRECT.GET.${bucketStream(buckets.controls)}`)),
+      many(subjects.status('*')),
       { ...one(anyVerb('auth')), of: 'auth' },
       ...(['registry', 'webhook-ingest'] as const).map((service) => ({ ...many(anyVerb(service)), of: service })),
     ],

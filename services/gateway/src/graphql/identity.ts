@@ -2,7 +2,7 @@
 import { UNLIMITED, type TierLimits, type Tiers } from '@penstock/config';
 import {
   callAuth,
-  requireAdmin,
+  requireAdministrator,
   requireCredential,
   requireOperator,
   requireReader,
@@ -117,8 +117,8 @@ const SDL = /* GraphQL */ `
     apiTokens: [ApiTokenInfo!]!
     "For the API key and for admins."
     serverConfig: ServerConfig!
-    "The newest first; 'limit' is 20 where it is absent, at most 1000. For admins (additional)."
-    auditLog(limit: Int): [AuditEntry!]!
+    "The newest first, none from before 'since' (ISO 8601); 'limit' is 20 where it is absent, at most 1000. For those of adminStatus (additional)."
+    auditLog(limit: Int, since: String): [AuditEntry!]!
   }
 
   extend type Mutation {
@@ -176,11 +176,18 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           requireOperator(caller);
           return { version: options.version, ...options.server };
         },
-        auditLog: async (_: unknown, args: { limit?: Maybe<number> }, { caller }: GraphqlContext) => {
-          requireAdmin(caller);
-          const entries = await options.audit.newest(limitOf(args.limit, AUDIT_LIMIT)).catch((error: unknown) => {
-            throw unavailableStore(error);
-          });
+        auditLog: async (
+          _: unknown,
+          args: { limit?: Maybe<number>; since?: Maybe<string> },
+          { caller }: GraphqlContext,
+        ) => {
+          requireAdministrator(caller);
+          const since = sinceOf(args.since);
+          const entries = await options.audit
+            .newest(limitOf(args.limit, AUDIT_LIMIT), since)
+            .catch((error: unknown) => {
+              throw unavailableStore(error);
+            });
           return entries.map(({ at, ...entry }) => ({ at: new Date(at).toISOString(), ...entry }));
         },
       },
@@ -218,6 +225,13 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
       },
     },
   };
+}
+
+function sinceOf(since: Maybe<string>): number | undefined {
+  if (since === null || since === undefined) return undefined;
+  const at = /^\d{4}-\d\d-\d\d/u.test(since) ? Date.parse(since) : Number.NaN;
+  if (Number.isNaN(at)) throw new BadUserInput("'since' is no time: write it as 2026-11-23T08:00:00Z.");
+  return at;
 }
 
 function scopesOf(scopes: Maybe<readonly Maybe<string>[]>): string[] {

@@ -2,6 +2,7 @@
 import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
+import { adminModule } from './admin.ts';
 import { cachesModule } from './caches.ts';
 import { approvalsModule } from './approvals.ts';
 import type { GraphqlContext } from './arguments.ts';
@@ -24,6 +25,7 @@ import { webhooksModule } from './webhooks.ts';
 export function graphqlModules(options: GraphqlOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
+    adminModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     approvalsModule(options),
     historyModule(options),
     hooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),

@@ -11,8 +11,11 @@
  *  DISPATCH-4 The demand that is announced is what the queues hold.
  *  DISPATCH-5 While another key waits for a slot, here or at another scheduler, a key that has all it may have of the slots that could
  *     serve it gets no further one (`key-slots.ts`). Nobody is stopped for it: who comes later waits for one stage to end at most.
+ *  DISPATCH-6 Nothing is picked while it is not known what is paused, nothing that is paused, and for a drained runner only what is
+ *     bound to it (P35, `controls.ts`). What is paused is no demand, and nobody leaves a slot to it.
  */
 import type { RunnerLease } from '@penstock/bus';
+import type { Controls } from '../controls/controls.ts';
 import { EarlierResults } from './earlier-results.ts';
 import type { Least } from '@penstock/pipeline';
 import { KeySlots, type Pool } from './key-slots.ts';
@@ -59,7 +62,17 @@ export interface DispatchOptions {
   readonly weightOf?: ((key: string) => number) | undefined;
   /** `SERVICE_KEY_SLOTS`. */
   readonly keySlots?: number | undefined;
+  /** Default: nothing is ever paused. */
+  readonly controls?: Pick<Controls, 'areKnown' | 'isAllPaused' | 'pauseOf' | 'isDrained' | 'drained'> | undefined;
 }
+
+const NO_CONTROLS = {
+  areKnown: true,
+  isAllPaused: false,
+  pauseOf: () => undefined,
+  isDrained: () => false,
+  drained: [],
+};
 
 /** What another scheduler has announced is forgotten when it was not repeated for so long. */
 const ELSEWHERE_MS = 3_000;
@@ -94,9 +107,14 @@ export class Dispatch {
     string,
     { readonly until: number; readonly labelSets: readonly (readonly string[])[] }
   >();
+  /** What is paused and drained. */
+  readonly controls: NonNullable<DispatchOptions['controls']>;
+  /** Runners that were drained when the controls were last looked at. */
+  #drained: ReadonlySet<string> = new Set();
   #waiting = 0;
 
-  constructor({ weightOf = () => 1, keySlots }: DispatchOptions = {}) {
+  constructor({ weightOf = () => 1, keySlots, controls = NO_CONTROLS }: DispatchOptions = {}) {
+    this.controls = controls;
     this.#turns = new KeyTurns(weightOf);
     this.keySlots = new KeySlots(keySlots, (key) => this.#freed(key));
     this.queues = {
@@ -106,6 +124,7 @@ export class Dispatch {
       virtualTime: () => this.#turns.virtualTime,
       weightOf,
       isFull: (ready, lane) => this.#isFull(ready, lane),
+      isPaused: (ready, lane) => this.#isPaused(ready, lane),
       poolOf: (ready) => this.#poolOf(ready),
     };
   }
@@ -198,6 +217,8 @@ export class Dispatch {
    * that none takes long whatever waits for whom.
    */
   match(now: number): boolean {
+    // Who wants something goes on wanting it.
+    if (!this.controls.areKnown || this.controls.isAllPaused) return false;
     this.#looksLeft = LOOKS_MAX;
     do {
       this.#wakeIdle();
@@ -208,6 +229,29 @@ export class Dispatch {
     } while (this.#offered.size > 0 && this.#idle.size > 0);
     this.#offered.clear();
     return false;
+  }
+
+  /** What is paused or drained has changed: everybody looks anew. */
+  controlsChanged(): void {
+    const drained = new Set(this.controls.drained);
+    for (const runner of drained) if (!this.#drained.has(runner)) this.#queueBound(runner);
+    this.#drained = drained;
+    this.#poolsChanged();
+    for (const session of this.#idle) this.#mayFind(session);
+  }
+
+  /**
+   * What was queued before its run had a runner stands where anybody may take it, and is found there to be bound when it is picked.
+   * A drained runner picks nothing there any more: all that is bound to it is put where it looks.
+   */
+  #queueBound(runner: string): void {
+    const bound: ReadyStages[] = [];
+    for (const ready of this.#classes.values())
+      if (ready.runner === undefined)
+        for (const lane of ready.lanes.values())
+          for (const { stages, from } of lane.waiting())
+            if (stages.boundTo() === runner) bound.push(from === 0 ? stages : stages.rest(from));
+    for (const stages of bound) this.offer(stages);
   }
 
   /** False: it is to be served on at the next match. */
@@ -269,7 +313,9 @@ export class Dispatch {
   forgetIdle(now: number): void {
     for (const ready of this.#classes.values()) {
       for (const lane of ready.lanes.values()) this.#dropIdle(lane);
-      if (this.#firstLane(ready) === undefined && this.#firstFull(ready) === undefined) this.#deleteClass(ready);
+      // Looking for the first lets go of lanes that are empty; what is paused is nobody's first, and stays.
+      const hasFirst = this.#firstLane(ready) !== undefined || this.#firstFull(ready) !== undefined;
+      if (!hasFirst && ready.lanes.size === 0) this.#deleteClass(ready);
     }
     for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
     for (const session of this.#sessions.values()) {
@@ -286,6 +332,7 @@ export class Dispatch {
       if (entry === undefined)
         counts.set(ready.labelSet, (entry = { labels: ready.labels, ...leastOf(ready), count: 0, below: 0 }));
       for (const lane of ready.lanes.values()) {
+        if (this.#isPaused(ready, lane)) continue;
         entry.count += lane.count;
         if (lane.count > 0 && !this.#isFull(ready, lane)) entry.below += lane.count;
       }
@@ -294,7 +341,23 @@ export class Dispatch {
   }
 
   waitingSets(): Iterable<WaitingSet> {
-    return waitingSets(this.#classes.values(), this.#sessions, this.#poolVersion);
+    const isPaused = (ready: ReadyClass, lane: Lane): boolean => this.#isPaused(ready, lane);
+    return waitingSets(this.#classes.values(), this.#sessions, this.#poolVersion, isPaused);
+  }
+
+  /** What waits of each key, and since when the first of it does, milliseconds since 1970. */
+  *waitingLanes(): Generator<{
+    readonly labels: readonly string[];
+    readonly key: string;
+    readonly count: number;
+    readonly since: number | undefined;
+    readonly isPaused: boolean;
+  }> {
+    for (const ready of this.#classes.values())
+      for (const lane of ready.lanes.values()) {
+        const { key, count, since } = lane;
+        if (count > 0) yield { labels: ready.labels, key, count, since, isPaused: this.#isPaused(ready, lane) };
+      }
   }
 
   /**
@@ -318,7 +381,8 @@ export class Dispatch {
       const { labels, least, runner, lanes } = ready;
       let count = 0;
       for (const lane of lanes.values()) count += lane.count;
-      const isServed = count === 0 || runner !== undefined || this.#poolOf(ready).runners.size > 0;
+      const { runners, drained } = this.#poolOf(ready);
+      const isServed = count === 0 || runner !== undefined || runners.size + drained > 0;
       return isServed ? [] : [{ labels, least, count }];
     });
   }
@@ -412,9 +476,10 @@ export class Dispatch {
   #bestLane(session: Session, laneIn: (ready: ReadyClass) => Lane | undefined): Lane | undefined {
     let best: Lane | undefined;
     this.#looksLeft -= 1;
+    const isDrained = this.controls.isDrained(session.runner);
     for (const ready of this.#near.near(session.runner, session.labels)) {
       this.#looksLeft -= 1;
-      if (!canTake(session, ready)) continue;
+      if (!canTake(session, ready) || (isDrained && ready.runner === undefined)) continue;
       const lane = laneIn(ready);
       if (lane === undefined) {
         if (ready.lanes.size === 0) this.#deleteClass(ready);
@@ -423,11 +488,11 @@ export class Dispatch {
     return best;
   }
 
-  /** The lane of this class whose turn it is, of keys that may have another slot. */
+  /** The lane of this class whose turn it is, of keys that may have another slot. Those that are paused stand with the full ones. */
   #firstLane(ready: ReadyClass): Lane | undefined {
     const lane = ready.first(this.#turns.passOf, (next) => {
       this.#dropIdle(next);
-      return next.count > 0 && this.#isFull(ready, next);
+      return next.count > 0 && (this.#isPaused(ready, next) || this.#isFull(ready, next));
     });
     if (ready.fullLanes > 0) this.#withFull.add(ready);
     return lane;
@@ -435,7 +500,12 @@ export class Dispatch {
 
   #firstFull(ready: ReadyClass): Lane | undefined {
     this.#looksLeft -= ready.fullLanes;
-    return ready.firstFull(this.#turns.passOf, (lane) => this.#dropIdle(lane));
+    const isOut = (lane: Lane): boolean => this.#isPaused(ready, lane);
+    return ready.firstFull(this.#turns.passOf, (lane) => this.#dropIdle(lane), isOut);
+  }
+
+  #isPaused({ labels }: ReadyClass, { key }: Lane): boolean {
+    return this.controls.pauseOf({ key, labels }) !== undefined;
   }
 
   #isFull(ready: ReadyClass, { key, keySlots }: Lane): boolean {
@@ -446,13 +516,17 @@ export class Dispatch {
   #poolOf(ready: ReadyClass): Pool {
     if (ready.pool?.version === this.#poolVersion) return ready.pool.of;
     const runners = new Set<string>();
-    let slots = 0;
+    let [slots, drained] = [0, 0];
     for (const session of this.#sessions.fewestWith(ready.labels)) {
       if (!session.leased || !canTake(session, ready)) continue;
+      if (ready.runner === undefined && this.controls.isDrained(session.runner)) {
+        drained += 1;
+        continue;
+      }
       runners.add(session.runner);
       slots += session.slots;
     }
-    ready.pool = { version: this.#poolVersion, of: { slots, runners } };
+    ready.pool = { version: this.#poolVersion, of: { slots, runners, drained } };
     return ready.pool.of;
   }
 

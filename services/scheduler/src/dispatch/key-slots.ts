@@ -9,6 +9,8 @@
 export interface Pool {
   readonly slots: number;
   readonly runners: ReadonlySet<string>;
+  /** Sessions of drained runners that could take it otherwise. */
+  readonly drained: number;
 }
 
 export class KeySlots {

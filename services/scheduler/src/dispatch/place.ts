@@ -24,6 +24,7 @@ export interface Queues {
   virtualTime(): number;
   weightOf(key: string): number;
   isFull(ready: ReadyClass, lane: Lane): boolean;
+  isPaused(ready: ReadyClass, lane: Lane): boolean;
   poolOf(ready: ReadyClass): Pool;
 }
 
@@ -132,7 +133,7 @@ class Picks {
       if (other !== ready && !isRival(this.#queues, other, pool)) continue;
       for (const each of other.lanes.values()) {
         if ((looks -= 1) < 0) return false;
-        if (each.count === 0 && each !== lane) continue;
+        if ((each.count === 0 || this.#queues.isPaused(other, each)) && each !== lane) continue;
         const order = other.runner === undefined ? (unbound += 1) : (bound += 1);
         const pass = Math.max(each.pass, this.#queues.passOf(each.key));
         this.#heap.push({

@@ -82,8 +82,12 @@ export class ReadyClass {
     return undefined;
   }
 
-  /** Of the lanes that stand apart, the one whose turn it is. */
-  firstFull(passOf: (key: string) => number, dropIdle: (lane: Lane) => void): Lane | undefined {
+  /** Of the lanes that stand apart, the one whose turn it is; those for which `isOut` says so have none. */
+  firstFull(
+    passOf: (key: string) => number,
+    dropIdle: (lane: Lane) => void,
+    isOut: (lane: Lane) => boolean,
+  ): Lane | undefined {
     let best: Lane | undefined;
     for (const [id, lane] of this.#full) {
       dropIdle(lane);
@@ -93,6 +97,7 @@ export class ReadyClass {
         continue;
       }
       lane.pass = Math.max(lane.pass, passOf(lane.key));
+      if (isOut(lane)) continue;
       if (best === undefined || comesBefore(lane, best)) best = lane;
     }
     return best;

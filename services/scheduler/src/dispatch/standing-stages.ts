@@ -16,6 +16,8 @@ export interface Standing {
   readonly place: Place | undefined;
   /** Of the runners that can take it. */
   readonly slots: number;
+  /** The runners that could take it are drained, all of them. */
+  readonly isDrained?: boolean;
 }
 
 export class StandingStages {
@@ -48,9 +50,10 @@ export class StandingStages {
   #stand(stages: ReadyStages, seen: Set<string>): void {
     const runner = stages.boundTo();
     const { pool, lacking } = this.#takenBy(stages, runner);
-    for (let index = 0; index < stages.count; index++)
-      this.#standing.set(stages.nameAt?.(index) ?? '', { lacking, place: undefined, slots: pool.slots });
-    if (lacking !== undefined) return;
+    const isDrained = pool.runners.size === 0 && pool.drained > 0;
+    const standing = { lacking, place: undefined, slots: pool.slots, isDrained };
+    for (let index = 0; index < stages.count; index++) this.#standing.set(stages.nameAt?.(index) ?? '', standing);
+    if (lacking !== undefined || isDrained) return;
     // What was queued before its run had a runner stands where anybody may take it.
     for (const id of new Set([classId(stages, runner), classId(stages, undefined)])) {
       const ready = this.#queues.classes.get(id);
@@ -70,7 +73,7 @@ export class StandingStages {
     const { labels, least } = stages;
     const ready = this.#queues.classes.get(classId(stages, runner)) ?? new ReadyClass('', stages, runner);
     const pool = this.#queues.poolOf(ready);
-    if (pool.runners.size > 0) return { pool, lacking: undefined };
+    if (pool.runners.size + pool.drained > 0) return { pool, lacking: undefined };
     return {
       pool,
       lacking: lackingSentence({ labels, least, boundTo: runner }, leased(this.#queues.sessions.values())),

@@ -1,4 +1,8 @@
-/** What waits for which labels, for the figures: a scrape may come at any moment, and must hold nobody up. */
+/**
+ * What waits for which labels, for the figures: a scrape may come at any moment, and must hold nobody up. What is paused is left out:
+ * no further runner helps it.
+ */
+import type { Lane } from './lane.ts';
 import type { ReadyClass } from './ready-class.ts';
 import { hasLabels, type Sessions } from './sessions.ts';
 
@@ -22,6 +26,7 @@ export function* waitingSets(
   classes: Iterable<ReadyClass>,
   sessions: Pick<Sessions, 'fewestWith'>,
   version: number,
+  isPaused: (ready: ReadyClass, lane: Lane) => boolean,
 ): Generator<WaitingSet, undefined> {
   let looks = LOOKS_MAX;
   const isDeclared = (ready: ReadyClass): boolean => {
@@ -39,7 +44,7 @@ export function* waitingSets(
     let count = 0;
     let since: number | undefined;
     for (const lane of ready.lanes.values()) {
-      if (lane.count === 0) continue;
+      if (lane.count === 0 || isPaused(ready, lane)) continue;
       count += lane.count;
       since = Math.min(since ?? Infinity, lane.since ?? Infinity);
     }

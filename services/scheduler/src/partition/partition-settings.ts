@@ -1,8 +1,8 @@
 import type { PullRequestSettings } from '../admission/pull-requests.ts';
+import type { WaitSettings } from '../run/stage-times.ts';
 import type { CommitSettings } from './commit-cycle.ts';
 
-export interface PartitionSettings extends CommitSettings, PullRequestSettings {
-  readonly queueTimeoutMs: number;
+export interface PartitionSettings extends CommitSettings, PullRequestSettings, WaitSettings {
   readonly logBytesMax: number;
   /** How long kept files are kept where their stage does not say. */
   readonly artifactExpireMs: number;

@@ -327,6 +327,7 @@ export class Partition {
       dispatch: shared.dispatch,
       cycle: this.#cycle,
       load: shared.load,
+      controls: shared.dispatch.controls,
       mayAnswer: () => this.#mayAnswer(),
       isReleasing: () => this.#released !== undefined,
     });
@@ -426,6 +427,10 @@ export class Partition {
   /** How many of its open runs wait outside of memory. */
   get parkedRuns(): number {
     return this.#parking.out;
+  }
+
+  get runsInMemory(): number {
+    return this.#runs.size;
   }
 
   get liveRuns(): Iterable<LiveRun> {

@@ -7,7 +7,7 @@
  *  WAITS-2 What is told of the run itself is committed (PARTITION-3); what stands in its way is as it is now.
  *  WAITS-3 Other runs are named to who asks with their tenant alone.
  */
-import type { WaitsReply, WaitsRequest } from '@penstock/bus';
+import type { Control, WaitsReply, WaitsRequest } from '@penstock/bus';
 import {
   awaitsRunner,
   isRunId,
@@ -21,6 +21,7 @@ import {
   type WaitSource,
 } from '@penstock/run';
 import { turnOf, type ConcurrencySlots } from '../admission/concurrency-slots.ts';
+import type { Controls } from '../controls/controls.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import { StandingStages, type Standing } from '../dispatch/standing-stages.ts';
 import { ExpectedLine } from '../run/expected-line.ts';
@@ -52,6 +53,7 @@ export interface WaitsHost {
   readonly dispatch: Pick<Dispatch, 'queues' | 'lengths'>;
   readonly cycle: Pick<CommitCycle, 'whenAllCommitted' | 'waitsSince'>;
   readonly load: SchedulerLoad;
+  readonly controls: Pick<Controls, 'areKnown' | 'pauseOf'>;
   mayAnswer(): boolean;
   /** It is about to be another owner's. */
   isReleasing(): boolean;
@@ -162,7 +164,8 @@ export class Waits {
       now: ports.now(),
       inTheWay: this.#inTheWay(),
       turn: () => this.#turn(state, turnOf(state)),
-      runner: (stage) => this.#parked(run.id, stage) ?? runnerWait(stage, find(stage), state),
+      runner: (stage) =>
+        this.#paused(state, stage) ?? this.#parked(run.id, stage) ?? runnerWait(stage, find(stage), state),
       remainingOf: (stage, ageMs) => dispatch.lengths.remaining(stageLengthName(run, stage), ageMs),
     };
   }
@@ -175,6 +178,11 @@ export class Waits {
         kind: 'store',
         message:
           'The journal is nearly full, since the store has not taken what was done: nothing goes to runners until it has.',
+      });
+    if (!this.#host.controls.areKnown)
+      waits.push({
+        kind: 'broker',
+        message: 'The broker has not said for some seconds what is paused: nothing goes to runners until it has.',
       });
     const waitedMs = cycle.waitsSince === undefined ? 0 : ports.bootNow() - cycle.waitsSince;
     if (waitedMs >= COMMIT_SLOW_MS)
@@ -233,6 +241,16 @@ export class Waits {
     return line.nextMs;
   }
 
+  /** An administrator holds it up. */
+  #paused(run: RunState, { name, queuedAt }: StagePicture): Wait | undefined {
+    const { plan } = run.stages;
+    const wanted = plan.stages[plan.indexOf.get(name) ?? -1]?.wanted;
+    const { labels = [] } = (run.origin.trusted === false ? wanted?.untrusted : wanted?.trusted) ?? {};
+    const control = this.#host.controls.pauseOf({ key: run.key, labels });
+    if (control === undefined) return undefined;
+    return { kind: 'paused', since: Math.max(control.since, queuedAt ?? 0), message: pausedSentence(control) };
+  }
+
   /** Of one that is not offered to runners, for there is no room in memory for all that wait. */
   #parked(id: RunId, { queuedAt }: StagePicture): Wait | undefined {
     const before = this.#host.parking.before(id, PARKED_LOOKED_AT_MAX);
@@ -267,6 +285,8 @@ function runnerWait(
   { createdAt }: Pick<RunState, 'createdAt'>,
 ): Wait {
   const since = queuedAt ?? createdAt;
+  if (standing?.isDrained === true)
+    return { kind: 'paused', since, message: 'An administrator drains every runner that could take it.' };
   if (standing?.lacking !== undefined) return { kind: 'no_runner', since, message: standing.lacking };
   const place = standing?.place;
   if (place === undefined)
@@ -285,6 +305,17 @@ function runnerWait(
     ...(etaMs === undefined ? {} : { etaMs }),
     message: `${taken}; it is number ${position} of those that wait.${full}`,
   };
+}
+
+function pausedSentence({ target, since, reason }: Control): string {
+  const what =
+    target.kind === 'all'
+      ? 'all stages'
+      : target.kind === 'label'
+        ? `stages that ask for the label '${target.label}'`
+        : 'the stages of its owner';
+  const why = reason === undefined ? '' : ` (${reason})`;
+  return `An administrator has paused ${what} on ${new Date(since).toISOString()}${why}; it goes on when they are resumed.`;
 }
 
 /** Without the ids of other runs; names of stages are the run's own. */

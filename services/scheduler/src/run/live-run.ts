@@ -16,7 +16,6 @@ import {
   type RunCommand,
   type RunCreated,
   type RunEvent,
-  type RunSettings,
   type RunState,
   type RunId,
   type Sequence,
@@ -24,7 +23,7 @@ import {
   withNames,
 } from '@penstock/run';
 import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
-import { StageTimes } from './stage-times.ts';
+import { StageTimes, type WaitSettings } from './stage-times.ts';
 
 /** Of the cause of a quarantine: a message may quote what made it. */
 const CAUSE_LENGTH_MAX = 1_000;
@@ -45,7 +44,7 @@ interface RunBeginning {
   readonly committedSequence: Sequence;
   readonly versionInDocument: Version;
   readonly state: RunState;
-  readonly settings: RunSettings;
+  readonly settings: WaitSettings;
   readonly standIn?: StandIn | undefined;
   readonly restoreError?: string | undefined;
 }
@@ -71,7 +70,7 @@ export class LiveRun {
   readonly #events: RunEvent[];
   #committedVersion: Version;
   #committedSequence: Sequence;
-  readonly #settings: RunSettings;
+  readonly #settings: WaitSettings;
   readonly #standIn: StandIn | undefined;
   #actor: RunActor;
 
@@ -90,7 +89,7 @@ export class LiveRun {
     this.#actor = new RunActor({ run: state, settings });
   }
 
-  static create(id: RunId, definition: PipelineDefinition, created: RunCreated, settings: RunSettings): LiveRun {
+  static create(id: RunId, definition: PipelineDefinition, created: RunCreated, settings: WaitSettings): LiveRun {
     const state = newRun(id, created, planOf(definition));
     return new LiveRun({
       id,
@@ -109,7 +108,7 @@ export class LiveRun {
     id: RunId,
     definition: PipelineDefinition,
     { events, sequence, inDocument = events.length }: RunHistory,
-    settings: RunSettings,
+    settings: WaitSettings,
   ): LiveRun {
     const count = events.length;
     const state = foldRun(id, planOf(definition), events, count);
@@ -132,7 +131,7 @@ export class LiveRun {
   static unrestorable(
     id: RunId,
     { events, sequence, inDocument = events.length }: RunHistory,
-    settings: RunSettings,
+    settings: WaitSettings,
     restoreError: string,
   ): LiveRun {
     const [created] = events;

@@ -4,14 +4,19 @@
  */
 import { timerOf, type Plan, type RunEvent, type RunSettings, type RunState, type StageTimer } from '@penstock/run';
 
+export interface WaitSettings extends RunSettings {
+  /** By the boot clock, since when stages like these wait for a runner at the earliest: they were held up until then. */
+  heldUntil?(stage: { readonly key: string; readonly labels: readonly string[] }): number | undefined;
+}
+
 export class StageTimes {
   /** By stage; made when there is something to say: most stages of a large run only ever wait for a runner at first. */
   #queued: number[] | undefined;
   /** Since when it waits for its next attempt, or for the end of one. */
   #other: number[] | undefined;
-  readonly #settings: RunSettings;
+  readonly #settings: WaitSettings;
 
-  constructor(settings: RunSettings) {
+  constructor(settings: WaitSettings) {
     this.#settings = settings;
   }
 
@@ -69,13 +74,21 @@ export class StageTimes {
   }
 
   #eachDeadline(run: RunState, each: (stage: string, at: number) => void): void {
-    for (const { index, definition } of run.stages.plan.stages) {
+    for (const planned of run.stages.plan.stages) {
+      const { index, definition } = planned;
       const stage = run.stages.get(index);
       const timer = stage && timerOf(run, stage, definition, this.#settings);
       if (timer === undefined) continue;
       const since = this.#since(timer, index);
-      if (since !== undefined && !Number.isNaN(since)) each(definition.name, since + timer.lengthMs);
+      if (since === undefined || Number.isNaN(since)) continue;
+      const held = timer.kind === 'queue' ? this.#heldUntil(run, planned) : undefined;
+      each(definition.name, Math.max(since, held ?? since) + timer.lengthMs);
     }
+  }
+
+  #heldUntil({ key, origin }: RunState, { wanted }: Plan['stages'][number]): number | undefined {
+    const { labels } = origin.trusted === false ? wanted.untrusted : wanted.trusted;
+    return this.#settings.heldUntil?.({ key, labels });
   }
 
   #since({ kind }: StageTimer, index: number): number | undefined {

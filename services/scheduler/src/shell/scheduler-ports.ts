@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { machineTime, type Time } from '@penstock/async';
 import {
   bucketAgeMs,
-  type buckets,
+  buckets,
   type Bus,
   leaseAtLeader,
   type LeaseEvent,
@@ -23,6 +23,8 @@ import type { AttemptLogRef } from '../run/ports.ts';
 
 /** Of memberships and of runners' leases. */
 export type LeaseBucket = typeof buckets.members | typeof buckets.runners;
+/** And of what is paused, whose keys are no leases. */
+type WatchedBucket = LeaseBucket | typeof buckets.controls;
 
 export interface SchedulerPorts {
   readonly bus: Pick<Bus, 'request' | 'respond' | 'publish' | 'subscribe'>;
@@ -32,10 +34,10 @@ export interface SchedulerPorts {
   newId(): string;
   openLog(partition: number, options?: LogOptions): PartitionLog;
   watchLeases<V>(
-    bucket: LeaseBucket,
+    bucket: WatchedBucket,
     handler: (event: LeaseEvent<V>) => void,
     leaseMs?: number,
-  ): Pick<LeaseWatch, 'ready' | 'current' | 'stop'>;
+  ): Pick<LeaseWatch, 'ready' | 'current' | 'heardAt' | 'stop'>;
   /** Null: the lease is over, or the bucket was made anew since. */
   leaseAtLeader<V>(bucket: LeaseBucket, key: string): Promise<{ readonly value: V } | null>;
   bucketAgeMs(bucket: LeaseBucket): Promise<number>;
@@ -54,7 +56,8 @@ export function schedulerPorts(bus: Bus, membershipMs: number): SchedulerPorts {
     membership: membershipPorts(bus, membershipMs),
     newId: randomUUID,
     openLog: (partition, options) => openLog(bus, partition, options),
-    watchLeases: (bucket, handler, leaseMs) => watchLeases(bus, bucket, handler, { leaseMs }),
+    watchLeases: (bucket, handler, leaseMs) =>
+      watchLeases(bus, bucket, handler, { leaseMs, asNewAsLeader: bucket === buckets.controls }),
     leaseAtLeader: (bucket, key) => leaseAtLeader(bus, bucket, key),
     bucketAgeMs: (bucket) => bucketAgeMs(bus, bucket),
     onReconnected: (then) => {

@@ -9,6 +9,7 @@ import {
   buckets,
   type BusSubscription,
   type Committing,
+  type Control,
   type Demand,
   LATER,
   type LeaseWatch,
@@ -24,6 +25,7 @@ import {
 import type { RunsLedger } from '@penstock/store';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
 import { noMeter } from '@penstock/telemetry/metrics';
+import { Controls } from '../controls/controls.ts';
 import { withBoundedWrites } from './bounded-writes.ts';
 import { Definitions, type DefinitionSource } from '../run/definitions.ts';
 import { DemandAnnouncer } from '../dispatch/demand.ts';
@@ -38,6 +40,7 @@ import { LeaseLookups } from './lease-lookups.ts';
 import { LossPause } from './loss-pause.ts';
 import { PartitionMoves } from './partition-moves.ts';
 import { PartitionOwner, type RunnerSession } from './partition-owner.ts';
+import { StatusDesk } from './status-desk.ts';
 import type { Scheduler, SchedulerOptions } from './scheduler-options.ts';
 import { readScheduler } from './scheduler-meter.ts';
 import { UnservedNotices } from './unserved-notices.ts';
@@ -76,6 +79,10 @@ export class SchedulerService implements Scheduler {
   readonly #options: SchedulerOptions;
   readonly #ledger: RunsLedger;
   readonly #ports: SchedulerPorts;
+  readonly #controls: Controls;
+  /** Whether it knew what is paused when it last looked. */
+  #knewControls = true;
+  readonly #statuses: StatusDesk;
   readonly #dispatch: Dispatch;
   readonly #texts: Texts;
   readonly #intake: CreateIntake;
@@ -123,7 +130,8 @@ export class SchedulerService implements Scheduler {
       journalUsed: 0,
       unprojectedBytes: 0,
     };
-    this.#dispatch = new Dispatch({ keySlots: options.keySlots });
+    this.#controls = new Controls(ports.time);
+    this.#dispatch = new Dispatch({ keySlots: options.keySlots, controls: this.#controls });
     this.#ports = ports;
     this.#texts = texts;
     this.#ledger = withBoundedWrites(options.ledger);
@@ -140,11 +148,19 @@ export class SchedulerService implements Scheduler {
       membershipOver: () => this.#membershipOver.signal,
       ownerFor: (partition, lost) => this.#ownerFor(partition, lost),
     });
-    readScheduler(options.meter ?? noMeter, {
+    const told = {
       dispatch: this.#dispatch,
       owners: () => this.#moves.owners,
       leases: () => [...this.#sessions.values()].map(({ lease }) => lease),
-      wallNow: () => ports.time.wallNow(),
+    };
+    readScheduler(options.meter ?? noMeter, { ...told, wallNow: () => ports.time.wallNow() });
+    this.#statuses = new StatusDesk({
+      ...told,
+      bus: ports.bus,
+      members: this.#members,
+      controls: this.#controls,
+      trouble: () => this.trouble,
+      journalUsed: () => this.#load.journalUsed,
     });
     this.#membership = new SchedulerMembership({
       ports: ports.membership,
@@ -205,7 +221,15 @@ export class SchedulerService implements Scheduler {
       this.#options.runnerLeaseMs ?? RUNNER_LEASE_MS,
     );
     this.#runnerLeases = runners;
-    this.#watches.push(members, runners, { stop: this.#ports.onReconnected(() => this.#lossPause.begin()) });
+    const controls = this.#ports.watchLeases<Control>(buckets.controls, (event) => {
+      // Outside the border: what is not taken here is not told again, and would be granted.
+      this.#controls.take(event);
+      this.#guarded('scheduler.controls', () => {
+        this.#dispatch.controlsChanged();
+        this.#match();
+      })();
+    });
+    this.#watches.push(members, runners, controls, { stop: this.#ports.onReconnected(() => this.#lossPause.begin()) });
     this.#releases = bus.subscribe<PartitionReleased>(
       subjects.released('*'),
       this.#guarded('scheduler.released', ({ partition }) => {
@@ -221,7 +245,7 @@ export class SchedulerService implements Scheduler {
         if (below.length === 0) this.#match();
       }),
     );
-    await Promise.all([members.ready, runners.ready]);
+    await Promise.all([members.ready, runners.ready, this.#controls.follow(controls)]);
     try {
       await this.#membership.join();
     } catch (error) {
@@ -251,6 +275,7 @@ export class SchedulerService implements Scheduler {
   #stopListening(): void {
     this.#pulls?.stop();
     this.#committing?.stop();
+    this.#statuses.close();
     this.#releases?.stop();
     this.#demands?.stop();
     for (const watch of this.#watches) watch.stop();
@@ -270,6 +295,7 @@ export class SchedulerService implements Scheduler {
       guarded('scheduler.pull', border, () => call.answer(this.#pull(request, call.subject.split('.')[2] ?? '')))();
       return LATER;
     });
+    this.#statuses.open(member);
     this.#moves.rebalance();
   }
 
@@ -298,6 +324,7 @@ export class SchedulerService implements Scheduler {
           logBytesMax,
           artifactExpireMs,
           slipKey: this.#options.slipKey,
+          heldUntil: (stage) => this.#controls.heldUntil(stage),
           workspaceGraceMs: runnerLeaseMs,
           liveRunsPerKeyMax: LIVE_RUNS_PER_KEY_MAX,
           approvalMs: this.#options.approvalMs ?? APPROVAL_MS,
@@ -442,6 +469,7 @@ export class SchedulerService implements Scheduler {
     for (const owner of this.#moves.owners) owner.tick();
     this.#dispatch.forgetIdle(this.#ports.time.bootNow());
     this.#invariants.tick([this.#dispatch, ...this.partitions]);
+    this.#guarded('scheduler.controls', () => this.#lookAtControls())();
     this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
     this.#guarded('scheduler.committing', () => this.#sayWhetherCommitting())();
     this.#guarded('scheduler.demand', () => this.#announceDemand())();
@@ -449,6 +477,18 @@ export class SchedulerService implements Scheduler {
     this.#guarded('scheduler.journal-level', () => this.#measureJournal())();
     // What could not be opened yet (its old owner's membership had not run out) is tried again.
     this.#moves.rebalance();
+  }
+
+  /** Their watch is heard again, or is not any more. */
+  #lookAtControls(): void {
+    const { areKnown } = this.#controls;
+    if (areKnown === this.#knewControls) return;
+    this.#knewControls = areKnown;
+    const { log } = this.#options;
+    if (areKnown) {
+      log.info({}, 'it is known again what is paused');
+      this.#match();
+    } else log.warn({}, 'it is not known what is paused: nothing goes to runners until the broker has said so');
   }
 
   #sayWhetherCommitting(): void {

@@ -31,6 +31,7 @@ export interface ApiOptions {
   readonly listen: { readonly host: string; readonly port: number };
   readonly mode: ServerMode;
   readonly apiKey: string;
+  readonly adminKey?: string | undefined;
   readonly jwtSecret: string;
   /** What secrets are kept under; without one none is taken. */
   readonly masterKeys?: readonly string[] | undefined;
@@ -163,6 +164,7 @@ async function startParts(
     audit,
     mode,
     apiKey: options.apiKey,
+    adminKey: options.adminKey,
     jwtSecret,
     isSessionActive: storedSessions(store),
     publicRead: options.publicRead,

@@ -1,0 +1,100 @@
+/** `penstock admin`: what operators ask of a server and do to it. */
+import { actionOf } from '../../command-line/actions.ts';
+import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
+import { EXIT, UsageError } from '../../process/errors.ts';
+import { serverClient } from '../../server/http-client.ts';
+import type { NamedAction } from '../../server/named-actions.ts';
+import { readAdminCredentials } from '../../server/read-credentials.ts';
+import { serverAddress } from '../../server/server-address.ts';
+import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../../server/server-options.ts';
+import { audit } from './audit.ts';
+import { drain, pause, resume } from './pauses.ts';
+import { runners, status } from './status.ts';
+
+interface ActionSpec {
+  /** What the third word is; null: there is none. */
+  readonly names: string | null;
+  /** Beside those of every action. */
+  readonly options: readonly string[];
+  readonly act: NamedAction;
+}
+
+const ACTIONS: Readonly<Record<string, ActionSpec>> = {
+  status: { names: null, options: [], act: status },
+  runners: { names: null, options: [], act: runners },
+  pause: { names: null, options: ['key', 'label', 'reason'], act: pause },
+  resume: { names: null, options: ['key', 'label'], act: resume },
+  drain: { names: 'the name of a runner', options: ['reason', 'undo'], act: drain },
+  audit: { names: null, options: ['since', 'limit'], act: audit },
+};
+
+const OF_SOME_ACTIONS = [...new Set(Object.values(ACTIONS).flatMap(({ options }) => options))];
+
+export const adminCommand: Command = {
+  spec: {
+    name: 'admin',
+    usage: 'status | runners | pause | resume | drain <runner> | audit',
+    about:
+      'For who operates a server. `status` shows schedulers, partitions, runners, what waits and what is paused; `runners` the runners alone. `pause` hands no stage to a ' +
+      'runner any more, none at all or none of a key or for a label: what runs goes on, what waits stays, also over restarts, until `resume`. `drain` hands a runner nothing ' +
+      'but stages of runs that it has begun. `audit` shows who did what, the newest first.',
+    options: {
+      key: {
+        type: 'string',
+        value: 'KEY',
+        text: 'Of pause and resume: only the stages of this key, as status shows it.',
+      },
+      label: { type: 'string', value: 'LABEL', text: 'Of pause and resume: only stages that ask for this label.' },
+      reason: {
+        type: 'string',
+        value: 'TEXT',
+        text: 'Of pause and drain: why; it is shown to everybody whose stages wait for it.',
+      },
+      undo: { type: 'boolean', text: 'Of drain: the runner is given everything again.' },
+      since: {
+        type: 'string',
+        value: 'TIME',
+        text: 'Of audit: from then on; an ISO time, or as 90m, 24h, 7d before now.',
+      },
+      limit: { type: 'string', value: 'N', text: 'Of audit: so many entries; 50 where it is absent, at most 1000.' },
+      json: { type: 'boolean', text: 'The answer as JSON, on one line.' },
+      ...SERVER_OPTIONS,
+    },
+    positionals: {
+      min: 1,
+      max: 2,
+      missing: 'administer what? penstock admin status, penstock admin pause, penstock admin drain <runner>, …',
+    },
+    environment: [
+      ['SERVICE_ADMIN_KEY', 'the administration key of the server; before the API key and a login'],
+      ...SERVER_ENVIRONMENT,
+    ],
+    examples: [
+      ['penstock admin status', 'how everything stands'],
+      ["penstock admin pause --reason 'database upgrade until 5'", 'nothing begins any more; what runs goes on'],
+      ['penstock admin resume', 'and it goes on'],
+      ['penstock admin pause --label gpu', 'nothing that asks for the label gpu'],
+      ['penstock admin drain worker-3', 'before that machine is taken away'],
+      ['penstock admin audit --since 24h', 'who did what since yesterday'],
+    ],
+    exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
+  },
+  run: admin,
+};
+
+async function admin(args: ParsedArguments, context: CommandContext): Promise<number> {
+  const [word = '', name] = args.positionals;
+  const action = actionOf('admin', word, ACTIONS);
+  if ((action.names === null) !== (name === undefined))
+    throw new UsageError(
+      action.names === null ? `'admin ${word}' takes no argument` : `'admin ${word}' needs ${action.names}`,
+      'admin',
+    );
+  const strange = OF_SOME_ACTIONS.find(
+    (option) => !action.options.includes(option) && (args.text(option) !== undefined || args.flag(option)),
+  );
+  if (strange !== undefined) throw new UsageError(`'admin ${word}' takes no --${strange}`, 'admin');
+  const server = serverAddress(args.text('server'), context.env);
+  await action.act(serverClient(server, await readAdminCredentials(args, context, server)), name ?? '', args, context);
+  return EXIT.success;
+}

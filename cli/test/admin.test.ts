@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest';
+import { folder, penstock } from './command.ts';
+import { answering } from './fake-server.ts';
+
+const PAUSED = {
+  kind: 'all',
+  name: null,
+  since: new Date(Date.now() - 60_000).toISOString(),
+  by: 'user/1',
+  reason: 'up\u001b[31mgrade',
+};
+const STATUS = {
+  schedulers: [
+    {
+      id: 's1',
+      answers: true,
+      trouble: null,
+      journalUsed: 0.123,
+      knowsPauses: true,
+      partitions: Array.from({ length: 10 }, (_, number) => ({
+        number,
+        isOpen: true,
+        runs: 2,
+        parked: 1,
+        lagSecs: 0.25,
+      })),
+    },
+    { id: 's2', answers: false, trouble: null, journalUsed: 0, knowsPauses: false, partitions: [] },
+    { id: 's3', answers: true, trouble: null, journalUsed: 0, knowsPauses: false, partitions: [] },
+  ],
+  runners: [
+    { id: 'r1', session: 'x', labels: ['linux', 'gpu'], slots: 4, busy: 4, isDrained: false },
+    { id: 'r2', session: 'y', labels: ['linux'], slots: 4, busy: 1, isDrained: true },
+    { id: 'r3', session: 'z', labels: [], slots: 4, busy: 0, isDrained: true },
+  ],
+  queues: [{ labels: [], key: 'user/1', stages: 12, since: null, isPaused: true }],
+  pauses: [PAUSED],
+  isCut: false,
+};
+
+describe('penstock admin status', () => {
+  it('shows what is held up, schedulers, runners and what waits; nothing of it does anything to the terminal', async () => {
+    const { env } = await answering({ adminStatus: STATUS });
+    const { code, stdout } = await penstock(['admin', 'status'], { cwd: folder(), env });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^HELD UP +FOR +BY +REASON\neverything +\d+s +user\/1 +up.*grade\n\n/);
+    expect(stdout).toMatch(/\ns1 +0,1,2,3,4,5,6,7,… \(10\) +20 +10 +0\.3s +12% +ok\n/);
+    expect(stdout).toMatch(/\ns2 .* does not answer\n/);
+    expect(stdout).toMatch(/\ns3 .* grants nothing: has not heard what is paused\n/);
+    expect(stdout).toMatch(/\nr1 +4 +4 +full +linux,gpu\nr2 +1 +4 +draining +linux\nr3 +0 +4 +drained\n/);
+    expect(stdout).toMatch(/\n +12 +- +paused +user\/1 +\(any\)\n$/);
+    expect(stdout).not.toContain('\u001b');
+    const json = await penstock(['admin', 'status', '--json'], { cwd: folder(), env });
+    expect(JSON.parse(json.stdout)).toEqual(STATUS);
+  });
+
+  it('presents SERVICE_ADMIN_KEY before the API key', async () => {
+    const { requests, env } = await answering({ adminStatus: STATUS });
+    const both = { ...env, SERVICE_API_KEY: 'the-api-key', SERVICE_ADMIN_KEY: 'the-admin-key' };
+    await penstock(['admin', 'status'], { cwd: folder(), env: both });
+    await penstock(['admin', 'status'], { cwd: folder(), env: { ...both, SERVICE_ADMIN_KEY: '' } });
+    expect(requests.map(({ authorization }) => authorization)).toEqual(['Bearer the-admin-key', 'Bearer the-api-key']);
+  });
+});
+
+describe('penstock admin pause, resume and drain', () => {
+  it('say what is held up then, and how many stages that is about', async () => {
+    const { requests, env } = await answering({ adminPause: [PAUSED], adminStatus: STATUS });
+    const args = ['admin', 'pause', '--key', 'user/1', '--reason', 'upgrade'];
+    const { code, stdout, stderr } = await penstock(args, { cwd: folder(), env });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^HELD UP/);
+    expect(stderr).toContain('of its stages 12 wait now');
+    expect(requests[0]?.variables).toEqual({ key: 'user/1', reason: 'upgrade' });
+    const other = await penstock(['admin', 'pause', '--key', 'user/2'], { cwd: folder(), env });
+    expect(other.stderr).toContain('none of its stages waits for a runner now');
+  });
+
+  it('say so where nothing is held up any more, and which runner is drained', async () => {
+    const resumed = await answering({ adminResume: [] });
+    const over = await penstock(['admin', 'resume', '--label', 'gpu'], { cwd: folder(), env: resumed.env });
+    expect(over).toMatchObject({ code: 0, stdout: 'Nothing is held up.\n' });
+    expect(resumed.requests[0]?.variables).toEqual({ label: 'gpu' });
+    const drained = await answering({ adminDrain: [{ ...PAUSED, kind: 'runner', name: 'r1' }] });
+    const { stdout } = await penstock(['admin', 'drain', 'r1'], { cwd: folder(), env: drained.env });
+    expect(stdout).toContain('runner r1');
+    expect(drained.requests[0]?.variables).toEqual({ runner: 'r1', undo: false });
+  });
+});
+
+describe('penstock admin audit', () => {
+  const entry = {
+    at: '2026-01-02T03:04:05.678Z',
+    actor: 'api-key',
+    action: 'run.cancel',
+    target: 'x',
+    outcome: 'ok',
+    ip: null,
+  };
+
+  it('shows who did what since then', async () => {
+    const { requests, env } = await answering({ auditLog: [entry] });
+    const { stdout } = await penstock(['admin', 'audit', '--since', '24h', '--limit', '7'], { cwd: folder(), env });
+    expect(stdout).toMatch(/^AT +WHO +DID +TO +OUTCOME +FROM\n2026-01-02 03:04:05Z +api-key +run\.cancel +x +ok +-\n$/);
+    const { since, limit } = requests[0]?.variables ?? {};
+    expect(limit).toBe(7);
+    expect(Math.abs(Date.parse(String(since)) + 86_400_000 - Date.now())).toBeLessThan(60_000);
+  });
+});
+
+it.each([
+  [['admin'], 'administer what?'],
+  [['admin', 'statsu'], "did you mean 'admin status'?"],
+  [['admin', 'status', 'x'], 'takes no argument'],
+  [['admin', 'drain'], 'needs the name of a runner'],
+  [['admin', 'status', '--key', 'x'], "'admin status' takes no --key"],
+  [['admin', 'pause', '--key', 'x', '--label', 'y'], 'not both'],
+  [['admin', 'audit', '--since', 'yesterday'], '--since is'],
+  [['admin', 'audit', '--limit', '0'], '--limit is'],
+])('%j is wrong usage', async (args, message) => {
+  expect(await penstock(args, { cwd: folder() })).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(message) as unknown,
+  });
+});
