@@ -74,6 +74,24 @@ describe('penstock serve, through its public API', () => {
     expect(kept.data.artifacts).toContainEqual({ stage: 'build', key: 'version', value: '1.2.3' });
   });
 
+  it('P34: a run that is deleted is nowhere, and its logs with it', async () => {
+    const yaml = 'pipeline: {name: gone}\nstages: {a: {run: echo gone}}\n';
+    const { data } = await server.graphql<{ triggerPipeline: { run: { id: string } } }>(TRIGGER, {
+      yaml,
+      waitSeconds: 30,
+    });
+    const { id } = data.triggerPipeline.run;
+    const remove = (): Promise<{ data: { deleteRun: boolean } | null; errors?: unknown }> =>
+      server.graphql('mutation ($id: String) { deleteRun(id: $id) }', { id });
+    expect((await remove()).data).toEqual({ deleteRun: true });
+    const asked = await server.graphql('query ($id: String) { run(id: $id) { id } runs(limit: 100) { id } }', { id });
+    expect(asked.data).toMatchObject({ run: null });
+    expect(JSON.stringify(asked.data)).not.toContain(id);
+    const stream = await fetch(logsUrl(server, id), { headers: { authorization: `Bearer ${server.apiKey}` } });
+    expect(stream.status).toBe(404);
+    expect((await remove()).errors).toMatchObject([{ extensions: { code: 'NOT_FOUND' } }]);
+  });
+
   it('refuses a bad file with its places, and runs nothing of it', async () => {
     const { data, errors } = await server.graphql(TRIGGER, {
       yaml: 'pipeline:\n  name: p\nstages:\n  a:\n    run: "true"\n    aftr: b\n',
