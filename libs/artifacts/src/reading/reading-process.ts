@@ -18,6 +18,8 @@ export class ReadingProcess {
   readonly #bytes: AsyncIterator<Buffer>;
   readonly #signal: AbortSignal | undefined;
   #pending: Buffer = NOTHING;
+  /** All that the pending bytes are the end of. */
+  #memory: Buffer = NOTHING;
   #lastWords = '';
 
   /** `program`: a file that Node runs; `options`: of Node. */
@@ -59,9 +61,10 @@ export class ReadingProcess {
     while ((await this.next()) !== undefined);
   }
 
-  #forget(all: Buffer): void {
+  #forget(): void {
     this.#pending = NOTHING;
-    letGo(all);
+    letGo(this.#memory);
+    this.#memory = NOTHING;
   }
 
   async #rest({ kind, length }: FrameHead): Promise<{ readonly kind: FrameKind; readonly bytes: Buffer } | undefined> {
@@ -103,7 +106,7 @@ export class ReadingProcess {
           left -= piece.length;
           this.#pending = all.subarray(piece.length);
           yield piece;
-          if (this.#pending.length === 0) this.#forget(all);
+          if (this.#pending.length === 0) this.#forget();
         }
       }
     } finally {
@@ -135,6 +138,7 @@ export class ReadingProcess {
       have += value.length;
     }
     const all = parts.length === 1 ? this.#pending : Buffer.concat(parts);
+    if (parts.length > 1) this.#memory = all;
     this.#pending = all.subarray(count);
     return all.subarray(0, count);
   }
@@ -142,6 +146,7 @@ export class ReadingProcess {
   async #read(): Promise<Buffer> {
     const { value, done } = (await this.#bytes.next()) as IteratorResult<Buffer, undefined>;
     if (done === true || value === undefined) throw this.died();
+    this.#memory = value;
     return value;
   }
 }
