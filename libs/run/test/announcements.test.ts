@@ -30,7 +30,7 @@ const told = (bodies: readonly AnnouncementBody[]): unknown[] =>
   ]);
 
 describe('announcements', () => {
-  it('P35: tell of a run from its beginning to its end, each as it then stood', () => {
+  it('P35: each tells of the run as it stood right after its event, from the beginning to the end', () => {
     const run = new DrivenRun(pipeline(stage('a'), stage('b', { after: ['a'] })));
     run.grant('a');
     run.succeed('a', { url: 'https://a.example' });
