@@ -6,6 +6,7 @@
  *  DELETIONS-2 No run is deleted that another one reads, or takes over from and has not ended (P30); from the decision on nobody reads
  *     it here.
  *  DELETIONS-3 What waits here is bounded; beyond the bound a request is `unavailable`, to be asked again.
+ *  DELETIONS-4 No run is deleted twice by one owner: what the store was asked before the tombstone stood may come after it.
  */
 import type { DeleteReply, DeleteRequest } from '@penstock/bus';
 import type { Epoch, RunId, Sequence } from '@penstock/run';
@@ -56,12 +57,16 @@ interface Closing {
 const AT_ONCE_MAX = 1_000;
 /** Of one deletion. */
 const ASKERS_MAX = 20;
+/** Runs of which it is remembered that they are deleted: more than can be while one read of the store is under way. */
+const GONE_MAX = 10_000;
 
 export class Deletions {
   readonly #host: DeletionsHost;
   readonly #deleting = new Map<RunId, Deleting>();
   readonly #dirty = new Set<Deleting>();
   readonly #closing = new Map<RunId, Closing[]>();
+  /** Their tombstones stand since a while ago, the oldest first. */
+  readonly #gone = new Set<RunId>();
 
   constructor(host: DeletionsHost) {
     this.#host = host;
@@ -90,6 +95,7 @@ export class Deletions {
     this.#deleting.clear();
     this.#dirty.clear();
     this.#closing.clear();
+    this.#gone.clear();
   }
 
   delete(request: DeleteRequest, reply: (reply: DeleteReply) => void): void {
@@ -115,7 +121,7 @@ export class Deletions {
         if (!accepts()) return;
         if (runs.has(runId) || parkedTenant(runId) !== undefined || this.has(runId)) this.delete(request, reply);
         else if (standing === 'unavailable') reply(unavailable(epoch, 'the store does not answer'));
-        else if (standing === null || !tenants.includes(standing.tenant)) {
+        else if (standing === null || this.#gone.has(runId) || !tenants.includes(standing.tenant)) {
           if (mayAnswer()) refuse('NOT_FOUND', 'there is no such run');
         } else {
           const refused = this.#decide(runId, standing, request.by);
@@ -132,7 +138,7 @@ export class Deletions {
     let decided = 0;
     for (const { id, ...standing } of runs) {
       const isHere = this.#host.runs.has(id) || this.#host.parkedTenant(id) !== undefined || this.has(id);
-      if (!isHere && this.#decide(id, standing, 'retention') === undefined) decided += 1;
+      if (!isHere && !this.#gone.has(id) && this.#decide(id, standing, 'retention') === undefined) decided += 1;
     }
     return decided;
   }
@@ -215,10 +221,15 @@ export class Deletions {
       if (deleting.sequence === undefined || deleting.sequence > sequence || this.#dirty.has(deleting)) continue;
       this.#deleting.delete(id);
       gone.push(id);
+      this.#gone.add(id);
       tenants.add(deleting.entry.tenant);
       askers.push(...deleting.askers);
     }
     if (gone.length === 0) return;
+    for (const id of this.#gone) {
+      if (this.#gone.size <= GONE_MAX) break;
+      this.#gone.delete(id);
+    }
     for (const tenant of tenants) removed(tenant, sequence);
     ports.forgetLogs(gone);
     if (mayAnswer()) for (const reply of askers) reply({ ok: true, epoch });
