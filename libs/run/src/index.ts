@@ -17,7 +17,7 @@ export { isLoss } from './retry-cause.ts';
 export { nextDeadline, timerOf, type RunSettings, type StageTimer } from './timers.ts';
 export * from './machine.ts';
 export * from './projection.ts';
-export { bitsOf, stagesIn, type Lineage } from './lineage.ts';
+export { bitsOf, spares, stagesIn, type Lineage } from './lineage.ts';
 export * from './rerun.ts';
 export * from './adoptions.ts';
 export type { GrownPlan, RepeatedRun } from './grown-plan.ts';

@@ -10,10 +10,17 @@ export interface Lineage {
   readonly root: RunId;
   /** Who began the runs before this one, each once. */
   readonly actors: readonly string[];
+  /** Those before it, its parent first, that had not ended as it was created: it cancels none of them. Absent: none. */
+  readonly live?: readonly RunId[] | undefined;
   /** Somewhere in the lineage the file was replaced: it speaks for no repository any more. */
   readonly edited?: true | undefined;
   /** Which stages are taken over: a bit for each stage in the order of the definition, in base64; absent: none. */
   readonly adopts?: string | undefined;
+}
+
+/** Whether a run of this lineage leaves that one alone where it takes the place of others in their group: it was made from it. */
+export function spares(lineage: Lineage | undefined, runId: RunId): boolean {
+  return lineage !== undefined && (lineage.parent === runId || lineage.live?.includes(runId) === true);
 }
 
 /** As `Lineage` has them; undefined: none. */

@@ -23,6 +23,9 @@ export interface RerunWish {
 /** Who began its runs are all asked at a gate with `prevent_self`: more different people than this do not rerun each other's runs. */
 export const LINEAGE_ACTORS_MAX = 100;
 
+/** Of one lineage: each of them names all that go on before it. */
+export const LINEAGE_LIVE_MAX = 100;
+
 export type Adoption =
   /** `grown`: the plan of their places, which says what they have added; it need not be made again for `adoptionsOf`. */
   | { readonly ok: true; readonly stages: readonly number[]; readonly grown: GrownPlan }

@@ -205,6 +205,35 @@ describe('P30: a rerun', () => {
     expect(live(harness, id).state.status).toBe('SUCCESS');
   });
 
+  it('cancels none of the runs that it was made from, also where one between them is over, and other reruns of them it does', () => {
+    const harness = world();
+    const inGroup = (group: string): string =>
+      text([stage('build')], { concurrency: { group: [group], cancelInProgress: true } });
+    const [one, two] = [inGroup('one'), inGroup('two')];
+    const isLive = (id: string): boolean => [...harness.bare.liveRuns].some((run) => run.id === id && !run.ended);
+    const { id: root } = harness.create(one);
+    harness.settle();
+    const { id: other } = rerun(harness, root, {}, { yaml: one });
+    // In a group of its own it is over soon.
+    const { id: between } = rerun(harness, root, {}, { yaml: two });
+    harness.settle();
+    harness.partition.cancel({ runId: between, tenants: ['ada'] }, () => {});
+    harness.settle();
+    const { id: last } = rerun(harness, between, {}, { yaml: one });
+    harness.settle();
+    expect(live(harness, last).state.lineage).toMatchObject({ parent: between, root, live: [root] });
+    expect(isLive(root)).toBe(true);
+    expect(isLive(other)).toBe(false);
+    const { id: leaf } = rerun(harness, last, {}, { yaml: one });
+    harness.settle();
+    expect(live(harness, leaf).state.lineage?.live).toEqual([last, root]);
+    expect([root, last].map(isLive)).toEqual([true, true]);
+    // A run that was made of none of them has no reason to wait.
+    harness.create(one);
+    harness.settle();
+    expect([root, last, leaf].map(isLive)).toEqual([false, false, false]);
+  });
+
   it('has its inputs from its parent, and those that are given on top', () => {
     const harness = world();
     const input = { type: 'string', description: '', required: false, options: [] } as const;

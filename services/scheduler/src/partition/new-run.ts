@@ -2,7 +2,17 @@
 import { createHash } from 'node:crypto';
 import type { CreateRequest } from '@penstock/bus';
 import { resolveInputs, type PipelineDefinition } from '@penstock/pipeline';
-import { groupOf, isoTime, monthEnd, monthOf, newRun, planOf, type RunCreated, type RunSettings } from '@penstock/run';
+import {
+  groupOf,
+  isoTime,
+  monthEnd,
+  monthOf,
+  newRun,
+  planOf,
+  type RunCreated,
+  type RunId,
+  type RunSettings,
+} from '@penstock/run';
 import { DECISION_BYTES_MAX, encodeEvent } from '../run/commit.ts';
 import { BadPipeline, emptyPipeline, type DefinedPipeline, type DefinitionSource } from '../run/definitions.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
@@ -45,8 +55,8 @@ export interface NewRunDependencies {
   readonly definitions: DefinitionSource;
   readonly slots: Pick<ConcurrencySlots, 'timeOfNext'>;
   readonly counts: Pick<KeyCounts, 'used'>;
-  /** Of a rerun. */
-  readonly parent?: LiveRun | undefined;
+  /** Of a rerun: the run that it repeats, and whether a run of the partition has not settled yet. */
+  readonly repeats?: { readonly parent: LiveRun; readonly isLive: (id: RunId) => boolean } | undefined;
 }
 
 /** `rerun`: where it comes from, if it repeats another run. */
@@ -58,7 +68,7 @@ export interface NewRun {
 /** Throws BadPipeline, MonthUsedUp and RerunRefused. */
 export function newRunOf(
   request: CreateRequest,
-  { now, settings, definitions, slots, counts, parent }: NewRunDependencies,
+  { now, settings, definitions, slots, counts, repeats }: NewRunDependencies,
 ): NewRun {
   const { runId, tenant, key, limits, ended } = request;
   const { definition, yaml, extensions }: DefinedPipeline =
@@ -66,7 +76,7 @@ export function newRunOf(
       ? definitions.find(request.yaml, request.extensions?.length === 0 ? undefined : request.extensions)
       : { definition: emptyPipeline(ended.pipelineName), yaml: '' };
   const plan = planOf(definition);
-  const rerun = parent === undefined ? undefined : rerunOf(request, parent, definition);
+  const rerun = repeats === undefined ? undefined : rerunOf(request, repeats.parent, definition, repeats.isLive);
   const { origin, priority = 0, inputs: given } = rerun ?? request;
   const inputs = inputsOf(definition, given);
   const maxConcurrent = limitOf(limits?.maxConcurrent);

@@ -3,7 +3,7 @@
  * thousand runs has other partitions, a membership to renew, and runners to answer. Nothing is answered, offered or sent before
  * the last slice (PARTITION-5).
  */
-import type { RunId } from '@penstock/run';
+import { spares, type RunId } from '@penstock/run';
 import { byTurn, turnOf, type ConcurrencySlots, type FoundRun } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
@@ -162,9 +162,9 @@ function supersedeAgain({ slots, supersede }: PartitionOpeningHost, inOrder: rea
     if (groups.has(name)) continue;
     groups.add(name);
     const members = slots.members(key, group);
-    // A rerun waits for its parent as for any other, and does not take its place.
+    // A rerun waits for the runs that it was made from as for any other, and does not take their place.
     for (const before of members.slice(0, Math.max(0, members.indexOf(id))).toReversed())
-      if (before !== state.lineage?.parent) supersede(before);
+      if (!spares(state.lineage, before)) supersede(before);
   }
 }
 

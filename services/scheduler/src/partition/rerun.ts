@@ -6,10 +6,12 @@ import {
   adoptionOf,
   bitsOf,
   LINEAGE_ACTORS_MAX,
+  LINEAGE_LIVE_MAX,
   planOf,
   type GrownPlan,
   type Lineage,
   type RepeatedRun,
+  type RunId,
   type TriggerOrigin,
 } from '@penstock/run';
 import { journaledBytes } from '../run/commit.ts';
@@ -39,8 +41,13 @@ export interface Rerun {
   readonly priority: number;
 }
 
-/** Throws RerunRefused. */
-export function rerunOf(request: CreateRequest, parent: LiveRun, definition: PipelineDefinition): Rerun {
+/** `isLive`: whether a run of the partition has not settled yet. Throws RerunRefused. */
+export function rerunOf(
+  request: CreateRequest,
+  parent: LiveRun,
+  definition: PipelineDefinition,
+  isLive: (id: RunId) => boolean,
+): Rerun {
   const state = parent.committedState();
   if (state.tenant !== request.tenant || state.key !== request.key)
     throw new RerunRefused('NOT_FOUND', 'there is no such run');
@@ -64,6 +71,12 @@ export function rerunOf(request: CreateRequest, parent: LiveRun, definition: Pip
   const actors = new Set([...(before?.actors ?? []), ...(origin.actor === undefined ? [] : [origin.actor])]);
   if (actors.size > LINEAGE_ACTORS_MAX)
     throw new RerunRefused('CONFLICT', `more than ${LINEAGE_ACTORS_MAX} people have repeated the run: begin a new one`);
+  const live = [state.id, ...(before?.live ?? [])].filter(isLive);
+  if (live.length > LINEAGE_LIVE_MAX)
+    throw new RerunRefused(
+      'CONFLICT',
+      `more than ${LINEAGE_LIVE_MAX} runs of which it would be one more repetition go on: wait for their ends, or cancel them`,
+    );
   const isEdited = before?.edited === true || request.yaml !== state.yaml;
   const adopts = bitsOf(adoption.stages);
   const declared = new Set((definition.inputs ?? []).map(({ name }) => name));
@@ -76,6 +89,7 @@ export function rerunOf(request: CreateRequest, parent: LiveRun, definition: Pip
       version: parent.committedVersion,
       root: before?.root ?? state.id,
       actors: [...actors],
+      ...(live.length === 0 ? {} : { live }),
       ...(isEdited ? { edited: true as const } : {}),
       ...(adopts === undefined ? {} : { adopts }),
     },

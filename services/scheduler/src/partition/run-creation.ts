@@ -4,7 +4,7 @@
  */
 import type { CreateReply, CreateRequest, OwnerRefusal } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
-import { adoptionsOf, viewOf, type RunCommand, type RunId, type TakenStage } from '@penstock/run';
+import { adoptionsOf, spares, viewOf, type RunCommand, type RunId, type TakenStage } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { isBehind, refOf, type PullRequests } from '../admission/pull-requests.ts';
@@ -182,13 +182,15 @@ export class RunCreation {
     definitions: DefinitionSource,
     parent: LiveRun | undefined,
   ): (NewRun & { readonly request: CreateRequest }) | undefined {
-    const { settings, slots, counts, pulls, now } = this.#partition;
+    const { settings, slots, counts, pulls, runs, parking, now } = this.#partition;
+    const isLive = (id: RunId): boolean => runs.get(id)?.settled === false || parking.find(id) !== undefined;
+    const repeats = parent && { parent, isLive };
     const of = refOf(request);
     const head = of && pulls.head(of);
     try {
       const isSuperseded = head !== undefined && isBehind(request.origin, head);
       const wanted = isSuperseded ? supersededRequest(request, definitions) : request;
-      return { request: wanted, ...newRunOf(wanted, { now: now(), settings, definitions, slots, counts, parent }) };
+      return { request: wanted, ...newRunOf(wanted, { now: now(), settings, definitions, slots, counts, repeats }) };
     } catch (error) {
       if (error instanceof RerunRefused) reply(refusal(settings.epoch, error.code, error.message));
       else if (error instanceof BadPipeline) reply(refusal(settings.epoch, 'BAD_USER_INPUT', error.message));
@@ -225,7 +227,7 @@ export class RunCreation {
     if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true && lineage === undefined)
       for (const superseded of pulls.supersededBy(run)) cancel(superseded);
     // The last first, so that none has its turn on the way.
-    if (supersedes) for (const id of before.toReversed()) if (id !== lineage?.parent) supersede(id);
+    if (supersedes) for (const id of before.toReversed()) if (!spares(lineage, id)) supersede(id);
   }
 
   /** What is committed says so, and an owner that is sure to be it: what used the month up may never come to be (P4). */
