@@ -37,6 +37,7 @@ import { OwnerRequests } from './owner-requests.ts';
 import { RunDeleters } from './run-deleters.ts';
 import { ScheduleWriters } from './schedule-writers.ts';
 import { PullRequestDraws } from './pull-request-draws.ts';
+import { RerunDraws } from './rerun-draws.ts';
 
 const PING_MS = 15_000;
 /** No shorter file is too large for a commit. */
@@ -50,6 +51,9 @@ const ENDS = [
   { status: 'FAILED', reason: 'checkout' },
   { status: 'FAILED', reason: 'pipeline_file' },
 ] as const;
+
+/** Of reruns: asking again does not help. */
+const REFUSED_FOR_GOOD: ReadonlySet<string> = new Set(['BAD_USER_INPUT', 'CONFLICT', 'NOT_FOUND']);
 
 export type Limits = NonNullable<CreateRequest['limits']>;
 
@@ -93,6 +97,9 @@ export class Clients {
   readonly #limits = new Map<string, Limits>();
   readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
   readonly #pullRequests: PullRequestDraws;
+  readonly #reruns: RerunDraws;
+  /** Runs that somebody has wanted cancelled. */
+  readonly #cancelAsked = new Set<string>();
 
   constructor(dependencies: NodeDependencies, gateways: readonly SimNode[], labels: readonly (readonly string[])[]) {
     const { world, network, exchange } = dependencies;
@@ -113,6 +120,7 @@ export class Clients {
     this.#gateways = gateways;
     this.#labels = labels;
     this.#pullRequests = new PullRequestDraws(world);
+    this.#reruns = new RerunDraws(world);
   }
 
   start(): void {
@@ -304,6 +312,10 @@ export class Clients {
         world.mark('create refused for its size');
         return;
       }
+      if (answer !== undefined && request.rerun !== undefined && REFUSED_FOR_GOOD.has(answer.code)) {
+        this.#reruns.checkRefusal(request, answer.code, answer.message);
+        return;
+      }
       if (answer?.code === 'QUOTA_EXCEEDED') {
         this.#refused(intent, request, gateway);
         return;
@@ -338,6 +350,8 @@ export class Clients {
     const readers = profile.logs ? random.int(3) : 0;
     for (let count = 0; count < readers; count++)
       this.#world.after(random.exponential(3_000), () => this.#logWatchers.watch(intent.request.runId));
+    const rerunMs = this.#reruns.drawDelay(intent.request);
+    if (rerunMs !== undefined) this.#world.after(rerunMs, () => this.#rerun(intent));
     const watchers = random.int(3);
     for (let count = 0; count < watchers; count++) {
       const watcher: Watcher = {
@@ -356,9 +370,23 @@ export class Clients {
     }
   }
 
+  #rerun(parent: Intent): void {
+    const request = this.#reruns.drawn(parent.request);
+    if (request === undefined) return;
+    const intent: Intent = { request, partition: parent.partition, acknowledged: false, pending: 0 };
+    this.#intents.push(intent);
+    this.#onQuota.set(request.runId, 'give up');
+    this.#create(intent, this.#world.random.pick(this.#gateways));
+  }
+
+  isCancelAsked(runId: string): boolean {
+    return this.#cancelAsked.has(runId);
+  }
+
   #cancel(intent: Intent, gateway: SimNode): void {
     const world = this.#world;
     const { runId } = intent.request;
+    this.#cancelAsked.add(runId);
     const wasAcknowledged = intent.acknowledged;
     const floor = world.witness.observed(runId);
     this.#owners.ask<CancelReply>(gateway, intent.partition, 'cancel', { runId, tenants: [TENANT] }, (answer) => {

@@ -1,5 +1,12 @@
 /** Where a gateway of a world reads a run: its owner, the store, and the stream `LOGS`, whose replicas may be behind. */
-import { subjects, type CommittedEvents, type PartitionOpened, type StoredChunk, type WatchReply } from '@penstock/bus';
+import {
+  subjects,
+  type CommittedEvents,
+  type PartitionOpened,
+  type StoredChunk,
+  type WatchedRun,
+  type WatchReply,
+} from '@penstock/bus';
 import type { RunSource } from '@penstock/gateway/testing';
 import { partitionOf, type RunEvent } from '@penstock/run';
 import type { SimBroker } from '../world/broker.ts';
@@ -31,20 +38,30 @@ export class SimRunSource implements RunSource {
     this.#partition = partitionOf(runId, parts.network.world.profile.partitions);
   }
 
-  events(after: number): Promise<readonly RunEvent[]> {
+  /** Page by page, as libs/run-client does. */
+  async events(after: number): Promise<readonly RunEvent[]> {
+    const events: RunEvent[] = [];
+    for (;;) {
+      const page = await this.#page(after + events.length);
+      events.push(...page.events);
+      if (!page.more) return events;
+    }
+  }
+
+  #page(after: number): Promise<Pick<WatchedRun, 'events' | 'more'>> {
     const { network, owners, gateway } = this.#parts;
     const { runId } = this;
     return network.world.promise((resolve, reject) =>
       owners.ask<WatchReply>(gateway, this.#partition, 'watch', { runId, after }, (answer) => {
         if (answer?.ok !== true) reject(new SimOutage('the owner of the run does not answer'));
-        else if (answer.run !== null) resolve(answer.run.events);
+        else if (answer.run !== null) resolve(answer.run);
         else
           network.askStore(
             gateway,
             (store) => store.events(runId),
             (events) => {
               if (events === undefined) reject(new SimOutage('the store does not know the run'));
-              else resolve(events.slice(after));
+              else resolve({ events: events.slice(after), more: false });
             },
             reject,
           );

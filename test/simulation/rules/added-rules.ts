@@ -22,7 +22,11 @@ export function checkAdded(
   }
   if (event.type === 'stages_added') {
     const before = run.events.at(-1);
-    if (before?.type !== 'stage_completed' || before.stage !== event.stage || before.status !== 'SUCCESS')
+    const isTakenOver = before?.type === 'stages_adopted' && before.adopted.at(-1)?.stage === event.stage;
+    if (
+      !isTakenOver &&
+      (before?.type !== 'stage_completed' || before.stage !== event.stage || before.status !== 'SUCCESS')
+    )
       fail(`stages are added by ${event.stage}, behind ${before?.type ?? 'nothing'}`);
     if (run.state.stages.plan.indexOf.has(`${event.stage}/x0`)) fail(`${event.stage} adds stages twice`);
     return;

@@ -46,6 +46,7 @@ import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
 import { PullRules } from './pull-rules.ts';
 import { byTurn, QuotaRules } from './quota-rules.ts';
+import { RerunRules } from './rerun-rules.ts';
 import type { RunTruth } from './run-truth.ts';
 import { HookRules } from './hook-rules.ts';
 import { ScheduleRules } from './schedule-rules.ts';
@@ -74,6 +75,7 @@ export class Oracle implements Witness {
   readonly #marks = new Map<string, number>();
   readonly #pulls: PullRules;
   readonly #quotas: QuotaRules;
+  readonly #reruns: RerunRules;
   readonly #schedules: ScheduleRules;
   readonly #deletions: DeletionRules;
   readonly #hooks: HookRules;
@@ -88,6 +90,7 @@ export class Oracle implements Witness {
     this.#world = world;
     this.#pulls = new PullRules(world, this.#runs, (runId) => observed.clients.requestOf(runId));
     this.#quotas = new QuotaRules(world);
+    this.#reruns = new RerunRules(world, this.#runs, observed.clients);
     this.#schedules = new ScheduleRules(world);
     this.#deletions = new DeletionRules(world, this.#runs);
     this.#hooks = new HookRules(world);
@@ -162,6 +165,7 @@ export class Oracle implements Witness {
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
     this.#orderGroups(commit);
     if (!truth.disturbed) this.#checkTurns(commit);
+    if (!truth.disturbed) this.#reruns.committed(commit);
     this.#schedules.committed(partition, commit, entry.sequence, truth.disturbed);
     this.#pulls.checkStep(commit, truth.disturbed);
     this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
@@ -234,6 +238,7 @@ export class Oracle implements Witness {
         };
         this.#runs.set(id, run);
         this.#hooks.happened(run);
+        this.#reruns.created(run, event, disturbed);
         if (event.group !== undefined && event.held === undefined) this.#group(run).push(id);
         this.#quotas.happened(run, event, this.#observed.clients.limitsOf(id), disturbed);
         continue;
@@ -286,6 +291,7 @@ export class Oracle implements Witness {
       (message) => fail('P29', message),
       (condition) => world.mark(condition),
     );
+    this.#reruns.checkEvent(run, event, next, (message) => fail('P30', message));
     checkTold(run, event, fail);
     checkLogEnd(event, (stage, attempt) => this.#marks.get(`${run.id}/${stage}/${attempt}`), fail);
     if (event.type === 'stage_started') {

@@ -104,6 +104,15 @@ export const expectedMarks: readonly string[] = [
   'key paused',
   'label paused',
   'runner drained',
+  // Reruns (P30).
+  'rerun created',
+  'rerun of a live run',
+  'rerun of a rerun',
+  'rerun refused: CONFLICT',
+  'rerun that takes over stages',
+  'rerun with an edited file',
+  'taken over in several commits',
+  'taken over with what it has added',
   // Fair slots.
   'key granted while another waits',
   // Runs.

@@ -51,6 +51,7 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
     faults: { ...noFaults, schedulerCrash: 15 },
   },
   'forgets-added-stages': { generates: 0.6, runs: 8, poison: 0 },
+  'parents-without-outputs': { reruns: 0.9, runs: 10, stageMs: 300, stageFails: 0.2, illMs: 50_000, poison: 0 },
   'keeps-quiet-journals': { ...quietForHours, schedulers: 1, runners: 1, runs: 4, faults: noFaults },
   'forgets-the-deleted': {
     schedulers: 3,

@@ -77,7 +77,9 @@ export class SimLedger implements RunsLedger {
     this.#network.world.mark('run read by its owner');
     return this.#ask((store) => {
       const document = store.documents.get(id);
-      return document === undefined ? null : decodeRun(document);
+      if (document === undefined) return null;
+      const run = decodeRun(document);
+      return this.#network.world.mutation === 'parents-without-outputs' ? withoutOutputs(run) : run;
     });
   }
 
@@ -242,6 +244,17 @@ export class SimLedger implements RunsLedger {
   #ask<T>(work: (store: SimStore) => T): Promise<T> {
     return this.#network.world.promise((resolve, reject) => this.#network.askStore(this.#node, work, resolve, reject));
   }
+}
+
+function withoutOutputs(run: RunDocument): RunDocument {
+  const events = run.events.map((event) => {
+    if (event.type === 'stages_adopted')
+      return { ...event, adopted: event.adopted.map(({ outputs: _outputs, ...stage }) => stage) };
+    if (event.type !== 'stage_completed') return event;
+    const { outputs: _outputs, ...rest } = event;
+    return rest;
+  });
+  return { ...run, events };
 }
 
 function isLower(

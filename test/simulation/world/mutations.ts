@@ -19,6 +19,7 @@ export const mutations = {
   'keeps-reasons-to-itself': 'WAITING-1: an owner does not say what stages wait for that come after others',
   'forgets-stored-heads': 'P27: nobody asks the store for the head of a pull request',
   'forgets-added-stages': 'P29: the owner of a run reads what a stage adds as if it were nothing',
+  'parents-without-outputs': 'P30: an owner reads the run that is repeated without what its stages have put out',
   'schedules-last': 'P28: the projector writes schedules behind the checkpoint',
   'forgets-the-deleted': 'P34: the store says of an id that was deleted that nobody has used it',
   'outbox-last': 'P35: the projector inserts what webhooks are told behind the checkpoint',

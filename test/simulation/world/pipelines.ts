@@ -25,7 +25,7 @@ export interface PipelineOptions {
 }
 
 /** The machine throws when it looks at the retries of a stage with this name: poison. */
-const POISON = 'poison';
+export const POISON = 'poison';
 /** Who may decide at some gates; others decide where the file names nobody. */
 export const APPROVERS: readonly string[] = ['alice', 'bob', 'carol'];
 /** From the second look on, this text is no pipeline: a build that cannot read its runs. */

@@ -109,6 +109,8 @@ export interface Profile {
   readonly gates: number;
   /** Of stages: so many add others to their run. */
   readonly generates: number;
+  /** Of runs: so many are repeated, and so many of those again. */
+  readonly reruns: number;
   /** Repositories whose files say that they are started at some times. */
   readonly schedules: number;
   /** Of runs: so many are deleted once they have ended. */
@@ -141,6 +143,7 @@ export const contended = {
   pulls: 0,
   gates: 0,
   generates: 0,
+  reruns: 0,
   schedules: 0,
   deletes: 0,
   pauses: 0,
@@ -296,5 +299,6 @@ function drawAny(random: Random, memory: Random): Drawn {
     generates: memory.chance(0.4) ? memory.between(0.1, 0.6) : 0,
     schedules: memory.chance(0.2) ? 1 + memory.int(3) : 0,
     deletes: memory.chance(0.3) ? memory.between(0.1, 0.6) : 0,
+    reruns: memory.chance(0.4) ? memory.between(0.3, 0.9) : 0,
   };
 }
