@@ -68,6 +68,11 @@ export function adoptionOf(parent: RepeatedRun, plan: Plan, wish: RerunWish, fil
   return { ok: true, stages: places.toSorted((a, b) => a - b), grown };
 }
 
+/** Of a run without stages. */
+export function adoptsNothing(plan: Plan): Extract<Adoption, { ok: true }> {
+  return { ok: true, stages: [], grown: { plan, added: new Map(), without: new Set() } };
+}
+
 /** Whether the stage of this name has succeeded there. */
 function successOf({ state: { stages } }: RepeatedRun): (stage: PlannedStage) => boolean {
   return ({ definition }) => stages.statusOf(stages.plan.indexOf.get(definition.name) ?? -1) === 'SUCCESS';

@@ -21,6 +21,7 @@ import { RefusalAudit } from './audit/refusal-audit.ts';
 import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { repositoryFile } from './runs/repository-file.ts';
+import { decideAnew } from './runs/decided-anew.ts';
 import { runToRepeat } from './runs/rerun.ts';
 import { People } from './people/people.ts';
 import { Trigger } from './runs/trigger.ts';
@@ -89,6 +90,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       limitsOf: ({ user }) => runLimitsOf(tiers, user?.tier ?? options.tenantTier),
       uses,
       fileOf: (caller, asked) => repositoryFile(bus, caller, asked),
+      decideAnew: (asked, signal) => decideAnew({ bus, reads }, asked, signal),
       runToRepeat: (caller, id) => runToRepeat({ owners, reads, store: runs }, caller, id),
       onAsked: options.onRunAsked,
     },

@@ -25,7 +25,7 @@ import {
   type WaitsReply,
   type WaitsRequest,
 } from '@penstock/bus';
-import { parsePipeline, resolveInputs } from '@penstock/pipeline';
+import { parsePipeline, resolveInputs, type ParseResult } from '@penstock/pipeline';
 import {
   adoptionOf,
   adoptionsOf,
@@ -197,6 +197,12 @@ export class FakeOwner {
     if (!reply.ok || reply.run === null) throw new Error('not created');
   }
 
+  /** As the ingest creates what comes of a delivery that is decided anew. */
+  repeat(parent: string, runId: string, yaml: string): void {
+    const [tenant, origin] = ['service', { kind: 'webhook' } as const];
+    this.#create({ runId, tenant, key: `${tenant}/demo`, yaml, origin, rerun: { parent } });
+  }
+
   /** As an owner would without any runner, whose queues are empty. */
   #waitsOf({ runIds, tenants }: WaitsRequest): WaitsReply {
     this.waitsAskedBy.push(tenants);
@@ -245,7 +251,8 @@ export class FakeOwner {
     this.created.push(request);
     const known = this.#runs.get(request.runId);
     if (known !== undefined) return { ok: true, created: false, epoch: this.epoch, run: viewOf(known.state) };
-    const parsed = parsePipeline(request.yaml, { extensions: request.extensions ?? [] });
+    const none: ParseResult = { ok: true, definition: { name: 'none', schedule: [], stages: [] } };
+    const parsed = request.yaml === '' ? none : parsePipeline(request.yaml, { extensions: request.extensions ?? [] });
     if (!parsed.ok) throw new Error('the gateway let a bad file pass');
     const plan = planOf(parsed.definition);
     const { tenant, key, yaml, origin } = request;

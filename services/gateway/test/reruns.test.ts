@@ -1,5 +1,8 @@
 /** `rerunPipeline`, and what a run says of its lineage (P30). */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { IngestCalls } from '@penstock/bus';
+import { NotFound } from '@penstock/errors';
+import { answerCalls } from '@penstock/service';
 import type { TestUser } from './fake-auth.ts';
 import { API_KEY, graphql, makeWorld, runIdFor, type World } from './harness.ts';
 
@@ -110,6 +113,33 @@ describe('P30: rerunPipeline', () => {
     // Of a run that is in the store alone the owner here knows nothing: what it was asked is what counts.
     await rerun(app, { id, from: ['test'] });
     expect(world.owner.created.at(-1)).toMatchObject({ yaml: YAML, rerun: { parent: id, from: ['test'] } });
+  });
+
+  it('of a run without stages has its delivery decided anew, if there is one, and takes nothing else', async () => {
+    const app = await world.gateway();
+    const id = runIdFor('service/demo');
+    world.owner.adopt(id, '', 'service', { kind: 'webhook' });
+    world.owner.commit(id, [{ type: 'run_completed', at: Date.now(), status: 'FAILED', reason: 'pipeline_file' }]);
+    expect((await rerun(app, { id, onlyFailed: true })).codes).toEqual(['BAD_USER_INPUT']);
+    expect((await rerun(app, { id, from: ['build'] })).codes).toEqual(['BAD_USER_INPUT']);
+    const asked: unknown[] = [];
+    const calls = answerCalls(world.bus, 'webhook-ingest', {
+      replay: async (request: IngestCalls['replay']['request']) => {
+        asked.push(request);
+        if (asked.length === 1) throw new NotFound('There is no delivery.');
+        // As the ingest does it some time after its answer.
+        setImmediate(() => world.owner.repeat(id, request.repeats?.runId ?? '', YAML));
+        return {};
+      },
+    });
+    expect((await rerun(app, { id })).codes).toEqual(['CONFLICT']);
+    const again = runOf(await rerun(app, { id }));
+    expect(asked).toEqual([
+      expect.anything(),
+      { id, tenants: ['service'], dryRun: false, repeats: { run: id, runId: again.id, actor: 'api-key' } },
+    ]);
+    expect(again).toMatchObject({ parentRunId: id, rootRunId: id });
+    calls.stop();
   });
 
   it('is for whoever may cancel the run, and knows no run of another tenant', async () => {

@@ -109,6 +109,26 @@ describe('P30: a rerun', () => {
     expect(code(approved.replies)).toBe('ok');
   });
 
+  it('of a run without stages is what its delivery means now, and speaks for the repository as before', () => {
+    const harness = world();
+    const origin = { kind: 'webhook', provider: 'git_host_a', repository: 'a/b', commit: 'c', trusted: false } as const;
+    const ended = { pipelineName: 'a/b', status: 'FAILED', reason: 'pipeline_file' } as const;
+    const { id: root } = harness.create('', { ended, origin: { ...origin, actor: 'ada' } });
+    harness.settle();
+    const again = { origin: { ...origin, actor: 'bob', trusted: true } };
+    const { id: between } = rerun(harness, root, {}, { ...again, ended, yaml: '' });
+    harness.settle();
+    const { id, replies } = rerun(harness, between, {}, again);
+    harness.settle();
+    expect(code(replies)).toBe('ok');
+    const { lineage, origin: own } = live(harness, id).state;
+    expect(lineage).toMatchObject({ parent: between, root, actors: ['ada', 'bob'] });
+    expect(lineage?.edited).toBeUndefined();
+    // Trust does not rise.
+    expect(own).toMatchObject({ actor: 'bob', trusted: false, repository: 'a/b' });
+    expect(live(harness, id).state.stages.map(({ status }) => status)).toEqual(['QUEUED', 'PENDING', 'PENDING']);
+  });
+
   it('of a rerun has the same root, and knows all who began its lineage', () => {
     const harness = world();
     const root = failed(harness);

@@ -86,7 +86,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
       const found = await deliveries.find(id, tenants);
       return { delivery: found === null ? null : decidedView(found) };
     },
-    async replay({ id, tenants, dryRun }) {
+    async replay({ id, tenants, dryRun, repeats }) {
       const found = await deliveries.find(id, tenants);
       if (found === null) throw new NotFound(`There is no delivery '${id.slice(0, 100)}'.`);
       const { delivery } = found;
@@ -94,7 +94,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
         throw new BadUserInput('Nothing can come of this delivery: it was refused before its commit was looked for.');
       if (delivery.verified === 'connection') await assertProved(delivery, options);
       if (!dryRun) {
-        const again = await options.intake.replay(delivery);
+        const again = await options.intake.replay(delivery, repeats);
         return deliveryView(again, null, again.runId);
       }
       return deliveryView(delivery, await decide(delivery, options), null);

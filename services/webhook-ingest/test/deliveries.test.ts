@@ -1,6 +1,7 @@
+import { randomBytes } from 'node:crypto';
 import { callService } from '@penstock/service';
 import { openDeliveryLog, type DeliveryView, type IngestCalls, type IngestVerb } from '@penstock/bus';
-import { runIdTime } from '@penstock/run';
+import { newRunId, runIdTime } from '@penstock/run';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { deliveriesSpec } from '../src/model/collections.ts';
 import { githubPush, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
@@ -303,6 +304,29 @@ describe('decisions, for people', () => {
     await expect(call('replay', { id, tenants: ['user/other'], dryRun: true })).rejects.toMatchObject({
       code: 'NOT_FOUND',
     });
+  });
+});
+
+it('a run of which nothing came is repeated by its delivery, once for each id (P30)', async () => {
+  const ingest = await world.ingest();
+  const bad = repository.commit({ '.pipeline.yaml': 'stages: [' });
+  const { body } = await ingest.send(githubPush({ url: repository.url, commit: bad }), github(newId()));
+  const first = await world.reads.view(body.run_id ?? '', ['service']);
+  expect(first).toMatchObject({ status: 'FAILED', reason: 'pipeline_file', stages: [] });
+  const runId = newRunId({ now: Date.now(), key: first?.key ?? '', random: randomBytes(10) });
+  const repeats = { run: first?.id ?? '', runId, actor: 'bob' };
+  const ask = (): Promise<DeliveryView> =>
+    call('replay', { id: repeats.run, tenants: ['service'], dryRun: false, repeats });
+  const [one, two] = [await ask(), await ask()];
+  expect([one.runId, two.runId, two.id]).toEqual([runId, runId, one.id]);
+  await expect
+    .poll(async () => (await world.reads.view(runId, ['service']))?.status, { timeout: 20_000 })
+    .toBe('FAILED');
+  expect(await world.reads.view(runId, ['service'])).toMatchObject({
+    actor: 'bob',
+    commit: bad,
+    lineage: { parent: repeats.run, root: repeats.run },
+    stages: [],
   });
 });
 

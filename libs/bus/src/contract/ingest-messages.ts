@@ -37,9 +37,17 @@ export interface IngestCalls extends HookCalls {
     readonly request: { readonly id: string; readonly tenants: readonly string[] };
     readonly answer: { readonly delivery: DeliveryView | null };
   };
-  /** NOT_FOUND, or BAD_USER_INPUT for one of which nothing could ever come. `dryRun`: decided anew, and nothing started. */
+  /**
+   * NOT_FOUND, or BAD_USER_INPUT for one of which nothing could ever come. `dryRun`: decided anew, and nothing started. `repeats`:
+   * what comes of it repeats a run of which nothing came (P30); asked again with the same id it is decided once.
+   */
   readonly replay: {
-    readonly request: { readonly id: string; readonly tenants: readonly string[]; readonly dryRun: boolean };
+    readonly request: {
+      readonly id: string;
+      readonly tenants: readonly string[];
+      readonly dryRun: boolean;
+      readonly repeats?: RepeatedDelivery | undefined;
+    };
     readonly answer: DeliveryView;
   };
   /**
@@ -47,6 +55,15 @@ export interface IngestCalls extends HookCalls {
    * proves it the user's, or this server takes no runs of it. BAD_USER_INPUT: no such ref, no file, or a bad one. UNAVAILABLE: the host does not answer.
    */
   readonly file: { readonly request: FileRequest; readonly answer: RepositoryFile };
+}
+
+export interface RepeatedDelivery {
+  /** The run that is repeated. */
+  readonly run: string;
+  /** The new one. */
+  readonly runId: string;
+  /** Who repeats it. */
+  readonly actor: string;
 }
 
 export interface FileRequest {

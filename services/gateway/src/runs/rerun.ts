@@ -1,6 +1,6 @@
 /** What `rerunPipeline` needs of the run that is to run again: who may have it do so, its file, and what that stood for (P30). */
 import { readableTenants, requireChanger, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, Forbidden, NotFound } from '@penstock/errors';
+import { BadUserInput, Forbidden, NotFound } from '@penstock/errors';
 import type { CreateRequest } from '@penstock/bus';
 import { isRunId, type RunCreated, type RunView } from '@penstock/run';
 import { readRunEvents, type Owners, type RunReads } from '@penstock/run-client';
@@ -47,7 +47,6 @@ export async function runToRepeat(
   const { run } = await owners.watch({ runId: id, after: 0 });
   const [created] = run?.events ?? (await readRunEvents({ owners, store }, id, [view.tenant], 0));
   if (created?.type !== 'run_created') throw new NotFound(`There is no run '${id}'.`);
-  if (created.yaml === '') throw new Conflict(`The run '${id}' has no file that could run again.`);
   return { view, created };
 }
 

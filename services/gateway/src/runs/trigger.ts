@@ -21,6 +21,7 @@ import {
 import { requireWriter, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/errors';
 import { badPipeline } from './bad-pipeline.ts';
+import { refusePartsOf, type DecidedAnew } from './decided-anew.ts';
 import { readingTurn } from './reading-turn.ts';
 import { wishOf, type RepeatedRun, type RerunArguments } from './rerun.ts';
 import type { UsesResolver } from './extensions.ts';
@@ -58,6 +59,8 @@ export interface TriggerSettings {
   readonly fileOf: (caller: Caller, asked: DispatchArguments) => Promise<RepositoryFile>;
   /** A run that the caller may have run again. */
   readonly runToRepeat: (caller: Caller, id: string | null | undefined) => Promise<RepeatedRun>;
+  /** The run that comes of the delivery of one without stages, once it is there. */
+  readonly decideAnew: (asked: DecidedAnew, signal: AbortSignal) => Promise<RunView>;
   /** Called for each call by somebody who may have runs. */
   readonly onAsked?: (() => void) | undefined;
 }
@@ -161,6 +164,13 @@ export class Trigger {
     const wish = wishOf(input);
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     const { tenant, key } = view;
+    const actor = caller.user?.email ?? caller.kind;
+    if (created.yaml === '') {
+      refusePartsOf(view, input);
+      const asked = { view, runId: this.#runIdOf(input.runId, key), actor };
+      const create = async (): Promise<TriggerResult> => resultOf(await this.#settings.decideAnew(asked, clientGone));
+      return assertRepeats(view, await this.#run({ runId: asked.runId, tenant }, create, waitMs, clientGone));
+    }
     const { yaml, extensions } = await this.#fileOfRerun(caller, view, created, input.yaml);
     const inputs = (input.inputs ?? []).map(({ key: name, value }) => [name, value] as const);
     if (new Map(inputs).size < inputs.length) throw new BadUserInput("'inputs': a name is given twice.");
@@ -172,15 +182,13 @@ export class Trigger {
       tenant,
       key,
       yaml,
-      origin: { kind: 'api', actor: caller.user?.email ?? caller.kind },
+      origin: { kind: 'api', actor },
       rerun: { parent: view.id, ...wish },
       ...(inputs.length === 0 ? {} : { inputs }),
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),
     };
-    const result = await this.#run({ runId, tenant }, () => this.#repeated(request), waitMs, clientGone);
-    if (result.run.lineage?.parent !== view.id) throw new BadUserInput(`The run id ${runId} belongs to another run.`);
-    return result;
+    return assertRepeats(view, await this.#run({ runId, tenant }, () => this.#repeated(request), waitMs, clientGone));
   }
 
   /** What the owner says of the run that is repeated is said of that one, not of the new one. */
@@ -302,6 +310,12 @@ function isDispatchOf(run: RunView, { provider, repository, ref }: DispatchArgum
     run.repository?.toLowerCase() === repository?.toLowerCase() &&
     refs.includes(run.ref)
   );
+}
+
+/** Throws `BadUserInput` where the id that was given has been another run's. */
+function assertRepeats(parent: RunView, result: TriggerResult): TriggerResult {
+  if (result.run.lineage?.parent === parent.id) return result;
+  throw new BadUserInput(`The run id ${result.run.id} belongs to another run.`);
 }
 
 function resultOf(run: RunView): TriggerResult {

@@ -4,6 +4,7 @@ import { TaggedError } from '@penstock/errors';
 import type { PipelineDefinition } from '@penstock/pipeline';
 import {
   adoptionOf,
+  adoptsNothing,
   bitsOf,
   LINEAGE_ACTORS_MAX,
   LINEAGE_LIVE_MAX,
@@ -51,7 +52,9 @@ export function rerunOf(
   const state = parent.committedState();
   if (state.tenant !== request.tenant || state.key !== request.key)
     throw new RerunRefused('NOT_FOUND', 'there is no such run');
-  if (state.pipelineName !== definition.name)
+  // Nothing came of its delivery, which has been decided anew: that is what the new run is.
+  const isWithoutFile = state.yaml === '';
+  if (!isWithoutFile && state.pipelineName !== definition.name)
     throw new RerunRefused(
       'BAD_USER_INPUT',
       `the file is of the pipeline '${definition.name}', and the run is one of '${state.pipelineName}'`,
@@ -63,12 +66,17 @@ export function rerunOf(
     throw new RerunRefused('CONFLICT', 'nobody has approved the run: it is approved first, and goes on then by itself');
   const repeated = { state, events: parent.events.slice(0, parent.committedVersion) };
   const fileBytes = request.yaml === state.yaml ? 0 : journaledBytes(request.yaml);
-  const adoption = adoptionOf(repeated, planOf(definition), request.rerun ?? {}, fileBytes);
+  const adoption = isWithoutFile
+    ? adoptsNothing(planOf(definition))
+    : adoptionOf(repeated, planOf(definition), request.rerun ?? {}, fileBytes);
   if (!adoption.ok) throw new RerunRefused(adoption.code, adoption.message);
   const { lineage: before } = state;
   // No schedule has begun this one, whatever its trigger says.
-  const { tick: _tick, ...origin } = state.origin;
-  const actors = new Set([...(before?.actors ?? []), ...(origin.actor === undefined ? [] : [origin.actor])]);
+  const { tick: _tick, ...origin } = isWithoutFile
+    ? { ...request.origin, ...(state.origin.trusted === false ? { trusted: false } : {}) }
+    : state.origin;
+  const beganBy = state.origin.actor;
+  const actors = new Set([...(before?.actors ?? []), ...(beganBy === undefined ? [] : [beganBy])]);
   if (actors.size > LINEAGE_ACTORS_MAX)
     throw new RerunRefused('CONFLICT', `more than ${LINEAGE_ACTORS_MAX} people have repeated the run: begin a new one`);
   const live = [state.id, ...(before?.live ?? [])].filter(isLive);
@@ -77,7 +85,7 @@ export function rerunOf(
       'CONFLICT',
       `more than ${LINEAGE_LIVE_MAX} runs of which it would be one more repetition go on: wait for their ends, or cancel them`,
     );
-  const isEdited = before?.edited === true || request.yaml !== state.yaml;
+  const isEdited = before?.edited === true || (!isWithoutFile && request.yaml !== state.yaml);
   const adopts = bitsOf(adoption.stages);
   const declared = new Set((definition.inputs ?? []).map(({ name }) => name));
   const inherited = Object.entries(state.inputs ?? {}).filter(([name]) => declared.has(name));

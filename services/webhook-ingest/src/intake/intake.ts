@@ -18,6 +18,7 @@ import {
   type Bus,
   type DeliveryLog,
 } from '@penstock/bus';
+import type { RepeatedDelivery } from '@penstock/bus';
 import { BadUserInput, Forbidden, Unavailable } from '@penstock/errors';
 import { tenantOfUser } from '@penstock/identity';
 import { GlobList } from '@penstock/pipeline';
@@ -174,18 +175,23 @@ export class Intake {
     );
   }
 
-  /** Persists a delivery that repeats another on somebody's wish; a run of its own. */
-  async replay(delivery: Delivery): Promise<Delivery> {
+  /** Persists a delivery that repeats another on somebody's wish; a run of its own. `repeats`: which, and of which run. */
+  async replay(delivery: Delivery, repeats?: RepeatedDelivery): Promise<Delivery> {
     const now = this.#options.now();
-    const { id, deliveryId } = identify({ ...delivery, deliveryId: null });
-    const again: Delivery = {
+    const { repeats: _earlier, ...first } = delivery;
+    const { id, deliveryId } = identify({
       ...delivery,
+      deliveryId: repeats === undefined ? null : `rerun ${repeats.runId}`,
+    });
+    const again: Delivery = {
+      ...first,
       id,
       deliveryId,
-      runId: runIdOf(id, delivery.key, now, this.#options.keys),
+      runId: repeats?.runId ?? runIdOf(id, delivery.key, now, this.#options.keys),
       receivedAt: now,
       answeredBy: now,
       replayOf: delivery.id,
+      ...(repeats === undefined ? {} : { repeats: { run: repeats.run, actor: repeats.actor } }),
     };
     await this.#persist(again);
     return again;

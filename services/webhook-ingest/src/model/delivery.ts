@@ -44,6 +44,8 @@ export interface Delivery {
   readonly bodySha256: string;
   /** The delivery that this one repeats on somebody's wish. */
   readonly replayOf?: string | undefined;
+  /** The run without stages that what comes of it repeats, and who wishes that. */
+  readonly repeats?: { readonly run: string; readonly actor: string } | undefined;
 }
 
 /** P24: of the extracted fields, in UTF-8. */

@@ -2,7 +2,7 @@
 import type { CreateRequest } from '@penstock/bus';
 import type { PullRequestOrigin } from '@penstock/run';
 import type { RunLimits } from '@penstock/config';
-import { BadUserInput, Conflict, QuotaExceeded } from '@penstock/errors';
+import { BadUserInput, Conflict, NotFound, QuotaExceeded } from '@penstock/errors';
 import { OwnerRefused, type Owners } from '@penstock/run-client';
 import type { Decision } from '../model/decision.ts';
 import { isTrustedDelivery, type Delivery } from '../model/delivery.ts';
@@ -68,6 +68,12 @@ async function create(owners: Owners, request: CreateRequest): Promise<void> {
     await owners.create(request);
   } catch (error) {
     const refusal: unknown = error instanceof OwnerRefused ? error.cause : error;
+    // The run that it repeats is gone, or repeated by too many: what is decided anew is a run all the same.
+    if (request.rerun !== undefined && (refusal instanceof Conflict || refusal instanceof NotFound)) {
+      const { rerun: _rerun, ...alone } = request;
+      await create(owners, alone);
+      return;
+    }
     // The id fits this key and nobody else can make it: what stands there is this delivery's.
     if (!(refusal instanceof Conflict)) throw refusal;
   }
@@ -86,7 +92,7 @@ function commonRequest(
   delivery: Placed,
   { source, keepsSuperseded }: Decision,
   isHead: boolean,
-): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin' | 'keepsSuperseded'> {
+): Pick<CreateRequest, 'runId' | 'tenant' | 'key' | 'origin' | 'keepsSuperseded' | 'rerun'> {
   const {
     runId,
     tenant,
@@ -97,15 +103,17 @@ function commonRequest(
     commit,
     deliveryId,
     cloneUrl,
-    actor,
     pullRequest,
     defaultBranch,
+    repeats,
   } = delivery;
+  const actor = repeats?.actor ?? delivery.actor;
   return {
     runId,
     tenant,
     key,
     ...(keepsSuperseded === true ? { keepsSuperseded } : {}),
+    ...(repeats === undefined ? {} : { rerun: { parent: repeats.run } }),
     origin: {
       kind: 'webhook',
       provider,
