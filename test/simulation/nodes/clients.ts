@@ -313,7 +313,9 @@ export class Clients {
         return;
       }
       if (answer !== undefined && request.rerun !== undefined && REFUSED_FOR_GOOD.has(answer.code)) {
-        this.#reruns.checkRefusal(request, answer.code, answer.message);
+        const parent = this.#intents.find(({ request: { runId } }) => runId === request.rerun?.parent);
+        if (answer.code === 'NOT_FOUND' && parent?.isDoomed === true) world.mark('rerun of a deleted run');
+        else this.#reruns.checkRefusal(request, answer.code, answer.message);
         return;
       }
       if (answer?.code === 'QUOTA_EXCEEDED') {
@@ -373,7 +375,9 @@ export class Clients {
   #rerun(parent: Intent): void {
     const request = this.#reruns.drawn(parent.request);
     if (request === undefined) return;
-    const intent: Intent = { request, partition: parent.partition, acknowledged: false, pending: 0 };
+    const { deletes } = this.#world.profile;
+    const isDoomed = deletes > 0 && this.#world.random.chance(deletes);
+    const intent: Intent = { request, partition: parent.partition, acknowledged: false, isDoomed, pending: 0 };
     this.#intents.push(intent);
     this.#onQuota.set(request.runId, 'give up');
     this.#create(intent, this.#world.random.pick(this.#gateways));
