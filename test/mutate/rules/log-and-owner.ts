@@ -49,8 +49,8 @@ export const logAndOwner: readonly Mutant[] = [
     rule: 'P2',
     breaks: 'goes on storing what it had decided after it has forgotten its partition',
     file: 'services/scheduler/src/shell/partition-owner.ts',
-    find: '    this.#abort.abort();\n    await this.#projector?.stop();',
-    replace: '    await this.#projector?.stop();',
+    find: '    this.#abort.abort();\n    await Promise.all(',
+    replace: '    await Promise.all(',
     noticedBy: [owner],
   },
   {

@@ -2,7 +2,7 @@
 import type { CreateRequest, OwnerErrorCode } from '@penstock/bus';
 import { newRunId, type RunState } from '@penstock/run';
 import type { PipelineDefinition } from '@penstock/pipeline';
-import { expectedAdoption } from '../rules/rerun-rules.ts';
+import { expectedAdoption } from '../world/expected-adoption.ts';
 import { POISON } from '../world/pipelines.ts';
 import type { World } from '../world/world.ts';
 
