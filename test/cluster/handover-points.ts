@@ -50,8 +50,6 @@ const VERBS: Readonly<Record<string, readonly [HandoverPoint | null, HandoverPoi
   'cache-begin': ['cache announced', null],
   'cache-put': ['cache on its way', 'cache stored'],
 };
-/** The only one that is stopped: a later one is to come through. */
-const FIRST_ATTEMPT = 1;
 const HEAD_BYTES = 6;
 
 export class HandoverStops {
@@ -131,12 +129,12 @@ export class HandoverStops {
     if (stage === undefined || attempt === undefined) return false;
     if (answered !== null && reply !== undefined)
       this.#asked.set(reply, { stage, attempt, at: answered, sizeBytes: 0 });
-    return going !== null && this.#isAt({ stage, attempt }, going);
+    return going !== null && this.#isAt({ stage }, going);
   }
 
-  #isAt({ stage, attempt }: Seen, at: HandoverPoint): boolean {
+  #isAt({ stage }: Pick<Seen, 'stage'>, at: HandoverPoint): boolean {
     const stop = this.#stops.get(stage);
-    if (stop?.at !== at || attempt !== FIRST_ATTEMPT) return false;
+    if (stop?.at !== at) return false;
     this.#missing.delete(stage);
     stop.reached.resolve();
     return true;
