@@ -81,6 +81,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/service.ts')).serviceCommand,
   },
   {
+    name: 'runner',
+    summary: 'make this machine a runner of a server',
+    load: async () => (await import('./commands/runner.ts')).runnerCommand,
+  },
+  {
     name: 'trigger',
     summary: 'send a pipeline file to a server and follow its run',
     load: async () => (await import('./commands/trigger.ts')).triggerCommand,

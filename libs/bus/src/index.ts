@@ -1,7 +1,8 @@
 export type * from './contract/messages.ts';
 export type * from './contract/ingest-messages.ts';
 export type * from './contract/hook-messages.ts';
-export { buckets, type PeerService, streams, subjects } from './contract/subjects.ts';
+export { allowedLabels, type FleetEntry, fleetRunnerId, isFleetRunner } from './contract/fleet.ts';
+export { buckets, FLEET_BUCKET, type PeerService, streams, subjects } from './contract/subjects.ts';
 export {
   readSlip,
   signSlip,
@@ -46,6 +47,7 @@ export {
 } from './contract/protocol-times.ts';
 export { type Bus, type BusSubscription, LATER, type Responder } from './wire/bus.ts';
 export { connectBus } from './wire/connect.ts';
+export { newKeySeed, publicKeyOf } from './wire/key-seed.ts';
 export { connectionOf } from './wire/nats-bus.ts';
 export { brokerAddress } from './wire/address.ts';
 export { bucketAgeMs, deleteBuckets, ensureStreams } from './jetstream/streams.ts';
@@ -62,6 +64,7 @@ export { type DeliveryConsumer, type HeldDelivery, startDeliveryConsumer } from 
 export { acquireLease, endLease, type Lease, leaseAtLeader } from './jetstream/lease.ts';
 export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';
 export { CONTROLS_MAX, putControl, readControls } from './jetstream/control-keys.ts';
+export { hearMembers } from './jetstream/member-hearing.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';
 export { markLogEnds } from './jetstream/log-marks.ts';
 export { purgeLogs } from './jetstream/log-purge.ts';
@@ -73,12 +76,5 @@ export {
   type StoredChunk,
   subscribeLiveChunks,
 } from './jetstream/log-reader.ts';
-export {
-  type BrokerPermissions,
-  brokerPermissions,
-  type CoreUser,
-  CROSSED_REPLIES,
-  inboxPrefixOf,
-  type PeerUser,
-  runnerUserName,
-} from './permissions/permissions.ts';
+export { accountsConfiguration, type BrokerCredential } from './permissions/accounts.ts';
+export { brokerPermissions, CORE_ACCOUNT, fleetPermissions, inboxPrefixOf, runnerUserName } from './permissions/permissions.ts';

@@ -66,6 +66,14 @@ export function duration(bounds: { readonly minMs: number; readonly maxMs: numbe
   };
 }
 
+/** A duration that is no variable. `problem`: a clause about what was given. */
+export function parseDuration(
+  text: string,
+  bounds: { readonly minMs: number; readonly maxMs: number },
+): ReturnType<Kind<number>['parse']> {
+  return duration(bounds).parse(text);
+}
+
 export function durationText(ms: number): string {
   for (const unit of ['d', 'h', 'm', 's']) {
     const unitMs = UNITS_MS[unit] ?? 1;

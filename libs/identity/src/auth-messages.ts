@@ -3,6 +3,7 @@
  * revocations. Refusals come back as the `ServiceError`s named here.
  */
 import type { CallerUser, TokenScope } from './callers.ts';
+import type { RunnerTokenCalls } from './runner-messages.ts';
 import type { SecretCalls } from './secret-messages.ts';
 
 /** The claims of an access token beside `exp`, `iat` and `jti`. */
@@ -31,7 +32,7 @@ export const ACCESS_TOKEN = {
 export const PERSONAL_TOKEN_PREFIX = 'svc_';
 
 /** Each verb of auth with its question and its answer. */
-export interface AuthCalls extends SecretCalls {
+export interface AuthCalls extends SecretCalls, RunnerTokenCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
   /** What the identity provider vouches for of a user, in lower case; and what the user is called. NOT_FOUND: there is no such user. */

@@ -14,6 +14,7 @@ export {
   requireAdministrator,
   requireChanger,
   requireCredential,
+  requireFleetKeeper,
   requireOperator,
   requireOwnRuns,
   requireReader,
@@ -39,7 +40,23 @@ export { signAccessToken, verifyAccessToken } from './access-token.ts';
 export { callAuth } from './auth-client.ts';
 export { openIdentity, type Identity } from './identity.ts';
 export { Remembered } from './remembered.ts';
-export { isPersonalToken, newPersonalToken, personalTokenHash } from './personal-token.ts';
+export {
+  isPersonalToken,
+  isRunnerToken,
+  newPersonalToken,
+  newRunnerToken,
+  personalTokenHash,
+} from './personal-token.ts';
+export {
+  FLEET_PATHS,
+  type AttachAnswer,
+  type AttachRequest,
+  type CreatedRunnerToken,
+  type FleetRunnerInfo,
+  type RunnerTokenCalls,
+  type RunnerTokenInfo,
+} from './runner-messages.ts';
+export { readFleetTicket, signFleetTicket } from './fleet-ticket.ts';
 export { Revocations, type Revocable } from './revocations.ts';
 export { onBehalfOf, type OnBehalf } from './on-behalf.ts';
 export { sessionsSpec } from './session-document.ts';

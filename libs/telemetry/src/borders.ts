@@ -11,6 +11,7 @@ import type { Log } from './log.ts';
 export const borders = {
   'scheduler.membership': 'a member that came or went is seen at the next tick',
   'scheduler.runner-lease': 'the renewal of a lease, which comes again',
+  'scheduler.fleet': 'what a runner of the fleet may be granted is told again when it renews its credentials',
   'scheduler.released': 'a partition is opened a second later',
   'scheduler.controls': 'what was resumed is granted a second later',
   'scheduler.status': 'the request',

@@ -8,6 +8,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import { answerAuthCalls } from './routes/calls.ts';
 import type { UserRow } from './model/collections.ts';
 import { DeviceFlow } from './flows/device-flow.ts';
+import { Fleet, type FleetDoor } from './flows/fleet.ts';
 import { AuthRefusal } from './model/errors.ts';
 import { OneTimeClaims } from './model/one-time-claims.ts';
 import { MasterKeys } from './model/master-keys.ts';
@@ -19,10 +20,12 @@ import type { Profile } from './model/profile.ts';
 import { withoutSlash, type ProviderSettings } from './providers/settings.ts';
 import { startResealing } from './model/resealing.ts';
 import { Revocations } from './model/revocations.ts';
+import { RunnerTokens } from './model/runner-tokens.ts';
 import { addDiscoveryRoutes } from './routes/discovery-routes.ts';
 import { addDevicePages, consentCookie, DEVICE_CONSENT } from './routes/device-pages.ts';
 import { addDeviceRoutes } from './routes/device-routes.ts';
 import { addEmbeddedRoutes } from './routes/embedded-routes.ts';
+import { addFleetRoutes } from './routes/fleet-routes.ts';
 import { acceptForms } from './routes/forms.ts';
 import { answerRefusal } from './routes/refusals.ts';
 import { answerSlips } from './routes/slips.ts';
@@ -59,6 +62,8 @@ export interface AuthOptions {
   readonly masterKeys?: readonly string[] | undefined;
   /** `SERVICE_SLIP_KEY`; without it no stage gets a secret. */
   readonly slipKey?: string | undefined;
+  /** Who lets runners in by their tokens; absent: the broker is not this server's own. */
+  readonly fleetDoor?: FleetDoor | undefined;
   readonly audit: AuditLog;
   readonly log: Pick<Log, 'info' | 'warn'>;
   /** Milliseconds since 1970; default the system clock. */
@@ -76,6 +81,9 @@ export interface RunningAuth {
 const DEVICE_TRIES_MAX = 10;
 /** Wrong user codes from one address a minute; they are short, and RFC 8628 (5.1) reckons with five. */
 const USER_CODE_TRIES_MAX = 5;
+
+/** Wrong runner tokens from one address a minute. They cannot be guessed: this keeps revoked machines from asking without end. */
+const RUNNER_TRIES_MAX = 30;
 
 /** Throws a RangeError that names a setting of the provider which is missing. */
 export function startAuth(options: AuthOptions): RunningAuth {
@@ -122,7 +130,9 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const signingKeys = new SigningKeys(store, masterKeys, now);
   const idTokens = { keys: signingKeys, issuer: baseUrl, now };
   const slips = answerSlips({ bus, secrets: stageSecrets, idTokens, slipKey: options.slipKey, log, now });
-  const calls = answerAuthCalls({ bus, users, sessions, tokens, stageSecrets, audit, now });
+  const runnerTokens = new RunnerTokens(store, now);
+  const fleet = new Fleet({ bus, tokens: runnerTokens, door: options.fleetDoor, jwtSecret, log, now });
+  const calls = answerAuthCalls({ bus, users, sessions, tokens, stageSecrets, fleet, runnerTokens, audit, now });
   const sweeper = startSweeper({ store, now, log });
 
   const continueDevice = async (
@@ -144,6 +154,10 @@ export function startAuth(options: AuthOptions): RunningAuth {
   return {
     async addRoutes(app) {
       addDiscoveryRoutes(app, { keys: signingKeys, issuer: baseUrl });
+      await app.register(async (scope) => {
+        scope.setErrorHandler((error, _request, reply) => answerRefusal(error, reply));
+        addFleetRoutes(scope, { fleet, tries: new Tries(RUNNER_TRIES_MAX, now), audit: requests });
+      });
       await app.register(async (scope) => {
         scope.addHook('onRequest', async (_request, reply) => {
           // Tokens, codes and whose they are stand in these answers.
@@ -188,6 +202,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
     async close() {
       sweeper.close();
       resealing.close();
+      fleet.close();
       calls.stop();
       slips.stop();
     },

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { machineTime } from '@penstock/async';
-import { createLogWriter, endLease, RUNNER_LEASE_MS, watchLeases } from '@penstock/bus';
+import { createLogWriter, endLease, hearMembers, RUNNER_LEASE_MS, watchLeases } from '@penstock/bus';
 import { bootClockMs, type Guard } from '@penstock/executor';
 import { InheritedFiles } from './artifacts/inherited-files.ts';
 import { LeftInside } from './artifacts/left-inside.ts';
@@ -64,7 +64,8 @@ export function machinePorts(
     newId: randomUUID,
     random: Math.random,
     session: sessionPorts(bus, leaseMs),
-    watchLeases: (bucket, handler) => watchLeases(bus, bucket, handler),
+    watchLeases: (bucket, handler) =>
+      options.hearsMembers === true ? hearMembers(bus, handler) : watchLeases(bus, bucket, handler),
     endLease: (bucket, key) => endLease(bus, bucket, key),
     results: new ResultFile(join(own, 'results')),
     records,

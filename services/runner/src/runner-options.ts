@@ -44,6 +44,8 @@ export interface RunnerOptions {
   readonly stageLimits?: Partial<StageLimits> | undefined;
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */
   readonly isolationRequired?: boolean | undefined;
+  /** It is of a fleet (P37), and so makes no consumer at the broker to know the schedulers by. Default: false. */
+  readonly hearsMembers?: boolean | undefined;
   readonly log: Log;
   /** Default: nothing is counted. */
   readonly meter?: Meter | undefined;
@@ -60,6 +62,8 @@ export interface RunnerOptions {
 export interface Runner {
   /** Attempts that run at this moment. */
   readonly running: number;
+  /** Runs whose folders it has, since their owners have not said that they are closed. */
+  readonly openRuns: number;
   /** The present session's id; null between two sessions. */
   readonly session: string | null;
   /**

@@ -132,6 +132,10 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     return this.#running.size;
   }
 
+  get openRuns(): number {
+    return this.#folders.size;
+  }
+
   get session(): string | null {
     return this.#active?.session.id ?? null;
   }

@@ -4,6 +4,7 @@ import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { randomInt } from 'node:crypto';
 import { join } from 'node:path';
+import { accountsConfiguration, type BrokerCredential, fleetPermissions, runnerUserName } from '@penstock/bus';
 
 export interface StoreLimits {
   /** The broker's `max_file_store`. */
@@ -83,8 +84,15 @@ async function isFree(port: number): Promise<boolean> {
 
 export interface BrokerConfig {
   readonly port: number;
+  /** Of the WebSocket listener, for runners of a fleet; the API leads them there. */
+  readonly fleetPort: number;
   readonly user: string;
   readonly password: string;
+  /** Who may have this file read again. */
+  readonly systemUser: string;
+  readonly systemPassword: string;
+  /** Runners of the fleet that may come in, each with its public key (P37). */
+  readonly runners: ReadonlyMap<string, string>;
   readonly storeDir: string;
   readonly storeBytesMax: number;
   readonly logFile: string;
@@ -98,11 +106,18 @@ const LOG_BYTES_MAX = 4 * 1024 ** 2;
 
 export function brokerConfiguration(config: BrokerConfig): string {
   const quoted = JSON.stringify;
-  return `# Written by penstock serve at each start; the password is made anew each time.
+  const { user, systemUser, runners } = config;
+  const credentials = new Map<string, BrokerCredential>([
+    [user, { password: config.password }],
+    [systemUser, { password: config.systemPassword }],
+    ...[...runners].map(([runner, publicKey]) => [runnerUserName(runner), { publicKey }] as const),
+  ]);
+  return `# Written by penstock serve at each start, and whenever the fleet changes; passwords are made anew at each start.
 server_name: penstock
 listen: "127.0.0.1:${config.port}"
-authorization { user: ${quoted(config.user)}, password: ${quoted(config.password)} }
-log_file: ${quoted(config.logFile)}
+# Runners of a fleet come in here, by way of the server's own port, where TLS ends.
+websocket { listen: "127.0.0.1:${config.fleetPort}", no_tls: true }
+${accountsConfiguration(fleetPermissions({ user, systemUser }, [...runners.keys()]), credentials)}log_file: ${quoted(config.logFile)}
 logfile_size_limit: ${LOG_BYTES_MAX}
 logfile_max_num: 2
 jetstream {

@@ -11,12 +11,14 @@
  * EMBEDDED-BROKER-5. It is in a session of its own: ^C in a terminal reaches serve alone, which ends the broker last.
  */
 import { constants } from 'node:fs';
-import { access, mkdir, open, readFile, rm, writeFile } from 'node:fs/promises';
+import { access, mkdir, open, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { type Bus, connectBus } from '@penstock/bus';
 import { execa } from 'execa';
 import { brokerConfiguration, freePort, storeLimits, type StoreLimits } from './broker-config.ts';
+import { adoptNamelessStore } from './broker-store.ts';
+import { readAgain } from './broker-reload.ts';
 import { endProcess, identify, type ProcessIdentity } from './process-identity.ts';
 import type { Log } from '@penstock/telemetry/log';
 import { backoffMs, pauseOrAbort, withoutJitter } from '@penstock/async';
@@ -48,6 +50,13 @@ export interface EmbeddedBroker extends StoreLimits {
   readonly password: string;
   /** Of the present process; -1 between two. */
   readonly pid: number;
+  /** Of its WebSocket listener on the loopback interface. */
+  readonly fleetPort: number;
+  /**
+   * Lets these runners in with their public keys, and nobody else any more: who is not among them is cut off. Resolves when it is
+   * so; a broker that is being started again reads it by itself. One call at a time.
+   */
+  setRunners(runners: ReadonlyMap<string, string>): Promise<void>;
   /** SIGTERM, SIGKILL after 5 s; resolves when it is gone. */
   stop(): Promise<void>;
 }
@@ -74,15 +83,17 @@ const PORT_TRIES = 5;
 const MEMORY_LIMIT = '384MiB';
 const OUTPUT_CHARACTERS_MAX = 4_000;
 const USER = 'penstock';
+const SYSTEM_USER = 'system';
 
 /** Throws when it cannot be started at all: the reason stands in the message, with the end of the broker's log. */
 export async function startEmbeddedBroker(options: EmbeddedBrokerOptions): Promise<EmbeddedBroker> {
   const folder = resolve(options.dataDir, 'broker');
   await mkdir(join(folder, 'store'), { recursive: true, mode: 0o700 });
   await endSurvivor(join(folder, 'pid'), options.log);
+  await adoptNamelessStore(join(folder, 'store'));
   const limits = await storeLimits(join(folder, 'store'), join(folder, 'store-bytes-max'));
   for (let attempt = 1; ; attempt += 1) {
-    const supervisor = new Supervisor(folder, await freePort(), limits, options);
+    const supervisor = new Supervisor(folder, [await freePort(), await freePort()], limits, options);
     try {
       await supervisor.start();
       return supervisor;
@@ -129,16 +140,25 @@ class Supervisor implements EmbeddedBroker {
   readonly storeBytesMax: number;
   readonly journalBytesMax: number;
   readonly logsBytesMax: number;
+  readonly fleetPort: number;
+  readonly #systemPassword = randomBytes(24).toString('base64url');
   readonly #folder: string;
   readonly #port: number;
   readonly #options: EmbeddedBrokerOptions;
+  #runners: ReadonlyMap<string, string> = new Map();
   readonly #stopping = new AbortController();
   #running: Running | null = null;
   #supervision: Promise<void> = Promise.resolve();
   #bus: Bus | null = null;
   #probing: Promise<void> = Promise.resolve();
 
-  constructor(folder: string, port: number, limits: StoreLimits, options: EmbeddedBrokerOptions) {
+  constructor(
+    folder: string,
+    [port, fleetPort]: readonly [number, number],
+    limits: StoreLimits,
+    options: EmbeddedBrokerOptions,
+  ) {
+    this.fleetPort = fleetPort;
     this.url = `nats://127.0.0.1:${port}`;
     this.storeBytesMax = limits.storeBytesMax;
     this.journalBytesMax = limits.journalBytesMax;
@@ -193,24 +213,46 @@ class Supervisor implements EmbeddedBroker {
     await Promise.all([
       rm(join(this.#folder, 'pid'), { force: true }),
       rm(join(this.#folder, 'nats.conf'), { force: true }),
+      rm(join(this.#folder, 'nats.conf.new'), { force: true }),
     ]);
+  }
+
+  async setRunners(runners: ReadonlyMap<string, string>): Promise<void> {
+    this.#runners = runners;
+    await this.#writeConfiguration();
+    const running = this.#running;
+    // Between two processes: the next one reads what is written.
+    if (running === null) return;
+    try {
+      await readAgain({ servers: this.url, user: SYSTEM_USER, pass: this.#systemPassword });
+    } catch (error) {
+      // It has ended meanwhile, or is another one already, which has read this.
+      if (this.#running === running && !running.ended) throw error;
+    }
   }
 
   async #writeConfiguration(): Promise<void> {
     const environment = process.env['SERVICE_NATS_SYNC'] === 'always' ? 'always' : 'default';
     const file = join(this.#folder, 'nats.conf');
+    const fresh = `${file}.new`;
     // Removed first: the mode of a file that exists would stay.
-    await rm(file, { force: true });
+    await rm(fresh, { force: true });
     const text = brokerConfiguration({
       port: this.#port,
+      fleetPort: this.fleetPort,
       user: this.user,
       password: this.password,
+      systemUser: SYSTEM_USER,
+      systemPassword: this.#systemPassword,
+      runners: this.#runners,
       storeDir: join(this.#folder, 'store'),
       storeBytesMax: this.storeBytesMax,
       logFile: join(this.#folder, 'broker.log'),
       sync: this.#options.sync ?? environment,
     });
-    await writeFile(file, text, { mode: 0o600 });
+    await writeFile(fresh, text, { mode: 0o600 });
+    // Whole or not at all: a broker that is started again at this moment reads one or the other.
+    await rename(fresh, file);
   }
 
   async #spawn(): Promise<Running> {

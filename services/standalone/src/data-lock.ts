@@ -16,8 +16,8 @@ export interface DataLock {
   release(): void;
 }
 
-/** Throws DataFolderInUse where another process holds the folder. */
-export function lockDataFolder(dataDir: string): DataLock {
+/** `command`: who uses such a folder. Throws DataFolderInUse where another process holds it. */
+export function lockDataFolder(dataDir: string, command = 'penstock serve'): DataLock {
   const pidFile = join(dataDir, 'pid');
   const database = new DatabaseSync(join(dataDir, 'lock'));
   try {
@@ -25,7 +25,7 @@ export function lockDataFolder(dataDir: string): DataLock {
   } catch (cause) {
     database.close();
     throw new DataFolderInUse(
-      `another penstock serve${holderOf(pidFile)} is using the data folder ${dataDir}: stop it, or name another folder with --data-dir`,
+      `another ${command}${holderOf(pidFile)} is using the data folder ${dataDir}: stop it, or name another folder with --data-dir`,
       { cause },
     );
   }

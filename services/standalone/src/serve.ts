@@ -28,6 +28,7 @@ import { ApiThread } from './api/api-thread.ts';
 import { secretsOf } from './api/secrets-of.ts';
 import type { ApiOptions, BusAddress } from './api/start-api.ts';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
+import { FleetDoor } from './fleet-door.ts';
 import { closeInTurn, type Closing } from './closing.ts';
 import { makeDataFolder } from './data-folder.ts';
 import { lockDataFolder } from './data-lock.ts';
@@ -115,8 +116,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
-    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids }, engine.busAddress, {
+    const { fleetPort } = engine;
+    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids, fleetPort }, engine.busAddress, {
       mirrors: engine.mirrors,
+      door: engine.door,
       figures: () => metrics.snapshot(),
     });
     // The API is the last to be started and the first to be closed.
@@ -145,6 +148,9 @@ interface Engine {
   readonly busAddress: BusAddress;
   readonly mirrors: MirrorCache;
   readonly runner: Runner;
+  /** Undefined: the broker is not this server's own, which has no fleet then. */
+  readonly door: FleetDoor | undefined;
+  readonly fleetPort: number | undefined;
 }
 
 /** What must never wait for a stranger: the broker's supervisor, the scheduler and the runner. */
@@ -165,7 +171,9 @@ async function startEngine(
   finding.catch(() => {});
   const leftoversFile = join(dataDir, 'leftovers');
   await killLeftovers(leftoversFile);
-  const { bus, busAddress } = await startBus(options, logFor('serve'), started);
+  const { bus, busAddress, leasesProvenDead, broker } = await startBus(options, logFor('serve'), started);
+  const door = broker === undefined ? undefined : new FleetDoor({ broker, log: logFor('fleet') });
+  started.push(() => door?.close());
   const store = await openStore(options.store, [...runCollections, ...auditCollections]);
   started.push(() => store.close());
   const scheduler: Scheduler = await startScheduler({
@@ -181,7 +189,8 @@ async function startEngine(
     retention: { ledger: new StoredRetention(store), ...options.retention },
     keySlots: options.keySlots,
     slipKey: options.slipKey,
-    leasesProvenDead: options.natsUrl === undefined,
+    leasesProvenDead,
+    fleet: broker !== undefined,
   });
   started.push(() => scheduler.close());
   // The intake reads a file where the runner checks out the whole: one fetch serves both.
@@ -220,14 +229,19 @@ async function startEngine(
   });
   started.push(() => runner.close());
   await scheduler.settled();
-  return { busAddress, mirrors, runner };
+  return { busAddress, mirrors, runner, door, fleetPort: broker?.fleetPort };
 }
 
 async function startBus(
   options: ServeOptions,
   log: Logger,
   started: Closing[],
-): Promise<{ readonly bus: Bus; readonly busAddress: BusAddress }> {
+): Promise<{
+  readonly bus: Bus;
+  readonly busAddress: BusAddress;
+  readonly leasesProvenDead: boolean;
+  readonly broker: EmbeddedBroker | undefined;
+}> {
   let broker: EmbeddedBroker | undefined;
   if (options.natsUrl === undefined) {
     broker = await startEmbeddedBroker({
@@ -248,12 +262,13 @@ async function startBus(
   const limits =
     broker === undefined ? {} : { journalBytesMax: broker.journalBytesMax, logsBytesMax: broker.logsBytesMax };
   // The data folder's lock proves that everybody in these buckets is dead (P17). A broker that is shared proves nothing.
-  if (broker !== undefined) await deleteBuckets(bus);
+  const leasesProvenDead = broker !== undefined && (await deleteBuckets(bus));
   await ensureStreams(bus, {
     partitions: options.partitions,
     replicas: options.natsReplicas,
+    fleet: broker !== undefined,
     logsAgeMsMax: options.retention.logMs,
     ...limits,
   });
-  return { bus, busAddress };
+  return { bus, busAddress, leasesProvenDead, broker };
 }

@@ -71,3 +71,5 @@ export const buckets = {
   revocations: 'revocations',
   controls: 'controls',
 } as const;
+/** Who is in the fleet (P37); made where runners of a fleet are let in. */
+export const FLEET_BUCKET = 'fleet';

@@ -15,7 +15,8 @@ import type { Bus } from '../wire/bus.ts';
 import { PartitionsMismatch } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { api, StoreCode } from './stored.ts';
-import { buckets, streams, subjects } from '../contract/subjects.ts';
+import { isFleetRunner } from '../contract/fleet.ts';
+import { buckets, FLEET_BUCKET, streams, subjects } from '../contract/subjects.ts';
 
 export interface StreamsOptions {
   /** P9: a power of two. Stands in JOURNAL's metadata once it exists. */
@@ -32,6 +33,8 @@ export interface StreamsOptions {
   readonly deliveriesBytesMax?: number | undefined;
   /** The same, by count. Default a million. */
   readonly deliveriesMax?: number | undefined;
+  /** Whether runners of a fleet are let in, so that there is a bucket of theirs. */
+  readonly fleet?: boolean | undefined;
 }
 
 const PARTITIONS_KEY = 'penstock.partitions';
@@ -79,7 +82,8 @@ async function ensureOnce(bus: Bus, options: StreamsOptions, created: Set<string
   );
   await ensureStream(manager, created, logsConfig(options, replicas));
   await ensureStream(manager, created, deliveriesConfig(options, replicas));
-  for (const bucket of Object.values(buckets)) await ensureStream(manager, created, bucketConfig(bucket, replicas));
+  const wanted = [...Object.values(buckets), ...(options.fleet === true ? [FLEET_BUCKET] : [])];
+  for (const bucket of wanted) await ensureStream(manager, created, bucketConfig(bucket, replicas));
 }
 
 /** No answer, no leader, or a leader that does not know yet what another one has done. */
@@ -95,15 +99,39 @@ function mayPass(error: unknown): boolean {
   );
 }
 
-/** P17: forgets all memberships and runner leases; call `ensureStreams` afterwards. */
-export async function deleteBuckets(bus: Bus): Promise<void> {
+/**
+ * P17: forgets the memberships and leases of those who are proven dead, and who is in the fleet; call `ensureStreams` afterwards.
+ * False: runners of the fleet held leases, and they are on other machines, where nothing proves them dead. Their leases stay, and
+ * what is missing in these buckets is judged as ever (P5).
+ */
+export async function deleteBuckets(bus: Bus): Promise<boolean> {
   const manager = await jetstreamManager(wireOf(bus).connection, { checkAPI: false, timeout: SETUP_DEADLINE_MS / 2 });
-  for (const bucket of [buckets.members, buckets.runners]) {
+  const { members, runners } = buckets;
+  const held = await runnersIn(manager, bucketStream(runners));
+  const isAllDead = !held.some(isFleetRunner);
+  for (const bucket of [FLEET_BUCKET, ...(isAllDead ? [members, runners] : [])]) {
     try {
       await manager.streams.delete(bucketStream(bucket));
     } catch (error) {
       if (!hasCode(error, StoreCode.streamNotFound)) throw error;
     }
+  }
+  if (isAllDead) return true;
+  // Emptied and not made anew: a young bucket says nothing about who is not in it.
+  await manager.streams.purge(bucketStream(members));
+  for (const runner of held.filter((each) => !isFleetRunner(each)))
+    await manager.streams.purge(bucketStream(runners), { filter: `$KV.${runners}.${runner}.>` });
+  return false;
+}
+
+/** Also those whose lease is over since a moment ago. */
+async function runnersIn(manager: JetStreamManager, stream: string): Promise<string[]> {
+  try {
+    const { state } = await manager.streams.info(stream, { subjects_filter: '>' });
+    return [...new Set(Object.keys(state.subjects ?? {}).map((subject) => subject.split('.')[2] ?? ''))];
+  } catch (error) {
+    if (hasCode(error, StoreCode.streamNotFound)) return [];
+    throw error;
   }
 }
 

@@ -13,12 +13,15 @@
 import assert from 'node:assert';
 import { DELIVERY_CONSUMER } from '../jetstream/delivery-log.ts';
 import { bucketStream } from '../jetstream/streams.ts';
+import { isFleetRunner } from '../contract/fleet.ts';
 import { buckets, streams, subjects } from '../contract/subjects.ts';
 
 interface BrokerUser {
   readonly name: string;
   /** For `connectBus`: where its answers arrive, and nobody else's. */
   readonly inboxPrefix: string;
+  /** How it may connect; absent: however the server listens. */
+  readonly transport?: 'STANDARD' | 'WEBSOCKET' | undefined;
 }
 
 /** A user of the account that holds the streams: plain allow-lists. */
@@ -55,9 +58,14 @@ export interface BrokerPermissions {
   readonly coreAccount: string;
   readonly core: readonly CoreUser[];
   readonly peers: readonly PeerUser[];
+  /** The core account has no bounds but the server's own. */
+  readonly isOpen?: boolean | undefined;
+  /** Who may tell the server to read its configuration again. */
+  readonly systemUser?: string | undefined;
 }
 
-const CORE_ACCOUNT = 'PENSTOCK';
+/** In the folder of the server's store too. */
+export const CORE_ACCOUNT = 'PENSTOCK';
 
 /** The bucket in which the registry keeps packages, where it keeps them on the broker. */
 const PACKAGES_STREAM = 'OBJ_packages';
@@ -72,8 +80,11 @@ const ANY = '*' as unknown as number;
 /** A token of a subject, of a user's and of a file's name. */
 const RUNNER_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Throws a RangeError on a runner id that is no token, or stands there twice. */
+/** Throws a RangeError on a runner id that is no token, stands there twice, or has the form of a fleet's. */
 export function brokerPermissions(runners: readonly string[]): BrokerPermissions {
+  const ofFleet = runners.find(isFleetRunner);
+  if (ofFleet !== undefined)
+    throw new RangeError(`"${ofFleet}" has the form of a runner that a token has made: choose another id`);
   const bad = runners.find((runner, index) => !RUNNER_ID.test(runner) || runners.indexOf(runner) !== index);
   if (bad !== undefined)
     throw new RangeError(`"${bad}" is no runner id: 1 to 64 letters, digits, "_" and "-", each id once`);
@@ -81,6 +92,23 @@ export function brokerPermissions(runners: readonly string[]): BrokerPermissions
     coreAccount: CORE_ACCOUNT,
     core: [setupUser(), schedulerUser()],
     peers: [gatewayUser(), authUser(), registryUser(), webhookIngestUser(), ...runners.map(runnerUser)],
+  };
+}
+
+/**
+ * For the broker of one machine: what is started there is one user, who may do everything in the core account, and each runner of
+ * the fleet is a peer of it (P37).
+ */
+export function fleetPermissions(
+  { user, systemUser }: { readonly user: string; readonly systemUser: string },
+  runners: readonly string[],
+): BrokerPermissions {
+  return {
+    coreAccount: CORE_ACCOUNT,
+    isOpen: true,
+    systemUser,
+    core: [{ name: user, inboxPrefix: '_INBOX', publish: ['>'], subscribe: ['>'], transport: 'STANDARD' }],
+    peers: runners.map(fleetRunnerUser),
   };
 }
 
@@ -247,23 +275,46 @@ function runnerUser(runner: string): PeerUser {
   const user = runnerUserName(runner);
   return peerUser(user, `RUNNER_${runner}`, {
     asks: [
-      one(subjects.pull('*', runner)),
-      one(subjects.result(ANY, runner)),
-      many(subjects.owner(ANY, 'open')),
-      one(subjects.log('*', runner)),
-      // The last chunk of its own of a run; a batch names its subjects in the body and so could read every log.
-      one(api(`DIRECT.GET.${streams.logs}.${subjects.log('*', runner)}`)),
-      ...leaseKeys(buckets.runners, `${runner}.*`).map(one),
+      ...asksOfRunner(runner),
       ...watchOf(buckets.members).map(one),
-      ...[subjects.service('registry', 'package'), subjects.artifacts(runner, '*'), subjects.upload(runner, '*')].map(
-        (subject) => ({ ...many(subject), of: 'registry' }),
-      ),
+      ...asksOfRegistry(runner).map((ask) => ({ ...ask, of: 'registry' })),
       { ...one(subjects.slip(runner)), of: 'auth' },
     ],
     // What the watch's consumer delivers comes to its inbox as plain messages.
     hears: [subjects.demand('*'), subjects.release(runner), `${inboxPrefixOf(user)}.>`],
     answers: [subjects.job(runner), subjects.stop(runner)],
   });
+}
+
+/**
+ * It makes no consumer: whoever may, names where that delivers, and so could have memberships delivered as anything. It hears the
+ * renewals of memberships as they are published instead (`hearMembers`).
+ */
+function fleetRunnerUser(runner: string): PeerUser {
+  const peer = peerUser(runnerUserName(runner), `RUNNER_${runner}`, {
+    asks: [...asksOfRunner(runner), ...asksOfRegistry(runner), one(subjects.slip(runner))],
+    hears: [subjects.demand('*'), subjects.release(runner), `$KV.${buckets.members}.*`],
+    answers: [subjects.job(runner), subjects.stop(runner)],
+  });
+  return { ...peer, transport: 'WEBSOCKET' };
+}
+
+function asksOfRunner(runner: string): readonly Ask[] {
+  return [
+    one(subjects.pull('*', runner)),
+    one(subjects.result(ANY, runner)),
+    many(subjects.owner(ANY, 'open')),
+    one(subjects.log('*', runner)),
+    // The last chunk of its own of a run; a batch names its subjects in the body and so could read every log.
+    one(api(`DIRECT.GET.${streams.logs}.${subjects.log('*', runner)}`)),
+    ...leaseKeys(buckets.runners, `${runner}.*`).map(one),
+  ];
+}
+
+function asksOfRegistry(runner: string): readonly Ask[] {
+  return [subjects.service('registry', 'package'), subjects.artifacts(runner, '*'), subjects.upload(runner, '*')].map(
+    many,
+  );
 }
 
 /** To write a lease and to read it back. */

@@ -1,5 +1,11 @@
 /** Making a bus: one connection that never gives up, to a broker that is new enough. */
-import { connect, type NatsConnection, type NodeConnectionOptions } from '@nats-io/transport-node';
+import {
+  connect,
+  type NatsConnection,
+  nkeyAuthenticator,
+  type NodeConnectionOptions,
+  wsconnect,
+} from '@nats-io/transport-node';
 import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from './backoff.ts';
 import type { Bus } from './bus.ts';
@@ -13,6 +19,13 @@ export interface ConnectOptions {
   readonly user?: string | undefined;
   readonly pass?: string | undefined;
   readonly token?: string | undefined;
+  /** The seed of an Ed25519 key of which the broker has the public part. */
+  readonly seed?: Uint8Array | undefined;
+  /**
+   * Opens each connection, first and later ones, over WebSocket; `servers` is shown only. Whoever uses it has no other bus in its
+   * process: the client has one kind of connection at a time.
+   */
+  readonly openSocket?: (() => WebSocket) | undefined;
   /** Shown by the broker, e.g. `scheduler-7`. */
   readonly name: string;
   /** Where answers arrive; broker permissions bind it. Default `_INBOX`. */
@@ -29,6 +42,8 @@ const SERVER_FLOOR = [2, 14] as const;
 const CONNECT_TIMEOUT_MS = 10_000;
 /** A frozen broker's kernel still accepts connections; the greeting must come in this time. */
 const HANDSHAKE_TIMEOUT_MS = 3_000;
+/** Over WebSocket what leads there may have to be asked first. */
+const SOCKET_HANDSHAKE_TIMEOUT_MS = 40_000;
 /** Three unanswered: noticed within 6 s, the time of a membership. */
 const PING_INTERVAL_MS = 2_000;
 const PINGS_UNANSWERED_MAX = 2;
@@ -69,12 +84,13 @@ async function dial(options: ConnectOptions, inboxPrefix: string): Promise<NatsC
     ...(options.user === undefined ? {} : { user: options.user }),
     ...(options.pass === undefined ? {} : { pass: options.pass }),
     ...(options.token === undefined ? {} : { token: options.token }),
+    ...(options.seed === undefined ? {} : { authenticator: nkeyAuthenticator(options.seed) }),
   };
   const deadline = performance.now() + (options.connectTimeoutMs ?? CONNECT_TIMEOUT_MS);
   for (;;) {
     attempt += 1;
     try {
-      const connection = await connect(natsOptions);
+      const connection = await open(natsOptions, options.openSocket);
       attempt = 1;
       void countDials(connection, (dials) => {
         attempt = dials + 1;
@@ -94,6 +110,19 @@ async function dial(options: ConnectOptions, inboxPrefix: string): Promise<NatsC
       await pause(waitMs);
     }
   }
+}
+
+async function open(
+  natsOptions: NodeConnectionOptions,
+  openSocket: ConnectOptions['openSocket'],
+): Promise<NatsConnection> {
+  if (openSocket === undefined) return await connect(natsOptions);
+  // What it carries is encrypted or not as its address says, which the socket knows alone.
+  return await wsconnect({
+    ...natsOptions,
+    timeout: SOCKET_HANDSHAKE_TIMEOUT_MS,
+    wsFactory: () => Promise.resolve({ socket: openSocket(), encrypted: false }),
+  });
 }
 
 /** Counts the dials since the connection was last up, for the backoff between them. */

@@ -135,6 +135,22 @@ export const signingKeysSpec = {
   version: ['updatedAt', 'revision'],
 } as const satisfies CollectionSpec;
 
+/** `expiresAt`: 0 for one without an end. */
+export const runnerTokensSpec = {
+  name: 'auth_runner_tokens',
+  fields: {
+    hash: 'string',
+    name: 'string',
+    /** A JSON list. */
+    labels: 'string',
+    untrusted: 'boolean',
+    createdAt: 'integer',
+    expiresAt: 'integer',
+  },
+  parts: [],
+  indexes: [['hash']],
+} as const satisfies CollectionSpec;
+
 /** Each decides, by being inserted, something that can be decided once. */
 export const oneTimeClaimsSpec = {
   name: 'auth_marks',
@@ -155,6 +171,7 @@ export const authCollections: readonly CollectionSpec[] = [
   stageSecretsSpec,
   stageSecretUsesSpec,
   signingKeysSpec,
+  runnerTokensSpec,
 ];
 
 export type UserRow = DocumentOf<typeof usersSpec>;

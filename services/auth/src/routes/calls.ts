@@ -4,9 +4,12 @@ import { NotFound, Unauthenticated } from '@penstock/errors';
 import type { AuthCalls, AuthVerb } from '@penstock/identity';
 import { answerCalls } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
+import type { Fleet } from '../flows/fleet.ts';
 import type { PersonalTokens } from '../model/personal-tokens.ts';
+import type { RunnerTokens } from '../model/runner-tokens.ts';
 import type { StageSecrets } from '../model/stage-secrets.ts';
 import { asServiceError } from './refusals.ts';
+import { runnerTokenCalls } from './runner-token-calls.ts';
 import { secretCalls } from './secret-calls.ts';
 import type { Sessions } from '../model/sessions.ts';
 import type { Users } from '../model/users.ts';
@@ -17,6 +20,8 @@ export interface CallsOptions {
   readonly sessions: Sessions;
   readonly tokens: PersonalTokens;
   readonly stageSecrets: StageSecrets;
+  readonly fleet: Fleet;
+  readonly runnerTokens: RunnerTokens;
   readonly audit: AuditLog;
   readonly now: () => number;
 }
@@ -31,11 +36,14 @@ export function answerAuthCalls({
   sessions,
   tokens,
   stageSecrets,
+  fleet,
+  runnerTokens,
   audit,
   now,
 }: CallsOptions): BusSubscription {
   const handlers: Handlers = {
     ...secretCalls({ secrets: stageSecrets, audit, now }),
+    ...runnerTokenCalls({ fleet, runnerTokens, audit, now }),
     async user({ id }) {
       const user = await users.get(id);
       if (user === null) throw new NotFound('There is no such user.');

@@ -14,6 +14,7 @@ import { identityModule } from './identity.ts';
 import { registryModule } from './registry.ts';
 import { rerunsModule } from './reruns.ts';
 import { makeResolvers, type GraphqlOptions } from './resolvers.ts';
+import { runnerTokensModule } from './runner-tokens.ts';
 import { schedulesModule } from './schedules.ts';
 import { secretsModule } from './secrets.ts';
 import { SCHEMA } from './schema.ts';
@@ -32,6 +33,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     cachesModule({ bus: options.identity.bus }),
+    runnerTokensModule({ bus: options.identity.bus, mode: options.identity.server.mode }),
     schedulesModule(options),
     rerunsModule(options),
     deletionModule(options),

@@ -60,6 +60,11 @@ export class RunFolders {
     if (this.#runs.size > 0) sweep();
   }
 
+  /** How many runs have a folder. */
+  get size(): number {
+    return this.#runs.size;
+  }
+
   of(partition: number): RunWorkspaces {
     return this.#options.disk.of(partition);
   }

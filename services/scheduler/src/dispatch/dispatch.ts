@@ -14,9 +14,10 @@
  *  DISPATCH-6 Nothing is picked while it is not known what is paused, nothing that is paused, and for a drained runner only what is
  *     bound to it (P35, `controls.ts`). What is paused is no demand, and nobody leaves a slot to it.
  */
-import type { RunnerLease } from '@penstock/bus';
+import type { FleetEntry, LeaseEvent, RunnerLease } from '@penstock/bus';
 import type { Controls } from '../controls/controls.ts';
 import { EarlierResults } from './earlier-results.ts';
+import { FleetEntries } from './fleet-entries.ts';
 import type { Least } from '@penstock/pipeline';
 import { KeySlots, type Pool } from './key-slots.ts';
 import type { Lane } from './lane.ts';
@@ -79,6 +80,7 @@ const ELSEWHERE_MS = 3_000;
 
 export class Dispatch {
   readonly #sessions = new Sessions();
+  readonly #fleet = new FleetEntries();
   readonly #earlierResults = new EarlierResults();
   readonly #classes = new Map<string, ReadyClass>();
   readonly #near = new ReadyClasses<ReadyClass>();
@@ -148,7 +150,7 @@ export class Dispatch {
     this.#waiting += stages.count - lane.push(stages);
   }
 
-  /** Adds credits of a session; numbers beyond the bound are dropped, their slots will be offered again. */
+  /** Adds credits of a session; numbers beyond the bound are dropped, their slots will be offered again. False: it is granted nothing. */
   addCredits(
     now: number,
     offer: {
@@ -157,17 +159,24 @@ export class Dispatch {
       readonly labels?: readonly string[] | undefined;
       readonly credits: readonly number[];
     },
-  ): void {
+  ): boolean {
+    if (this.#fleet.allowed(offer.runner, []) === null) return false;
     const session = this.#sessions.get(offer.runner, offer.session);
     if (offer.labels !== undefined) this.#setLabels(session, offer.labels);
     this.#mayFind(session);
     addCredits(session, offer.credits, now);
+    return true;
   }
 
   /** Takes credits back; those still open are answered. */
   withdraw(sessionId: string, credits: readonly number[]): number[] {
     const session = this.#sessions.find(sessionId);
     return session === undefined ? [] : credits.filter((credit) => spend(session, credit));
+  }
+
+  /** What the runner had offered is granted no more where it has no entry now; of its labels its next lease says. */
+  fleetChanged(event: LeaseEvent<FleetEntry>): void {
+    if (!this.#fleet.follow(event)) this.#sessions.closeCredits(event.key);
   }
 
   sessionSeen(lease: RunnerLease): void {
@@ -286,7 +295,8 @@ export class Dispatch {
     this.#wanting.add(session);
   }
 
-  #setLabels(session: Session, labels: readonly string[]): void {
+  #setLabels(session: Session, offered: readonly string[]): void {
+    const labels = this.#fleet.allowed(session.runner, offered) ?? [];
     if (!this.#sessions.setLabels(session, labels)) return;
     if (session.leased) this.#poolsChanged();
     this.#mayFind(session);

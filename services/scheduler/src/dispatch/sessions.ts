@@ -109,6 +109,11 @@ export class Sessions {
       if (other !== session) for (const credit of [...other.credits.keys()]) spend(other, credit);
   }
 
+  closeCredits(runner: string): void {
+    for (const session of this.#ofRunner.get(runner) ?? [])
+      for (const credit of [...session.credits.keys()]) spend(session, credit);
+  }
+
   /** All that have the labels, and as few others as one label tells apart. */
   fewestWith(labels: readonly string[]): Iterable<Session> {
     let fewest: ReadonlySet<Session> | undefined;

@@ -25,6 +25,8 @@ export interface SchedulerOptions {
    * what is missing in a bucket that is younger than a lease may live all the same (P5).
    */
   readonly leasesProvenDead?: boolean | undefined;
+  /** Whether runners of a fleet may come, so that there is a bucket of theirs (P37). Default false. */
+  readonly fleet?: boolean | undefined;
   /** Of output kept for each attempt. Default 16 MiB. */
   readonly logBytesMax?: number | undefined;
   /** Of kept files whose stage does not say; default 30 days. */

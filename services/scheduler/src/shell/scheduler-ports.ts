@@ -7,6 +7,7 @@ import { machineTime, type Time } from '@penstock/async';
 import {
   bucketAgeMs,
   buckets,
+  type FLEET_BUCKET,
   type Bus,
   leaseAtLeader,
   type LeaseEvent,
@@ -34,7 +35,7 @@ export interface SchedulerPorts {
   newId(): string;
   openLog(partition: number, options?: LogOptions): PartitionLog;
   watchLeases<V>(
-    bucket: WatchedBucket,
+    bucket: WatchedBucket | typeof FLEET_BUCKET,
     handler: (event: LeaseEvent<V>) => void,
     leaseMs?: number,
   ): Pick<LeaseWatch, 'ready' | 'current' | 'heardAt' | 'stop'>;

@@ -11,7 +11,10 @@ import {
   type Committing,
   type Control,
   type Demand,
+  FLEET_BUCKET,
+  type FleetEntry,
   LATER,
+  type LeaseEvent,
   type LeaseWatch,
   type Membership,
   MEMBERSHIP_MS,
@@ -230,6 +233,14 @@ export class SchedulerService implements Scheduler {
       })();
     });
     this.#watches.push(members, runners, controls, { stop: this.#ports.onReconnected(() => this.#lossPause.begin()) });
+    const fleet =
+      this.#options.fleet === true
+        ? this.#ports.watchLeases<FleetEntry>(
+            FLEET_BUCKET,
+            this.#guarded('scheduler.fleet', (event) => this.#fleetChanged(event)),
+          )
+        : undefined;
+    if (fleet !== undefined) this.#watches.push(fleet);
     this.#releases = bus.subscribe<PartitionReleased>(
       subjects.released('*'),
       this.#guarded('scheduler.released', ({ partition }) => {
@@ -245,7 +256,7 @@ export class SchedulerService implements Scheduler {
         if (below.length === 0) this.#match();
       }),
     );
-    await Promise.all([members.ready, runners.ready, this.#controls.follow(controls)]);
+    await Promise.all([members.ready, runners.ready, this.#controls.follow(controls), fleet?.ready]);
     try {
       await this.#membership.join();
     } catch (error) {
@@ -396,9 +407,9 @@ export class SchedulerService implements Scheduler {
       return { ok: false, withdrawn: [] };
     }
     const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);
-    this.#dispatch.addCredits(this.#ports.time.bootNow(), request);
+    const ok = this.#dispatch.addCredits(this.#ports.time.bootNow(), request);
     this.#match();
-    return { ok: true, withdrawn };
+    return { ok, withdrawn };
   }
 
   #leaseSeen(key: string, lease: RunnerLease): void {
@@ -412,6 +423,14 @@ export class SchedulerService implements Scheduler {
     this.#dispatch.sessionSeen(lease);
     for (const owner of this.#moves.owners) owner.leaseSeen(lease);
     if (isNew) this.#match();
+  }
+
+  /** What the runner has offered counts for as much as it may have now. */
+  #fleetChanged(event: LeaseEvent<FleetEntry>): void {
+    this.#dispatch.fleetChanged(event);
+    for (const { lease } of this.#sessions.values())
+      if (lease.runner === event.key) this.#dispatch.sessionSeen(lease);
+    this.#match();
   }
 
   #leaseExpired(key: string): void {

@@ -13,7 +13,9 @@ import { Unavailable } from '@penstock/errors';
 import { valueOf } from '@penstock/service';
 import type { Log } from '@penstock/telemetry/log';
 import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
+import type { FleetDoor } from '../fleet-door.ts';
 import type { ApiCalls } from './api-worker.ts';
+import { doorCalls } from './door-calls.ts';
 import { CALL_MS_MAX, mirrorCalls, type EngineCalls, type MirrorCalls } from './mirror-calls.ts';
 import type { ApiOptions, BusAddress } from './start-api.ts';
 
@@ -37,6 +39,8 @@ export interface ApiThreadOptions {
 /** What the API asks of the engine beside the bus. */
 export interface ApiEngine {
   readonly mirrors: MirrorCache;
+  /** Undefined: there is no fleet. */
+  readonly door?: Pick<FleetDoor, 'admit' | 'shut' | 'list'> | undefined;
   figures(): Promise<MetricsSnapshot>;
 }
 
@@ -57,6 +61,7 @@ export class ApiThread {
   #supervision: Promise<void> = Promise.resolve();
   #mirrors: MirrorCalls | null = null;
   #figures: EngineCalls['figures'] | null = null;
+  #door: ApiEngine['door'];
   #isStopping = false;
 
   /** Begins to load at once; nothing is listened on before `start`. */
@@ -71,6 +76,7 @@ export class ApiThread {
   async start(options: ApiOptions, busAddress: BusAddress, engine: ApiEngine): Promise<string> {
     this.#mirrors = mirrorCalls(engine.mirrors);
     this.#figures = () => engine.figures();
+    this.#door = engine.door;
     const { url, port } = await this.#startIn(this.#running, options, busAddress);
     void this.#endIfSilent(this.#running);
     const again = { ...options, listen: { ...options.listen, port } };
@@ -192,6 +198,7 @@ export class ApiThread {
       return this.#mirrors;
     };
     return {
+      ...doorCalls(() => this.#door),
       figures: async () => (await this.#figures?.()) ?? [],
       fetch: (address) => mirrors().fetch(address),
       readFile: (address, paths, bytesMax) => mirrors().readFile(address, paths, bytesMax),

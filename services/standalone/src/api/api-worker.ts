@@ -3,6 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
 import { Unavailable } from '@penstock/errors';
 import { answerOf, type CallAnswer } from '@penstock/service';
+import { doorByCalls } from './door-calls.ts';
 import { CALL_MS_MAX, mirrorsByCalls, type EngineCalls } from './mirror-calls.ts';
 import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
 
@@ -25,7 +26,11 @@ let api: RunningApi | undefined;
 const engine = createBirpc<EngineCalls, ApiCalls>(
   {
     async start(options, busAddress) {
-      api = await startApi(options, busAddress, { mirrors: mirrorsByCalls(engine), figures: () => engine.figures() });
+      api = await startApi(options, busAddress, {
+        mirrors: mirrorsByCalls(engine),
+        figures: () => engine.figures(),
+        door: doorByCalls(engine),
+      });
       return { url: api.url, port: api.port };
     },
     announceStop() {

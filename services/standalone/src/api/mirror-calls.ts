@@ -6,6 +6,7 @@
  *                that were fetched lately are remembered, at most `REMEMBERED_MAX`.
  *  MIRRORCALLS-2 Refusals arrive as the GitErrors that they were.
  */
+import type { DoorCalls } from './door-calls.ts';
 import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
 import { BadFile, GitError, type GitErrorCode, type MirrorCache } from '@penstock/git';
 
@@ -27,7 +28,7 @@ type Outcome<T> =
   | { readonly refused: { readonly code: GitErrorCode; readonly message: string; readonly path?: string | undefined } };
 
 /** What the API's thread asks the engine's. */
-export interface EngineCalls extends MirrorCalls {
+export interface EngineCalls extends MirrorCalls, DoorCalls {
   /** What the engine counts, and the process. */
   figures(): Promise<MetricsSnapshot>;
 }

@@ -20,6 +20,7 @@ import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@pe
 import { reachableUrl } from '../reachable-url.ts';
 import { closeInTurn, type Closing } from '../closing.ts';
 import { allFigures } from './all-figures.ts';
+import { addFleetSocket } from './fleet-socket.ts';
 import type { mirrorsByCalls } from './mirror-calls.ts';
 import { secretsOf } from './secrets-of.ts';
 
@@ -64,6 +65,8 @@ export interface ApiOptions {
   readonly triggerWaitSecs?: number | undefined;
   readonly logLevel?: LogLevel | undefined;
   readonly store: StoreAddress;
+  /** Where the broker listens for runners of the fleet, on loopback; absent: it is not this server's own. */
+  readonly fleetPort?: number | undefined;
 }
 
 export type BusAddress = Pick<Parameters<typeof connectBus>[0], 'servers' | 'user' | 'pass'>;
@@ -72,6 +75,8 @@ export type BusAddress = Pick<Parameters<typeof connectBus>[0], 'servers' | 'use
 export interface EngineForApi {
   readonly mirrors: ReturnType<typeof mirrorsByCalls>;
   figures(): Promise<MetricsSnapshot>;
+  /** Used where there is a port for runners of the fleet. */
+  readonly door: NonNullable<Parameters<typeof startAuth>[0]['fleetDoor']>;
 }
 
 export interface RunningApi {
@@ -101,7 +106,7 @@ export async function startApi(options: ApiOptions, busAddress: BusAddress, engi
 async function startParts(
   options: ApiOptions,
   busAddress: BusAddress,
-  { mirrors, figures }: EngineForApi,
+  { mirrors, figures, door }: EngineForApi,
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<RunningApi> {
@@ -124,7 +129,9 @@ async function startParts(
   // A free port is known only once it is listened on.
   let listening = '';
   const baseUrl = (): string => options.baseUrl ?? listening;
-  const auth = startAuth({ ...options, bus, store, audit, baseUrl, log: logFor('auth') });
+  const { fleetPort } = options;
+  const fleetDoor = fleetPort === undefined ? undefined : door;
+  const auth = startAuth({ ...options, bus, store, audit, baseUrl, fleetDoor, log: logFor('auth') });
   started.push(() => auth.close());
   const registry = await startRegistry({
     bus,
@@ -188,6 +195,7 @@ async function startParts(
       (app) => auth.addRoutes(app),
       (app) => ingest.addRoutes(app),
       (app, around) => registry.addRoutes(app, around),
+      (app) => (fleetPort === undefined ? undefined : addFleetSocket(app, { port: fleetPort, jwtSecret, now: Date.now })),
     ],
   });
   listening = reachableUrl(gateway.url);

@@ -1,0 +1,11 @@
+/** Ed25519 keys by which a client proves itself to the broker, in its notation: the seed is the private part. */
+import { nkeys } from '@nats-io/transport-node';
+
+export function newKeySeed(): Uint8Array {
+  return nkeys.createUser().getSeed();
+}
+
+/** Throws for what is no seed. */
+export function publicKeyOf(seed: Uint8Array): string {
+  return nkeys.fromSeed(seed).getPublicKey();
+}

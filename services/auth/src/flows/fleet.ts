@@ -1,0 +1,174 @@
+/**
+ * Runners of a fleet (P37): a token is traded for an hour at the broker, under the key that the runner has made. It owns no list:
+ * the broker's door knows who is let in, the store which tokens live.
+ *
+ *  FLEET-1 Before a runner is let in, what it may be granted stands in the bucket of the fleet; without that owners grant it nothing.
+ *  FLEET-2 Whose token is revoked or over is cut off: at once by who revokes it, and by a look every `LOOK_MS` whatever was missed.
+ *  FLEET-3 A token that is revoked while a runner attaches by it lets nobody in: it is looked up again once the runner is in.
+ */
+import { FLEET_BUCKET, fleetRunnerId, putExpiring, type Bus, type FleetEntry } from '@penstock/bus';
+import { BadUserInput, Unauthenticated, Unavailable } from '@penstock/errors';
+import {
+  isRunnerToken,
+  personalTokenHash,
+  signFleetTicket,
+  type AttachAnswer,
+  type RunnerTokenInfo,
+} from '@penstock/identity';
+import type { Log } from '@penstock/telemetry/log';
+import type { RunnerTokens } from '../model/runner-tokens.ts';
+
+/** Who keeps the broker's door. */
+export interface FleetDoor {
+  /**
+   * Lets the runner in, or goes on letting it in, for so long. False: there are too many. Throws where the broker could not be told.
+   */
+  admit(runner: AdmittedRunner, forMs: number): Promise<boolean>;
+  /** Cuts these off; nothing happens to others. Resolves when they are. */
+  shut(runners: readonly string[]): Promise<void>;
+  admitted(): Promise<readonly (AdmittedRunner & { readonly leftMs: number })[]>;
+}
+
+export interface AdmittedRunner {
+  readonly id: string;
+  readonly publicKey: string;
+  readonly tokenId: string;
+  readonly name: string;
+}
+
+export interface FleetOptions {
+  readonly bus: Bus;
+  readonly tokens: RunnerTokens;
+  /** Undefined: this server's broker is not its own. */
+  readonly door: FleetDoor | undefined;
+  readonly jwtSecret: string;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+  readonly now: () => number;
+  /** Default `LOOK_MS`. */
+  readonly lookMs?: number | undefined;
+}
+
+const ADMITTED_MS = 60 * 60_000;
+const LOOK_MS = 20_000;
+/** A grant under way when its runner is shut out is a matter of moments. */
+const REVOKED_MS = 60_000;
+const NAME_LENGTH_MAX = 100;
+/** An Ed25519 public key of a user, in the broker's notation. */
+const PUBLIC_KEY = /^U[A-Z2-7]{55}$/u;
+const NO_FLEET =
+  'This server takes no runners by tokens: its broker is not its own. Name them when the broker is configured (npm run broker-config).';
+
+export class Fleet {
+  readonly #options: FleetOptions;
+  readonly #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: FleetOptions) {
+    this.#options = options;
+    if (options.door === undefined) return;
+    this.#timer = setInterval(() => {
+      this.look().catch((error: unknown) =>
+        options.log.warn({ err: error }, 'the tokens of the fleet could not be looked up; later'),
+      );
+    }, options.lookMs ?? LOOK_MS);
+    this.#timer.unref();
+  }
+
+  /** Throws `Unavailable` where there is no fleet. */
+  get door(): FleetDoor {
+    const { door } = this.#options;
+    if (door === undefined) throw new Unavailable(NO_FLEET);
+    return door;
+  }
+
+  /** Throws `Unauthenticated`, `BadUserInput`, `Unavailable`. Attaching again goes on where the last one ends. */
+  async attach(token: string, publicKey: string, name: string): Promise<AttachAnswer> {
+    const { bus, tokens, jwtSecret, log, now } = this.#options;
+    const { door } = this;
+    const found = isRunnerToken(token) ? await tokens.livingByHash(personalTokenHash(token)) : null;
+    if (found === null) throw refused();
+    if (!PUBLIC_KEY.test(publicKey))
+      throw new BadUserInput("The field 'public_key' is no public key of the broker's kind.", { field: 'public_key' });
+    const id = fleetRunnerId(found.id, publicKey);
+    const forMs = Math.min(ADMITTED_MS, (found.expiresAt ?? Infinity) - now());
+    if (forMs < 1_000) throw refused();
+    const { labels, untrusted } = found;
+    const entry: FleetEntry = { labels, untrusted };
+    await putExpiring(bus, FLEET_BUCKET, id, entry, Math.ceil(forMs));
+    const runner = { id, publicKey, tokenId: found.id, name: shortened(name) };
+    if (!(await door.admit(runner, forMs)))
+      throw new Unavailable('This server has as many runners as it takes; one that ends makes room.');
+    if (!(await tokens.livingAmong([found.id])).has(found.id)) {
+      await this.#cutOff([id]);
+      throw refused();
+    }
+    log.info({ runner: id, name: runner.name, tokenId: found.id }, 'a runner of the fleet is let in');
+    return {
+      runner: id,
+      labels,
+      untrusted,
+      expires_in: Math.floor(forMs / 1_000),
+      ticket: signFleetTicket(jwtSecret, id, now() + forMs),
+    };
+  }
+
+  async list(): Promise<RunnerTokenInfo[]> {
+    const { tokens, now } = this.#options;
+    const [rows, admitted] = await Promise.all([tokens.list(), this.door.admitted()]);
+    const byToken = Map.groupBy(admitted, ({ tokenId }) => tokenId);
+    return rows.map(({ createdAt, expiresAt, ...row }) => ({
+      ...row,
+      createdAt: new Date(createdAt).toISOString(),
+      expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+      runners: (byToken.get(row.id) ?? []).map(({ id, name, leftMs }) => ({
+        id,
+        name,
+        admittedUntil: new Date(now() + leftMs).toISOString(),
+      })),
+    }));
+  }
+
+  /** Resolves when its runners are cut off. Throws `NotFound`. */
+  async revoke(tokenId: string): Promise<void> {
+    const { door } = this;
+    await this.#options.tokens.revoke(tokenId);
+    await this.#cutOff((await door.admitted()).filter((each) => each.tokenId === tokenId).map(({ id }) => id));
+  }
+
+  /** FLEET-2. */
+  async look(): Promise<void> {
+    const { tokens, log } = this.#options;
+    const admitted = await this.door.admitted();
+    const living = await tokens.livingAmong([...new Set(admitted.map(({ tokenId }) => tokenId))]);
+    const over = admitted.filter(({ tokenId }) => !living.has(tokenId)).map(({ id }) => id);
+    if (over.length === 0) return;
+    log.info({ runners: over }, 'the tokens of these runners are revoked or over; they are cut off');
+    await this.#cutOff(over);
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** Nothing is granted to it before it is cut off, and not while that is under way. */
+  async #cutOff(runners: readonly string[]): Promise<void> {
+    if (runners.length === 0) return;
+    const entry: FleetEntry = { labels: [], untrusted: false, revoked: true };
+    const told = await Promise.allSettled(
+      runners.map((id) => putExpiring(this.#options.bus, FLEET_BUCKET, id, entry, REVOKED_MS)),
+    );
+    // The door counts, whatever became of that.
+    await this.door.shut(runners);
+    const failed = told.find(({ status }) => status === 'rejected');
+    if (failed !== undefined)
+      this.#options.log.warn({ err: (failed as PromiseRejectedResult).reason }, 'an entry of the fleet stays for its hour');
+  }
+}
+
+/** The same for whatever is wrong with a token. */
+function refused(): Unauthenticated {
+  return new Unauthenticated('This runner token is not known here: it was revoked, has expired, or is of another server.');
+}
+
+function shortened(name: string): string {
+  return name.toWellFormed().slice(0, NAME_LENGTH_MAX);
+}

@@ -1,0 +1,137 @@
+/** Tokens that attach runners (`rt_`, P37): made, listed, looked up by their hash, revoked. Their text is shown once and kept nowhere. */
+import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
+import { newRunnerToken, personalTokenHash, type CreatedRunnerToken } from '@penstock/identity';
+import { parseDuration } from '@penstock/config';
+import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { runnerTokensSpec } from './collections.ts';
+import { newId } from './secrets.ts';
+import { isId } from './users.ts';
+
+export interface RunnerTokenRow {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: readonly string[];
+  readonly untrusted: boolean;
+  readonly createdAt: number;
+  /** Milliseconds since 1970; null: never. */
+  readonly expiresAt: number | null;
+}
+
+/** Each is a secret that somebody has to look after. */
+const TOKENS_MAX = 1_000;
+const LABELS_MAX = 50;
+const NAME_LENGTH_MAX = 100;
+/** As `runs_on` and `SERVICE_RUNNER_LABELS` take them; what a runner says of itself by `=` is not for a token to say. */
+const LABEL = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/u;
+const EXPIRES = { minMs: 60_000, maxMs: 10 * 366 * 24 * 60 * 60_000 };
+/** In the store, of a token without an end. */
+const NEVER = 0;
+
+export class RunnerTokens {
+  readonly #tokens: Collection<typeof runnerTokensSpec>;
+  readonly #now: () => number;
+
+  constructor(store: DocumentStore, now: () => number) {
+    this.#tokens = store.collection(runnerTokensSpec);
+    this.#now = now;
+  }
+
+  /** Throws `BadUserInput` on a bad name, label or duration, `Conflict` over the number that there may be. */
+  async create(wish: {
+    readonly name: string;
+    readonly labels: readonly string[];
+    readonly untrusted: boolean;
+    readonly expires?: string | undefined;
+  }): Promise<CreatedRunnerToken> {
+    const now = this.#now();
+    const labels = labelsOf(wish.labels);
+    const name = wish.name.trim();
+    if (name.length > NAME_LENGTH_MAX || !name.isWellFormed())
+      throw new BadUserInput(`The name of a runner token has at most ${NAME_LENGTH_MAX} characters.`, { field: 'name' });
+    const lives = wish.expires === undefined ? null : livesFor(wish.expires);
+    const present = await this.#tokens.list({ limit: TOKENS_MAX });
+    if (present.length >= TOKENS_MAX)
+      throw new Conflict(`There are ${TOKENS_MAX} runner tokens already: revoke one that is not needed any more.`);
+    const token = newRunnerToken();
+    const row = {
+      id: newId(now),
+      hash: personalTokenHash(token),
+      name,
+      labels: JSON.stringify(labels),
+      untrusted: wish.untrusted,
+      createdAt: now,
+      expiresAt: lives === null ? NEVER : now + lives,
+    };
+    await this.#tokens.insert(row);
+    const { id, createdAt, expiresAt, untrusted } = rowOf(row);
+    return {
+      id,
+      name,
+      labels,
+      untrusted,
+      createdAt: new Date(createdAt).toISOString(),
+      expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
+      token,
+    };
+  }
+
+  /** The oldest first, those that are over too: they say why a runner is not let in any more. */
+  async list(): Promise<RunnerTokenRow[]> {
+    const rows = await this.#tokens.list({ orderBy: { field: 'id', direction: 'asc' }, limit: TOKENS_MAX });
+    return rows.map(rowOf);
+  }
+
+  /** Throws `NotFound`. */
+  async revoke(id: string): Promise<void> {
+    if (!isId(id) || !(await this.#tokens.delete(id))) throw new NotFound('There is no runner token with this id.');
+  }
+
+  /** Null: it never was, is revoked, or is over. */
+  async livingByHash(hash: string): Promise<RunnerTokenRow | null> {
+    const [row] = await this.#tokens.list({ where: { hash }, limit: 1 });
+    return this.#ifLiving(row);
+  }
+
+  /** Of these, those that live. */
+  async livingAmong(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const rows = ids.length === 0 ? [] : await this.#tokens.getMany(ids);
+    return new Set(rows.flatMap((row) => this.#ifLiving(row)?.id ?? []));
+  }
+
+  #ifLiving(row: DocumentOf<typeof runnerTokensSpec> | undefined): RunnerTokenRow | null {
+    if (row === undefined) return null;
+    return row.expiresAt === NEVER || row.expiresAt > this.#now() ? rowOf(row) : null;
+  }
+}
+
+function rowOf(row: DocumentOf<typeof runnerTokensSpec>): RunnerTokenRow {
+  const { id, name, labels, untrusted, createdAt, expiresAt } = row;
+  return {
+    id,
+    name,
+    labels: JSON.parse(labels) as string[],
+    untrusted,
+    createdAt,
+    expiresAt: expiresAt === NEVER ? null : expiresAt,
+  };
+}
+
+function labelsOf(labels: readonly string[]): string[] {
+  const bad = labels.find((label) => !LABEL.test(label));
+  if (bad !== undefined)
+    throw new BadUserInput(
+      `'${bad.slice(0, 100).toWellFormed()}' is not a label: 1 to 64 letters, digits, '_', '.' and '-'.`,
+      { field: 'labels' },
+    );
+  const each = [...new Set(labels)].toSorted();
+  if (each.length > LABELS_MAX)
+    throw new BadUserInput(`A runner token has at most ${LABELS_MAX} labels.`, { field: 'labels' });
+  return each;
+}
+
+function livesFor(expires: string): number {
+  const parsed = parseDuration(expires, EXPIRES);
+  if ('problem' in parsed)
+    throw new BadUserInput(`'expires' ${parsed.problem}; leave it out for a token without an end.`, { field: 'expires' });
+  return parsed.value;
+}

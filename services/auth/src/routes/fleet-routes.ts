@@ -1,0 +1,35 @@
+/** `POST /runners/attach`: a machine becomes a runner of the fleet by a token (P37). */
+import { Unauthenticated } from '@penstock/errors';
+import { bearerTokenOf, FLEET_PATHS } from '@penstock/identity';
+import type { FastifyInstance } from 'fastify';
+import type { Fleet } from '../flows/fleet.ts';
+import { fieldsOf, textField } from './bodies.ts';
+import type { RequestAudit } from './request-audit.ts';
+import type { Tries } from './tries.ts';
+
+export interface FleetRoutesOptions {
+  readonly fleet: Fleet;
+  readonly tries: Tries;
+  readonly audit: RequestAudit;
+}
+
+export function addFleetRoutes(app: FastifyInstance, { fleet, tries, audit }: FleetRoutesOptions): void {
+  app.post(FLEET_PATHS.attach, { config: { tier: 'api' } }, async (request, reply) => {
+    // A ticket stands in the answer.
+    reply.header('Cache-Control', 'no-store');
+    const { clientAddress } = request;
+    tries.check(clientAddress);
+    const { name } = fieldsOf(request.body);
+    const publicKey = textField(request.body, 'public_key');
+    try {
+      const token = bearerTokenOf(request.headers.authorization) ?? '';
+      return await reply.send(await fleet.attach(token, publicKey, typeof name === 'string' ? name : ''));
+    } catch (error) {
+      if (error instanceof Unauthenticated) {
+        tries.failed(clientAddress);
+        audit.refused(request, 'runner.attach', 'unauthenticated');
+      }
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,164 @@
+/** `penstock runner`: this machine as a runner of a server elsewhere, by a token (P37). */
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { backoffMs, pauseOrAbort } from '@penstock/async';
+import { connectBus, inboxPrefixOf, runnerUserName } from '@penstock/bus';
+import { readConfiguration, unknownVariables } from '@penstock/config';
+import type { AttachAnswer } from '@penstock/identity';
+import { createLogger, type Logger } from '@penstock/telemetry';
+import { Metrics } from '@penstock/telemetry/metrics';
+import { MACHINE_KEYS, machineRunner } from '../machine-runner.ts';
+import type { Runner } from '../runner-options.ts';
+import { NotIsolated } from '../workspace/errors.ts';
+import { Attachment, AttachRefused } from './attachment.ts';
+import { idleFor } from './idle.ts';
+import { runnerSeed } from './runner-key.ts';
+
+export interface FleetRunnerOptions {
+  /** Without a slash at its end. */
+  readonly server: string;
+  readonly token: string;
+  /** Is there, and locked. */
+  readonly dataDir: string;
+  /** It ends when it has had nothing to do for so long; absent: never. */
+  readonly idleMs?: number | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Aborted: no further stage, and the running ones have `SERVICE_DRAIN`. */
+  readonly stopping: AbortSignal;
+  /** For people. */
+  print(line: string): void;
+}
+
+export type FleetRunnerEnd =
+  | { readonly kind: 'stopped' }
+  | { readonly kind: 'idle' }
+  /** The server, or this machine, will not do. */
+  | { readonly kind: 'refused'; readonly why: string };
+
+const KEYS = [...MACHINE_KEYS, 'logLevel'] as const;
+const ATTACH_RETRY = { firstMs: 500, maxMs: 10_000 };
+const BEGIN_RETRY_MS = 1_000;
+const CONNECT_MS_MAX = 60_000;
+
+/** Throws ConfigurationError. */
+export async function runFleetRunner(options: FleetRunnerOptions): Promise<FleetRunnerEnd> {
+  const { env, stopping, token, server, dataDir, print } = options;
+  const settings = readConfiguration(KEYS, { env });
+  const log = createLogger({ service: 'runner', level: settings.logLevel, secrets: [token] });
+  for (const { name, suggestion } of unknownVariables(env))
+    log.warn({ name, suggestion }, 'a variable is not known here');
+  const seed = runnerSeed(join(dataDir, 'runner.key'));
+  const attachment = new Attachment({ server, token, seed, name: hostname(), log });
+  try {
+    const attached = await attachWhenPossible(attachment, log, stopping);
+    if (attached === null) return { kind: 'stopped' };
+    return await serveAs(attached);
+  } catch (error) {
+    if (error instanceof AttachRefused || error instanceof NotIsolated) return { kind: 'refused', why: error.message };
+    throw error;
+  } finally {
+    attachment.close();
+  }
+
+  async function serveAs({ runner: runnerId, labels }: AttachAnswer): Promise<FleetRunnerEnd> {
+    const bus = await connectBus({
+      servers: server,
+      name: 'runner',
+      inboxPrefix: inboxPrefixOf(runnerUserName(runnerId)),
+      seed,
+      openSocket: () => attachment.openSocket(),
+      connectTimeoutMs: CONNECT_MS_MAX,
+      log,
+    });
+    void attachment.keepUp();
+    const runnerLabels = settings.runnerLabels.length > 0 ? settings.runnerLabels : labels;
+    const beyond = runnerLabels.filter((label) => !labels.includes(label));
+    if (beyond.length > 0) log.warn({ labels: beyond }, "the token does not name these labels: they do not count");
+    const meter = new Metrics({ process: false });
+    const machine = await machineRunner({
+      settings: { ...settings, runnerLabels },
+      bus,
+      log,
+      meter,
+      dataDir,
+      runnerId,
+      hearsMembers: true,
+    });
+    try {
+      const runner = await beginWhenPossible(machine.begin, attachment, log, stopping);
+      if (runner === null) return { kind: 'stopped' };
+      print(`This machine is the runner ${runnerId} of ${server}`);
+      print(`  labels       ${runnerLabels.join(', ') || 'those of the machine alone'}`);
+      print(`  data folder  ${dataDir}`);
+      return await untilOver(runner);
+    } finally {
+      await machine.mirrors.close();
+      await bus.close();
+    }
+  }
+
+  async function untilOver(runner: Runner): Promise<FleetRunnerEnd> {
+    const over = new AbortController();
+    const { idleMs } = options;
+    const end = await Promise.race([
+      aborted(stopping).then(() => ({ kind: 'stopped' as const })),
+      attachment.refused.then(({ message: why }) => ({ kind: 'refused' as const, why })),
+      ...(idleMs === undefined ? [] : [idleFor(runner, idleMs, over.signal).then(() => ({ kind: 'idle' as const }))]),
+    ]);
+    over.abort();
+    if (end.kind === 'refused') await runner.close();
+    else {
+      if (runner.running > 0) print(`Waiting for ${runner.running} running stages; a second signal ends them.`);
+      await runner.drain(settings.drain);
+    }
+    return end;
+  }
+}
+
+/** Null: told to stop. Throws `AttachRefused`. */
+async function attachWhenPossible(
+  attachment: Attachment,
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<AttachAnswer | null> {
+  for (let tries = 1; !stopping.aborted; tries += 1) {
+    try {
+      return await attachment.attach();
+    } catch (error) {
+      if (error instanceof AttachRefused) throw error;
+      log.warn({ err: error }, 'this machine could not be attached yet; tried again');
+      await pauseOrAbort(backoffMs(tries, ATTACH_RETRY), stopping);
+    }
+  }
+  return null;
+}
+
+/** Null: told to stop. */
+async function beginWhenPossible(
+  begin: () => Promise<Runner>,
+  attachment: Attachment,
+  log: Logger,
+  stopping: AbortSignal,
+): Promise<Runner | null> {
+  const refused = attachment.refused.then((error) => {
+    throw error;
+  });
+  refused.catch(() => {});
+  while (!stopping.aborted) {
+    try {
+      return await Promise.race([begin(), refused]);
+    } catch (error) {
+      if (error instanceof NotIsolated || error instanceof AttachRefused) throw error;
+      log.warn({ err: error }, 'no session could begin yet; tried again');
+      await pauseOrAbort(BEGIN_RETRY_MS, stopping);
+    }
+  }
+  return null;
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,107 @@
+/** The runner of a machine of its own, as its variables say: with mirrors, executors and folders, on a bus that it is given. */
+import { mkdirSync } from 'node:fs';
+import { arch, platform } from 'node:os';
+import { join } from 'node:path';
+import type { Bus } from '@penstock/bus';
+import type { Configuration } from '@penstock/config';
+import { openMirrors, type MirrorCache } from '@penstock/git';
+import type { Logger } from '@penstock/telemetry';
+import type { Meter } from '@penstock/telemetry/metrics';
+import { defaultSlots } from './executors/default-slots.ts';
+import { findExecutors, leastIsolation } from './executors/find-executors.ts';
+import { kubernetesSettings } from './executors/kubernetes-source.ts';
+import { stageLimitsOf } from './executors/stage-limits.ts';
+import type { Runner, RunnerOptions } from './runner-options.ts';
+import { startRunner } from './start.ts';
+
+export const MACHINE_KEYS = [
+  'dataDir',
+  'slots',
+  'runnerLabels',
+  'runnerLeaseSecs',
+  'mode',
+  'drain',
+  'stageUids',
+  'stageDeny',
+  'stagePaths',
+  'stageMemoryBytes',
+  'stageProcesses',
+  'stageDiskBytes',
+  'allowUnisolated',
+  'executors',
+  'untrustedIsolation',
+  'k8sNamespace',
+  'k8sKubeconfig',
+  'k8sImage',
+  'k8sGuardImage',
+  'k8sSetupTimeout',
+  'k8sNetworkPolicies',
+  'gitAllowedHosts',
+  'gitCredentialsFile',
+  'gitCacheBytesMax',
+] as const;
+
+export type MachineSettings = Configuration<(typeof MACHINE_KEYS)[number]>;
+
+export interface MachineRunner {
+  readonly mirrors: MirrorCache;
+  /** May be called again where it rejects. */
+  begin(): Promise<Runner>;
+}
+
+export interface MachineRunnerOptions
+  extends Pick<RunnerOptions, 'runnerId' | 'hearsMembers' | 'deniedHosts'> {
+  readonly settings: MachineSettings;
+  readonly bus: Bus;
+  readonly log: Logger;
+  readonly meter: Meter;
+  /** Made where it is missing. */
+  readonly dataDir: string;
+}
+
+/** Resolves when it is known what stages can run in here. */
+export async function machineRunner(options: MachineRunnerOptions): Promise<MachineRunner> {
+  const { settings, log, dataDir, settings: { stageDeny } } = options;
+  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  const mode = settings.mode ?? 'production';
+  const mirrors = openMirrors({
+    folder: join(dataDir, 'runner', 'mirrors'),
+    bytesMax: settings.gitCacheBytesMax,
+    policy: { mode, allowedHosts: settings.gitAllowedHosts },
+    credentialsFile: settings.gitCredentialsFile,
+    log,
+  });
+  const stageUids = settings.stageUids ?? undefined;
+  const executors = await findExecutors({
+    wanted: settings.executors,
+    mode,
+    stageUids,
+    onLacking: (kind, why) => log.info({ executor: kind, why }, 'stages cannot run in one of these here'),
+    kubernetes: kubernetesSettings(settings),
+  });
+  const { bus, meter, runnerId, hearsMembers } = options;
+  return {
+    mirrors,
+    begin: () =>
+      startRunner({
+        bus,
+        log,
+        meter,
+        dataDir,
+        mirrors,
+        runnerId,
+        hearsMembers,
+        slots: settings.slots ?? defaultSlots(settings.stageMemoryBytes),
+        labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
+        leaseMs: settings.runnerLeaseSecs * 1000,
+        stageUids,
+        deniedHosts: [...(options.deniedHosts ?? []), ...stageDeny],
+        stagePaths: settings.stagePaths,
+        stageLimits: stageLimitsOf(settings),
+        executors,
+        takesUp: true,
+        untrustedIsolation: leastIsolation(settings.untrustedIsolation, mode),
+        isolationRequired: settings.mode !== 'development' && !settings.allowUnisolated,
+      }),
+  };
+}

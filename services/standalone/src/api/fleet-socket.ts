@@ -1,0 +1,100 @@
+/**
+ * Leads runners of the fleet from the server's own port to the broker's WebSocket listener, which is on loopback: so that a runner
+ * needs one address, and TLS ends in one place. It owns the connections under way.
+ *
+ *  SOCKET-1 Nobody is led there without a ticket (P37); what comes then is the broker's to judge.
+ *  SOCKET-2 Any other request to upgrade is answered as if it had not asked to.
+ */
+import type { IncomingMessage, Server } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { bearerTokenOf, FLEET_PATHS, readFleetTicket } from '@penstock/identity';
+import type { FastifyInstance } from 'fastify';
+
+export interface FleetSocketOptions {
+  /** Of the broker's listener. */
+  readonly port: number;
+  readonly jwtSecret: string;
+  /** Milliseconds since 1970. */
+  readonly now: () => number;
+}
+
+const SOCKETS_MAX = 2_000;
+/** One that reconnects may have its last one still open. */
+const SOCKETS_PER_RUNNER_MAX = 4;
+/** The broker is on this machine. */
+const CONNECT_MS_MAX = 5_000;
+const PASSED_ON = ['sec-websocket-key', 'sec-websocket-version', 'sec-websocket-extensions'] as const;
+
+export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: FleetSocketOptions): void {
+  const sockets = new Set<Duplex>();
+  const ofRunner = new Map<string, number>();
+  const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
+  // SOCKET-2.
+  server.shouldUpgradeCallback = (request) =>
+    pathOf(request) === FLEET_PATHS.socket && request.headers.upgrade?.toLowerCase() === 'websocket';
+  server.on('upgrade', (request: IncomingMessage, client: Socket, head: Buffer) => {
+    client.on('error', () => client.destroy());
+    const runner = readFleetTicket(jwtSecret, bearerTokenOf(request.headers.authorization) ?? '', now());
+    if (runner === null) return refuse(client, 401, 'Unauthorized');
+    const open = ofRunner.get(runner) ?? 0;
+    if (sockets.size >= SOCKETS_MAX || open >= SOCKETS_PER_RUNNER_MAX) return refuse(client, 503, 'Service Unavailable');
+    sockets.add(client);
+    ofRunner.set(runner, open + 1);
+    client.once('close', () => {
+      sockets.delete(client);
+      const left = (ofRunner.get(runner) ?? 1) - 1;
+      if (left === 0) ofRunner.delete(runner);
+      else ofRunner.set(runner, left);
+    });
+    lead(client, head, request, port);
+  });
+  app.get(FLEET_PATHS.socket, { config: { tier: 'read' } }, async (_request, reply) =>
+    reply
+      .code(426)
+      .header('Upgrade', 'websocket')
+      .send({ error: 'upgrade_required', message: 'Runners of the fleet connect here, by WebSocket.' }),
+  );
+  app.addHook('preClose', () => {
+    for (const socket of sockets) socket.destroy();
+  });
+}
+
+function lead(client: Socket, head: Buffer, request: IncomingMessage, port: number): void {
+  client.setTimeout(0);
+  client.setNoDelay(true);
+  client.setKeepAlive(true, 30_000);
+  const broker = connect({ host: '127.0.0.1', port, noDelay: true });
+  broker.setTimeout(CONNECT_MS_MAX, () => broker.destroy(new Error('the broker did not answer')));
+  broker.once('connect', () => {
+    broker.setTimeout(0);
+    const headers = PASSED_ON.flatMap((name) => {
+      const value = request.headers[name];
+      return typeof value === 'string' ? [`${name}: ${value}`] : [];
+    });
+    broker.write(
+      ['GET / HTTP/1.1', `Host: 127.0.0.1:${port}`, 'Upgrade: websocket', 'Connection: Upgrade', ...headers, '', ''].join(
+        '\r\n',
+      ),
+    );
+    broker.write(head);
+    client.pipe(broker);
+    broker.pipe(client);
+  });
+  let isLed = false;
+  broker.once('data', () => (isLed = true));
+  broker.on('error', () => {
+    if (isLed) client.destroy();
+    else refuse(client, 502, 'Bad Gateway');
+  });
+  broker.once('close', () => client.destroySoon());
+  client.once('close', () => broker.destroy());
+}
+
+function refuse(client: Socket, status: number, text: string): void {
+  client.end(`HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+}
+
+function pathOf({ url = '' }: IncomingMessage): string {
+  return url.split('?', 1)[0] ?? '';
+}
