@@ -17,6 +17,7 @@ const BUILT = new Set([
   'P34',
   'P35',
   'P36',
+  'P37',
 ]);
 
 const sections = new Map(

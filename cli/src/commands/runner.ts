@@ -60,7 +60,9 @@ export const runnerCommand: Command = {
   async run(args: ParsedArguments, { env, terminal }: CommandContext) {
     const server = serverAddress(args.text('server'), env);
     if (!server.isEncrypted && !server.isLoopback)
-      terminal.note(`penstock: warning: ${server.base} is not encrypted: whoever listens reads the token, and the output of stages`);
+      terminal.note(
+        `penstock: warning: ${server.base} is not encrypted: whoever listens reads the token, and the output of stages`,
+      );
     const idleMs = idleTime(args.text('idle-timeout'));
     const token = await tokenOf(args.text('token-file'), env, terminal);
     const dataDir = resolve(
@@ -115,7 +117,10 @@ async function tokenOf(
         : readTokenFile(file);
   const token = given.trim();
   if (token === '')
-    throw new UsageError('there is no runner token: name a file that holds one with --token-file, or set SERVICE_RUNNER_TOKEN', 'runner');
+    throw new UsageError(
+      'there is no runner token: name a file that holds one with --token-file, or set SERVICE_RUNNER_TOKEN',
+      'runner',
+    );
   return token;
 }
 

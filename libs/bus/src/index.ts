@@ -47,7 +47,7 @@ export {
 } from './contract/protocol-times.ts';
 export { type Bus, type BusSubscription, LATER, type Responder } from './wire/bus.ts';
 export { connectBus } from './wire/connect.ts';
-export { newKeySeed, publicKeyOf } from './wire/key-seed.ts';
+export { isPublicKey, newKeySeed, publicKeyOf } from './wire/key-seed.ts';
 export { connectionOf } from './wire/nats-bus.ts';
 export { brokerAddress } from './wire/address.ts';
 export { bucketAgeMs, deleteBuckets, ensureStreams } from './jetstream/streams.ts';
@@ -77,4 +77,10 @@ export {
   subscribeLiveChunks,
 } from './jetstream/log-reader.ts';
 export { accountsConfiguration, type BrokerCredential } from './permissions/accounts.ts';
-export { brokerPermissions, CORE_ACCOUNT, fleetPermissions, inboxPrefixOf, runnerUserName } from './permissions/permissions.ts';
+export {
+  brokerPermissions,
+  CORE_ACCOUNT,
+  fleetPermissions,
+  inboxPrefixOf,
+  runnerUserName,
+} from './permissions/permissions.ts';

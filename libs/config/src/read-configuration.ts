@@ -54,7 +54,7 @@ export function readConfiguration<K extends VariableKey>(
 }
 
 /** For the command, by whoever uses it on the machine of a server too. */
-const COMMAND_VARIABLES = ['SERVICE_URL'];
+const COMMAND_VARIABLES = ['SERVICE_URL', 'SERVICE_RUNNER_TOKEN'];
 
 /** Variables that look like ours and are not: most likely misspelt. For a warning at the start. */
 export function unknownVariables(

@@ -52,7 +52,6 @@ export {
   type AttachAnswer,
   type AttachRequest,
   type CreatedRunnerToken,
-  type FleetRunnerInfo,
   type RunnerTokenCalls,
   type RunnerTokenInfo,
 } from './runner-messages.ts';

@@ -22,7 +22,7 @@ export interface RunnerTokenInfo {
   readonly runners: readonly FleetRunnerInfo[];
 }
 
-export interface FleetRunnerInfo {
+interface FleetRunnerInfo {
   readonly id: string;
   /** As it calls itself. */
   readonly name: string;

@@ -144,6 +144,10 @@ const ROUTES: Readonly<Record<string, string>> = {
   'POST /auth/embedded/interaction/:uid': 'Their forms.',
   'POST /auth/refresh': '`{refresh_token, rotate}`: a new access token; with `rotate: true` a new refresh token too.',
   'POST /auth/logout': '`{refresh_token}`: ends all sessions of the user.',
+  'POST /runners/attach':
+    'Trades a runner token, as bearer, for an hour at the broker: `{public_key, name}` ([operating.md](operating.md#fleets)).',
+  'GET /runners/socket':
+    'Where runners of the fleet reach the broker, by WebSocket, with the ticket of `/runners/attach` as bearer; 426 without an upgrade.',
   'GET /auth/me': 'The user of an access token.',
   'GET /.well-known/openid-configuration': 'Who issues the id tokens of stages, as OpenID Connect Discovery has it.',
   'GET /.well-known/jwks.json': 'The public keys that id tokens are verified by.',

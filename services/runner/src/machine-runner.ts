@@ -41,7 +41,7 @@ export const MACHINE_KEYS = [
   'gitCacheBytesMax',
 ] as const;
 
-export type MachineSettings = Configuration<(typeof MACHINE_KEYS)[number]>;
+type MachineSettings = Configuration<(typeof MACHINE_KEYS)[number]>;
 
 export interface MachineRunner {
   readonly mirrors: MirrorCache;
@@ -49,8 +49,7 @@ export interface MachineRunner {
   begin(): Promise<Runner>;
 }
 
-export interface MachineRunnerOptions
-  extends Pick<RunnerOptions, 'runnerId' | 'hearsMembers' | 'deniedHosts'> {
+export interface MachineRunnerOptions extends Pick<RunnerOptions, 'runnerId' | 'hearsMembers' | 'deniedHosts'> {
   readonly settings: MachineSettings;
   readonly bus: Bus;
   readonly log: Logger;
@@ -61,7 +60,12 @@ export interface MachineRunnerOptions
 
 /** Resolves when it is known what stages can run in here. */
 export async function machineRunner(options: MachineRunnerOptions): Promise<MachineRunner> {
-  const { settings, log, dataDir, settings: { stageDeny } } = options;
+  const {
+    settings,
+    log,
+    dataDir,
+    settings: { stageDeny },
+  } = options;
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const mode = settings.mode ?? 'production';
   const mirrors = openMirrors({

@@ -218,6 +218,7 @@ class Supervisor implements EmbeddedBroker {
   }
 
   async setRunners(runners: ReadonlyMap<string, string>): Promise<void> {
+    const before = this.#runners;
     this.#runners = runners;
     await this.#writeConfiguration();
     const running = this.#running;
@@ -227,7 +228,11 @@ class Supervisor implements EmbeddedBroker {
       await readAgain({ servers: this.url, user: SYSTEM_USER, pass: this.#systemPassword });
     } catch (error) {
       // It has ended meanwhile, or is another one already, which has read this.
-      if (this.#running === running && !running.ended) throw error;
+      if (this.#running !== running || running.ended) return;
+      // What it does not take must not keep it from starting again.
+      this.#runners = before;
+      await this.#writeConfiguration();
+      throw error;
     }
   }
 

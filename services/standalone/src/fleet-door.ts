@@ -4,6 +4,7 @@
  *
  *  DOOR-1 Who asks is answered when the broker has it. Changes that come while it is told are told together, by one reading.
  *  DOOR-2 Whose time is over is cut off by the next look, `LOOK_MS` later at most, by a clock that no step of the wall clock moves.
+ *  DOOR-4 A key is of one runner, the last that came with it: a broker takes no configuration that names one twice.
  *  DOOR-3 A broker that could not be told is told again by the next look, until it has taken it.
  */
 import { machineTime } from '@penstock/async';
@@ -60,6 +61,9 @@ export class FleetDoor {
       if (this.#isStale) await this.#tell();
       return true;
     }
+    // DOOR-4: it has another token now.
+    for (const other of [...this.#admitted.values()])
+      if (other.publicKey === runner.publicKey) this.#admitted.delete(other.id);
     if (this.#admitted.size >= (this.#options.runnersMax ?? RUNNERS_MAX)) return false;
     this.#admitted.set(runner.id, { ...runner, until });
     this.#isStale = true;
@@ -75,14 +79,18 @@ export class FleetDoor {
 
   list(): readonly (DoorRunner & { readonly leftMs: number })[] {
     const now = this.#now();
-    return [...this.#admitted.values()].map(({ until, ...runner }) => ({ ...runner, leftMs: Math.max(0, until - now) }));
+    return [...this.#admitted.values()].map(({ until, ...runner }) => ({
+      ...runner,
+      leftMs: Math.max(0, until - now),
+    }));
   }
 
   /** DOOR-2, DOOR-3. */
   async look(): Promise<void> {
     const now = this.#now();
     const over = [...this.#admitted.values()].filter(({ until }) => until <= now).map(({ id }) => id);
-    if (over.length > 0) this.#options.log.info({ runners: over }, 'the time of these runners is over; they are cut off');
+    if (over.length > 0)
+      this.#options.log.info({ runners: over }, 'the time of these runners is over; they are cut off');
     await this.shut(over).catch((error: unknown) =>
       this.#options.log.error({ err: error }, 'the broker could not be told who is in the fleet; tried again'),
     );

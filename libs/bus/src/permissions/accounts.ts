@@ -61,10 +61,7 @@ ${permissions.peers.map((peer) => peerAccount(peer, permissions, credentialOf(pe
 `;
 }
 
-function systemAccount(
-  { systemUser }: BrokerPermissions,
-  credentialOf: (user: string) => BrokerCredential,
-): string {
+function systemAccount({ systemUser }: BrokerPermissions, credentialOf: (user: string) => BrokerCredential): string {
   if (systemUser === undefined) return '';
   const rights = { publish: ['$SYS.REQ.SERVER.*.RELOAD'], subscribe: ['_INBOX.>'], transport: 'STANDARD' } as const;
   const user = { name: systemUser, inboxPrefix: '_INBOX', ...rights };

@@ -6,7 +6,7 @@
  *  FLEET-2 Whose token is revoked or over is cut off: at once by who revokes it, and by a look every `LOOK_MS` whatever was missed.
  *  FLEET-3 A token that is revoked while a runner attaches by it lets nobody in: it is looked up again once the runner is in.
  */
-import { FLEET_BUCKET, fleetRunnerId, putExpiring, type Bus, type FleetEntry } from '@penstock/bus';
+import { FLEET_BUCKET, fleetRunnerId, isPublicKey, putExpiring, type Bus, type FleetEntry } from '@penstock/bus';
 import { BadUserInput, Unauthenticated, Unavailable } from '@penstock/errors';
 import {
   isRunnerToken,
@@ -29,7 +29,7 @@ export interface FleetDoor {
   admitted(): Promise<readonly (AdmittedRunner & { readonly leftMs: number })[]>;
 }
 
-export interface AdmittedRunner {
+interface AdmittedRunner {
   readonly id: string;
   readonly publicKey: string;
   readonly tokenId: string;
@@ -53,8 +53,6 @@ const LOOK_MS = 20_000;
 /** A grant under way when its runner is shut out is a matter of moments. */
 const REVOKED_MS = 60_000;
 const NAME_LENGTH_MAX = 100;
-/** An Ed25519 public key of a user, in the broker's notation. */
-const PUBLIC_KEY = /^U[A-Z2-7]{55}$/u;
 const NO_FLEET =
   'This server takes no runners by tokens: its broker is not its own. Name them when the broker is configured (npm run broker-config).';
 
@@ -86,7 +84,7 @@ export class Fleet {
     const { door } = this;
     const found = isRunnerToken(token) ? await tokens.livingByHash(personalTokenHash(token)) : null;
     if (found === null) throw refused();
-    if (!PUBLIC_KEY.test(publicKey))
+    if (!isPublicKey(publicKey))
       throw new BadUserInput("The field 'public_key' is no public key of the broker's kind.", { field: 'public_key' });
     const id = fleetRunnerId(found.id, publicKey);
     const forMs = Math.min(ADMITTED_MS, (found.expiresAt ?? Infinity) - now());
@@ -160,13 +158,18 @@ export class Fleet {
     await this.door.shut(runners);
     const failed = told.find(({ status }) => status === 'rejected');
     if (failed !== undefined)
-      this.#options.log.warn({ err: (failed as PromiseRejectedResult).reason }, 'an entry of the fleet stays for its hour');
+      this.#options.log.warn(
+        { err: (failed as PromiseRejectedResult).reason },
+        'an entry of the fleet stays for its hour',
+      );
   }
 }
 
 /** The same for whatever is wrong with a token. */
 function refused(): Unauthenticated {
-  return new Unauthenticated('This runner token is not known here: it was revoked, has expired, or is of another server.');
+  return new Unauthenticated(
+    'This runner token is not known here: it was revoked, has expired, or is of another server.',
+  );
 }
 
 function shortened(name: string): string {

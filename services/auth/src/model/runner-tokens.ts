@@ -47,7 +47,9 @@ export class RunnerTokens {
     const labels = labelsOf(wish.labels);
     const name = wish.name.trim();
     if (name.length > NAME_LENGTH_MAX || !name.isWellFormed())
-      throw new BadUserInput(`The name of a runner token has at most ${NAME_LENGTH_MAX} characters.`, { field: 'name' });
+      throw new BadUserInput(`The name of a runner token has at most ${NAME_LENGTH_MAX} characters.`, {
+        field: 'name',
+      });
     const lives = wish.expires === undefined ? null : livesFor(wish.expires);
     const present = await this.#tokens.list({ limit: TOKENS_MAX });
     if (present.length >= TOKENS_MAX)
@@ -132,6 +134,8 @@ function labelsOf(labels: readonly string[]): string[] {
 function livesFor(expires: string): number {
   const parsed = parseDuration(expires, EXPIRES);
   if ('problem' in parsed)
-    throw new BadUserInput(`'expires' ${parsed.problem}; leave it out for a token without an end.`, { field: 'expires' });
+    throw new BadUserInput(`'expires' ${parsed.problem}; leave it out for a token without an end.`, {
+      field: 'expires',
+    });
   return parsed.value;
 }

@@ -1,6 +1,6 @@
-/** `POST /runners/attach`: a machine becomes a runner of the fleet by a token (P37). */
+/** `POST /runners/attach`: a machine becomes a runner of the fleet by a token (P37); the paths are those of `FLEET_PATHS`. */
 import { Unauthenticated } from '@penstock/errors';
-import { bearerTokenOf, FLEET_PATHS } from '@penstock/identity';
+import { bearerTokenOf } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
 import type { Fleet } from '../flows/fleet.ts';
 import { fieldsOf, textField } from './bodies.ts';
@@ -14,7 +14,7 @@ export interface FleetRoutesOptions {
 }
 
 export function addFleetRoutes(app: FastifyInstance, { fleet, tries, audit }: FleetRoutesOptions): void {
-  app.post(FLEET_PATHS.attach, { config: { tier: 'api' } }, async (request, reply) => {
+  app.post('/runners/attach', { config: { tier: 'api' } }, async (request, reply) => {
     // A ticket stands in the answer.
     reply.header('Cache-Control', 'no-store');
     const { clientAddress } = request;
@@ -32,4 +32,12 @@ export function addFleetRoutes(app: FastifyInstance, { fleet, tries, audit }: Fl
       throw error;
     }
   });
+
+  // With an upgrade to WebSocket, and a ticket, a request for it comes to no route: it is led to the broker.
+  app.get('/runners/socket', { config: { tier: 'read' } }, async (_request, reply) =>
+    reply
+      .code(426)
+      .header('Upgrade', 'websocket')
+      .send({ error: 'upgrade_required', message: 'Runners of the fleet connect here, by WebSocket.' }),
+  );
 }

@@ -73,7 +73,7 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     void attachment.keepUp();
     const runnerLabels = settings.runnerLabels.length > 0 ? settings.runnerLabels : labels;
     const beyond = runnerLabels.filter((label) => !labels.includes(label));
-    if (beyond.length > 0) log.warn({ labels: beyond }, "the token does not name these labels: they do not count");
+    if (beyond.length > 0) log.warn({ labels: beyond }, 'the token does not name these labels: they do not count');
     const meter = new Metrics({ process: false });
     const machine = await machineRunner({
       settings: { ...settings, runnerLabels },

@@ -428,8 +428,7 @@ export class SchedulerService implements Scheduler {
   /** What the runner has offered counts for as much as it may have now. */
   #fleetChanged(event: LeaseEvent<FleetEntry>): void {
     this.#dispatch.fleetChanged(event);
-    for (const { lease } of this.#sessions.values())
-      if (lease.runner === event.key) this.#dispatch.sessionSeen(lease);
+    for (const { lease } of this.#sessions.values()) if (lease.runner === event.key) this.#dispatch.sessionSeen(lease);
     this.#match();
   }
 

@@ -38,7 +38,8 @@ export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: F
     const runner = readFleetTicket(jwtSecret, bearerTokenOf(request.headers.authorization) ?? '', now());
     if (runner === null) return refuse(client, 401, 'Unauthorized');
     const open = ofRunner.get(runner) ?? 0;
-    if (sockets.size >= SOCKETS_MAX || open >= SOCKETS_PER_RUNNER_MAX) return refuse(client, 503, 'Service Unavailable');
+    if (sockets.size >= SOCKETS_MAX || open >= SOCKETS_PER_RUNNER_MAX)
+      return refuse(client, 503, 'Service Unavailable');
     sockets.add(client);
     ofRunner.set(runner, open + 1);
     client.once('close', () => {
@@ -49,12 +50,6 @@ export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: F
     });
     lead(client, head, request, port);
   });
-  app.get(FLEET_PATHS.socket, { config: { tier: 'read' } }, async (_request, reply) =>
-    reply
-      .code(426)
-      .header('Upgrade', 'websocket')
-      .send({ error: 'upgrade_required', message: 'Runners of the fleet connect here, by WebSocket.' }),
-  );
   app.addHook('preClose', () => {
     for (const socket of sockets) socket.destroy();
   });
@@ -73,9 +68,15 @@ function lead(client: Socket, head: Buffer, request: IncomingMessage, port: numb
       return typeof value === 'string' ? [`${name}: ${value}`] : [];
     });
     broker.write(
-      ['GET / HTTP/1.1', `Host: 127.0.0.1:${port}`, 'Upgrade: websocket', 'Connection: Upgrade', ...headers, '', ''].join(
-        '\r\n',
-      ),
+      [
+        'GET / HTTP/1.1',
+        `Host: 127.0.0.1:${port}`,
+        'Upgrade: websocket',
+        'Connection: Upgrade',
+        ...headers,
+        '',
+        '',
+      ].join('\r\n'),
     );
     broker.write(head);
     client.pipe(broker);

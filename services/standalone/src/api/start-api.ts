@@ -195,7 +195,8 @@ async function startParts(
       (app) => auth.addRoutes(app),
       (app) => ingest.addRoutes(app),
       (app, around) => registry.addRoutes(app, around),
-      (app) => (fleetPort === undefined ? undefined : addFleetSocket(app, { port: fleetPort, jwtSecret, now: Date.now })),
+      (app) =>
+        fleetPort === undefined ? undefined : addFleetSocket(app, { port: fleetPort, jwtSecret, now: Date.now }),
     ],
   });
   listening = reachableUrl(gateway.url);

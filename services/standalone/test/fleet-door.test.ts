@@ -1,0 +1,102 @@
+/** The list of who is let in, and what the broker is told of it. */
+import { silentLog } from '@penstock/telemetry/log';
+import { afterEach, describe, expect, it } from 'vitest';
+import { FleetDoor, type FleetDoorOptions } from '../src/fleet-door.ts';
+
+let door: FleetDoor;
+let now = 0;
+/** Each list that the broker was told. */
+const told: string[][] = [];
+let telling: (names: readonly string[]) => Promise<void> = () => Promise.resolve();
+
+const make = (more: Partial<FleetDoorOptions> = {}): FleetDoor =>
+  (door = new FleetDoor({
+    broker: {
+      setRunners: async (runners) => {
+        const names = [...runners.keys()];
+        await telling(names);
+        told.push(names);
+      },
+    },
+    log: silentLog,
+    now: () => now,
+    lookMs: 3_600_000,
+    ...more,
+  }));
+const runner = (id: string) => ({ id, publicKey: `key of ${id}`, tokenId: 't', name: '' });
+
+afterEach(() => {
+  door.close();
+  now = 0;
+  told.length = 0;
+  telling = () => Promise.resolve();
+});
+
+describe('the door', () => {
+  it('answers when the broker has it, and tells nothing for what it has', async () => {
+    make();
+    expect(await door.admit(runner('a'), 1_000)).toBe(true);
+    expect(await door.admit(runner('a'), 9_000)).toBe(true);
+    expect(told).toEqual([['a']]);
+    expect(door.list()).toMatchObject([{ id: 'a', leftMs: 9_000 }]);
+  });
+
+  it('tells together what comes while it tells', async () => {
+    make();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    telling = () => promise;
+    const all = ['a', 'b', 'c', 'd'].map((id) => door.admit(runner(id), 1_000));
+    resolve();
+    expect(await Promise.all(all)).toEqual([true, true, true, true]);
+    expect(told).toEqual([['a'], ['a', 'b', 'c', 'd']]);
+  });
+
+  it('cuts off whose time is over, unless it was renewed', async () => {
+    make();
+    await door.admit(runner('a'), 1_000);
+    await door.admit(runner('b'), 1_000);
+    now = 900;
+    await door.admit(runner('b'), 1_000);
+    now = 1_000;
+    await door.look();
+    expect(told.at(-1)).toEqual(['b']);
+    expect(door.list().map(({ id }) => id)).toEqual(['b']);
+  });
+
+  it('cuts off whom it is told to, and says nothing for others', async () => {
+    make();
+    await door.admit(runner('a'), 1_000);
+    await door.shut(['nobody']);
+    expect(told).toHaveLength(1);
+    await door.shut(['a']);
+    expect(told.at(-1)).toEqual([]);
+  });
+
+  it('tells a broker again that could not be told', async () => {
+    make();
+    await door.admit(runner('a'), 1_000);
+    telling = () => Promise.reject(new Error('away'));
+    await expect(door.shut(['a'])).rejects.toThrow('away');
+    await door.look();
+    telling = () => Promise.resolve();
+    await door.look();
+    expect(told).toEqual([['a'], []]);
+    await door.look();
+    expect(told).toHaveLength(2);
+  });
+
+  it('has a key once: who comes with it by another token takes its place', async () => {
+    make();
+    await door.admit(runner('a'), 1_000);
+    await door.admit({ ...runner('b'), publicKey: 'key of a' }, 1_000);
+    expect(told.at(-1)).toEqual(['b']);
+  });
+
+  it('lets in as many as it may', async () => {
+    make({ runnersMax: 1 });
+    expect(await door.admit(runner('a'), 1_000)).toBe(true);
+    expect(await door.admit(runner('b'), 1_000)).toBe(false);
+    await door.shut(['a']);
+    expect(await door.admit(runner('b'), 1_000)).toBe(true);
+  });
+});
