@@ -1,0 +1,162 @@
+/** A second machine, as far as one machine goes: a process with a folder of its own becomes a runner by one command and a token (P37). */
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { startServer, temporaryFolder, trigger, type RunningServer } from '../support/server.ts';
+import { until } from '../support/wait.ts';
+
+const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
+const PATIENT_MS = 90_000;
+const CREATE = 'mutation { createRunnerToken(labels: ["far"]) { id token } }';
+const TOKENS = '{ runnerTokens { id runners { id name } } }';
+const RUN =
+  'query ($id: String!) { run(id: $id) { status stages { name status reason outputs { key value } } } artifacts(run_id: $id) { key } }';
+
+const WORK = `
+pipeline:
+  name: far
+stages:
+  there:
+    runs_on: far
+    secrets: [WORD]
+    outputs: [folder, length]
+    artifacts: [kept.txt]
+    run: |
+      echo kept > kept.txt
+      echo "folder=$PWD" >> "$SERVICE_OUTPUT"
+      echo "length=\${#WORD}" >> "$SERVICE_OUTPUT"
+`;
+const LONG = `
+pipeline:
+  name: long
+stages:
+  there:
+    runs_on: far
+    run: sleep 600
+`;
+
+interface Run {
+  readonly run: {
+    readonly status: string;
+    readonly stages: readonly {
+      readonly status: string;
+      readonly reason: string | null;
+      readonly outputs: readonly { readonly key: string; readonly value: string }[];
+    }[];
+  };
+  readonly artifacts: readonly { readonly key: string }[];
+}
+
+describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
+  const folder = temporaryFolder('penstock-fleet-');
+  const started: ChildProcess[] = [];
+  let server: RunningServer;
+
+  beforeAll(async () => {
+    server = await startServer({ env: { SERVICE_SLOTS: '1' } });
+    await server.graphql('mutation { setSecret(name: "WORD", value: "seven77", pipeline: "far") { name } }');
+  }, PATIENT_MS);
+  afterAll(async () => {
+    for (const child of started) child.kill('SIGKILL');
+    await server?.stop();
+    folder.remove();
+  });
+
+  /** `penstock runner`, once it says that it is one. */
+  async function attach(
+    name: string,
+    token: string,
+  ): Promise<{ child: ChildProcess; dataDir: string; ended: Promise<unknown> }> {
+    const [tokenFile, dataDir] = [join(folder.path, `${name}.token`), join(folder.path, name)];
+    writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
+    const child = spawn(
+      process.execPath,
+      [MAIN, 'runner', '--server', server.url, '--token-file', tokenFile, '--data-dir', dataDir],
+      {
+        env: {
+          ...process.env,
+          SERVICE_MODE: 'development',
+          SERVICE_STAGE_UIDS: 'off',
+          SERVICE_SLOTS: '1',
+        },
+        stdio: ['ignore', 'pipe', 'ignore'],
+      },
+    );
+    started.push(child);
+    const ended = once(child, 'exit').then(([code]) => code as unknown);
+    let output = '';
+    const { promise, resolve } = Promise.withResolvers<void>();
+    child.stdout?.on('data', (chunk: Buffer) => {
+      output += chunk.toString();
+      if (output.includes('This machine is the runner')) resolve();
+    });
+    await Promise.race([
+      promise,
+      ended.then((code) => {
+        throw new Error(`penstock runner ended with ${String(code)}: ${output}`);
+      }),
+    ]);
+    return { child, dataDir, ended };
+  }
+
+  const runOf = async (id: string): Promise<Run> => (await server.graphql<Run>(RUN, { id })).data;
+
+  it('runs a stage with its secret, output and file, and when it is revoked can do nothing more', async () => {
+    const made = await server.graphql<{ createRunnerToken: { id: string; token: string } }>(CREATE);
+    const { id: tokenId, token } = made.data.createRunnerToken;
+    const machine = await attach('machine', token);
+    const work = await trigger(server, WORK);
+    await until('the stage has run there', async () => (await runOf(work)).run.status === 'SUCCESS', PATIENT_MS);
+    const { run, artifacts } = await runOf(work);
+    const outputs = new Map(run.stages[0]?.outputs.map(({ key, value }) => [key, value]));
+    expect(outputs.get('folder')).toContain(machine.dataDir);
+    expect(outputs.get('length')).toBe('7');
+    expect(artifacts.map(({ key }) => key)).toContain('kept.txt');
+
+    const long = await trigger(server, LONG);
+    await until(
+      'the stage runs there',
+      async () => (await runOf(long)).run.stages[0]?.status === 'RUNNING',
+      PATIENT_MS,
+    );
+    const tokens = await server.graphql<{ runnerTokens: { id: string; runners: unknown[] }[] }>(TOKENS);
+    expect(tokens.data.runnerTokens).toMatchObject([{ id: tokenId, runners: [{ name: expect.any(String) }] }]);
+    const revoked = await server.graphql('mutation ($id: String!) { revokeRunnerToken(id: $id) }', { id: tokenId });
+    expect(revoked.data).toEqual({ revokeRunnerToken: true });
+    // It is cut off, is told so when it asks again, and ends.
+    expect(await machine.ended).toBe(4);
+    await until('the stage is lost', async () => (await runOf(long)).run.status === 'FAILED', PATIENT_MS);
+    expect((await runOf(long)).run.stages[0]?.reason).toBe('runner_lost');
+    await expect(attach('again', token)).rejects.toThrow(/ended with 4/u);
+  });
+
+  it('goes on when the server comes back, and ends by a signal without losing its stage', async () => {
+    const made = await server.graphql<{ createRunnerToken: { token: string } }>(CREATE);
+    const machine = await attach('other', made.data.createRunnerToken.token);
+    const { dataDir } = server;
+    const port = new URL(server.url).port;
+    server.child.kill('SIGKILL');
+    await once(server.child, 'exit');
+    server = await startServer({
+      dataDir,
+      env: { SERVICE_SLOTS: '1', SERVICE_LISTEN: `127.0.0.1:${port}` },
+      arguments: ['--listen', `127.0.0.1:${port}`],
+    });
+    const work = await trigger(server, WORK.replace('echo kept', 'sleep 3; echo kept'));
+    await until(
+      'the stage runs after the restart',
+      async () => (await runOf(work)).run.stages[0]?.status === 'RUNNING',
+      PATIENT_MS,
+    );
+    machine.child.kill('SIGTERM');
+    expect(await machine.ended).toBe(0);
+    await until(
+      'the stage ends before its runner',
+      async () => (await runOf(work)).run.status === 'SUCCESS',
+      PATIENT_MS,
+    );
+  });
+});
