@@ -6,4 +6,4 @@ export type { Runner, RunnerOptions } from './runner-options.ts';
 export { defaultSlots } from './executors/default-slots.ts';
 export { startRunner } from './start.ts';
 export { runRunnerService } from './service.ts';
-export { runFleetRunner } from './fleet/fleet-runner.ts';
+export { runFleetRunner } from './fleet-runner.ts';

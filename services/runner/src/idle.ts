@@ -1,6 +1,6 @@
 /** When a runner has had nothing to do for long enough to end: no stage, and no run that may come back to its folder here. */
 import { machineTime, pauseOrAbort } from '@penstock/async';
-import type { Runner } from '../runner-options.ts';
+import type { Runner } from './runner-options.ts';
 
 const LOOK_MS_MAX = 1_000;
 

@@ -7,12 +7,12 @@ import { readConfiguration, unknownVariables } from '@penstock/config';
 import type { AttachAnswer } from '@penstock/identity';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics } from '@penstock/telemetry/metrics';
-import { MACHINE_KEYS, machineRunner } from '../machine-runner.ts';
-import type { Runner } from '../runner-options.ts';
-import { NotIsolated } from '../workspace/errors.ts';
-import { Attachment, AttachRefused } from './attachment.ts';
+import { MACHINE_KEYS, machineRunner } from './machine-runner.ts';
+import type { Runner } from './runner-options.ts';
+import { NotIsolated } from './workspace/errors.ts';
+import { Attachment, AttachRefused } from './fleet/attachment.ts';
 import { idleFor } from './idle.ts';
-import { runnerSeed } from './runner-key.ts';
+import { runnerSeed } from './fleet/runner-key.ts';
 
 export interface FleetRunnerOptions {
   /** Without a slash at its end. */
