@@ -129,16 +129,17 @@ export class RerunRules {
       if (run === undefined || !events.some(({ type }) => type === 'run_cancelled')) continue;
       const { key, group, origin } = run.state;
       if (this.#asked.isCancelAsked(id) || origin.pullRequest !== undefined) continue;
-      const later = [...this.#runs.values()];
-      const byGroup = later
-        .slice(later.indexOf(run) + 1)
-        .some(
-          (other) =>
-            other.state.key === key &&
-            other.state.group === group &&
-            other.state.stages.plan.definition.concurrency?.cancelInProgress === true &&
-            !this.#ancestorsOf(other).has(id),
-        );
+      const all = [...this.#runs.values()];
+      const own = all.indexOf(run);
+      const byGroup = all.some(
+        (other, index) =>
+          // One that waited for its approval takes the others' place when it has that.
+          (index > own || (other !== run && other.state.approvedAt !== undefined)) &&
+          other.state.key === key &&
+          other.state.group === group &&
+          other.state.stages.plan.definition.concurrency?.cancelInProgress === true &&
+          !this.#ancestorsOf(other).has(id),
+      );
       this.#world.check(byGroup, 'P30', `run ${id.slice(-4)} is cancelled, by nobody but runs that were made from it`);
     }
   }
