@@ -1,7 +1,7 @@
 /** Has the embedded broker read its configuration again, and waits until it has. */
 import { connectBus, connectionOf } from '@penstock/bus';
 
-/** Of one reload: a thousand accounts take a second or so on a busy machine. */
+/** Of one reload: 300 accounts take some two seconds on a busy machine. */
 const RELOAD_MS_MAX = 20_000;
 
 /** What an account imports that is new with one reading reaches it only with the next (seen with nats-server 2.15.1). */
