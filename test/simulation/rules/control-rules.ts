@@ -11,6 +11,8 @@ import type { RunTruth } from './run-truth.ts';
 /** How long a message may be under way. */
 const FAST_MS = 1_000;
 const SLOW_MS = 16_000;
+/** An event says when it was decided in whole milliseconds; what was let go within the same one may have been granted after that. */
+const EVENT_CLOCK_MS = 1;
 
 type Started = Extract<RunEvent, { type: 'stage_started' }>;
 
@@ -34,7 +36,7 @@ export class ControlRules {
     const world = this.#world;
     const decidedAt = event.at - (world.wallClock() - world.now);
     for (const heldUp of this.#administrators.heldUp) {
-      if (heldUp.from > decidedAt || decidedAt > heldUp.to || !isAbout(heldUp, run, event)) continue;
+      if (heldUp.from > decidedAt || decidedAt + EVENT_CLOCK_MS > heldUp.to || !isAbout(heldUp, run, event)) continue;
       world.mark('granted just before it was known to be paused');
       world.check(
         decidedAt - heldUp.from <= this.#knownWithinMs,
