@@ -1,11 +1,11 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { printableText } from '../output/printable-text.ts';
 import { cellOf } from '../server/answered-cell.ts';
-import { tableLines } from '../output/table.ts';
-import { EXIT, ServerRefused, ServerUnreached } from '../process/errors.ts';
+import { EXIT, ServerRefused } from '../process/errors.ts';
 import { fieldAnswered } from '../server/graphql.ts';
 import type { ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
+import { printList, type Listing } from '../server/list-action.ts';
 import { runNamedAction, type NamedActions } from '../server/named-actions.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
@@ -51,20 +51,15 @@ export const cacheCommand: Command = {
   run: (args, context) => runNamedAction('cache', { actions: ACTIONS, names: 'the id of a cache' }, args, context),
 };
 
-async function list(
-  client: ServerClient,
-  _id: string,
-  args: ParsedArguments,
-  { terminal }: CommandContext,
-): Promise<void> {
-  const query = `query ($repository: String) { caches(repository: $repository) { ${FIELDS.join(' ')} } }`;
-  const caches = await fieldAnswered(client, query, { repository: args.text('repository') }, 'caches');
-  if (!Array.isArray(caches))
-    throw new ServerUnreached(`${client.server.base} lists no caches: is it a Penstock server?`);
-  if (args.flag('json')) terminal.print(`${JSON.stringify(caches)}\n`);
-  else if (caches.length === 0) terminal.note('penstock: there are no caches.');
-  else {
-    const rows = caches.map((entry) => [
+async function list(client: ServerClient, _id: string, args: ParsedArguments, context: CommandContext): Promise<void> {
+  const listing: Listing = {
+    field: 'caches',
+    query: `query ($repository: String) { caches(repository: $repository) { ${FIELDS.join(' ')} } }`,
+    variables: { repository: args.text('repository') },
+    what: 'caches',
+    none: 'penstock: there are no caches.',
+    columns: COLUMNS,
+    row: (entry) => [
       cellOf(entry, 'key'),
       cellOf(entry, 'sizeBytes'),
       cellOf(entry, fieldOf(entry, 'repository') === null ? 'pipeline' : 'repository'),
@@ -73,9 +68,9 @@ async function list(
         .replace('T', ' ')
         .replace(/\.\d+Z$/, 'Z'),
       cellOf(entry, 'id'),
-    ]);
-    for (const line of tableLines(COLUMNS, rows)) terminal.print(`${line}\n`);
-  }
+    ],
+  };
+  await printList(client, listing, args, context);
 }
 
 async function remove(

@@ -1,11 +1,11 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { printableText } from '../output/printable-text.ts';
-import { tableLines } from '../output/table.ts';
-import { EXIT, ServerRefused, ServerUnreached } from '../process/errors.ts';
+import { EXIT, ServerRefused } from '../process/errors.ts';
 import { cellOf } from '../server/answered-cell.ts';
 import { fieldAnswered } from '../server/graphql.ts';
 import type { ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
+import { printList, type Listing } from '../server/list-action.ts';
 import { runNamedAction, type NamedActions } from '../server/named-actions.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
@@ -87,28 +87,23 @@ async function create(
   }
 }
 
-async function list(
-  client: ServerClient,
-  _id: string,
-  args: ParsedArguments,
-  { terminal }: CommandContext,
-): Promise<void> {
-  const hooks = await fieldAnswered(client, `query { hooks { ${HOOK_FIELDS} } }`, {}, 'hooks');
-  if (!Array.isArray(hooks))
-    throw new ServerUnreached(`${client.server.base} lists no webhooks: is it a Penstock server?`);
-  if (args.flag('json')) terminal.print(`${JSON.stringify(hooks)}\n`);
-  else if (hooks.length === 0) terminal.note('penstock: there are no webhooks.');
-  else {
-    const rows = hooks.map((hook) => [
+async function list(client: ServerClient, _id: string, args: ParsedArguments, context: CommandContext): Promise<void> {
+  const listing: Listing = {
+    field: 'hooks',
+    query: `query { hooks { ${HOOK_FIELDS} } }`,
+    what: 'webhooks',
+    none: 'penstock: there are no webhooks.',
+    columns: HOOK_COLUMNS,
+    row: (hook) => [
       stateOf(hook),
       cellOf(hook, 'events'),
       cellOf(hook, 'repository'),
       cellOf(hook, 'url'),
       cellOf(hook, 'id'),
-    ]);
-    for (const line of tableLines(HOOK_COLUMNS, rows)) terminal.print(`${line}\n`);
-    for (const hook of hooks) if (typeof fieldOf(hook, 'lastError') === 'string') terminal.note(troubleOf(hook));
-  }
+    ],
+  };
+  for (const hook of await printList(client, listing, args, context))
+    if (typeof fieldOf(hook, 'lastError') === 'string') context.terminal.note(troubleOf(hook));
 }
 
 async function remove(
@@ -129,25 +124,25 @@ async function deliveries(
   client: ServerClient,
   id: string,
   args: ParsedArguments,
-  { terminal }: CommandContext,
+  context: CommandContext,
 ): Promise<void> {
-  const query = `query ($id: String!) { hookDeliveries(id: $id, limit: 100) { ${DELIVERY_FIELDS} } }`;
-  const sent = await fieldAnswered(client, query, { id }, 'hookDeliveries');
-  if (!Array.isArray(sent))
-    throw new ServerUnreached(`${client.server.base} lists no deliveries: is it a Penstock server?`);
-  if (args.flag('json')) terminal.print(`${JSON.stringify(sent)}\n`);
-  else if (sent.length === 0) terminal.note('penstock: nothing was to be sent yet.');
-  else {
-    const rows = sent.map((delivery) => [
+  const listing: Listing = {
+    field: 'hookDeliveries',
+    query: `query ($id: String!) { hookDeliveries(id: $id, limit: 100) { ${DELIVERY_FIELDS} } }`,
+    variables: { id },
+    what: 'deliveries',
+    none: 'penstock: nothing was to be sent yet.',
+    columns: DELIVERY_COLUMNS,
+    row: (delivery) => [
       cellOf(delivery, 'status').toLowerCase(),
       cellOf(delivery, 'event'),
       cellOf(delivery, 'runId'),
       answerOf(delivery),
       secondOf(cellOf(delivery, 'attemptedAt')),
       cellOf(delivery, 'id'),
-    ]);
-    for (const line of tableLines(DELIVERY_COLUMNS, rows)) terminal.print(`${line}\n`);
-  }
+    ],
+  };
+  await printList(client, listing, args, context);
 }
 
 async function redeliver(

@@ -1,11 +1,11 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { cellOf } from '../server/answered-cell.ts';
 import { cutMiddle } from '../output/printable-text.ts';
-import { tableLines } from '../output/table.ts';
-import { EXIT, ServerUnreached } from '../process/errors.ts';
+import { EXIT } from '../process/errors.ts';
 import { fieldAnswered } from '../server/graphql.ts';
 import type { ServerClient } from '../server/http-client.ts';
 import { fieldOf } from '../server/json.ts';
+import { printList, type Listing } from '../server/list-action.ts';
 import { runNamedAction, type NamedAction, type NamedActions } from '../server/named-actions.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
@@ -49,28 +49,23 @@ export const scheduleCommand: Command = {
     runNamedAction('schedule', { actions: ACTIONS, names: 'the id of a schedule' }, args, context),
 };
 
-async function list(
-  client: ServerClient,
-  _id: string,
-  args: ParsedArguments,
-  { terminal }: CommandContext,
-): Promise<void> {
-  const schedules = await fieldAnswered(client, `query { schedules { ${FIELDS} } }`, {}, 'schedules');
-  if (!Array.isArray(schedules))
-    throw new ServerUnreached(`${client.server.base} lists no schedules: is it a Penstock server?`);
-  if (args.flag('json')) terminal.print(`${JSON.stringify(schedules)}\n`);
-  else if (schedules.length === 0) terminal.note('penstock: nothing is started by a schedule.');
-  else {
-    const rows = schedules.map((entry) => [
+async function list(client: ServerClient, _id: string, args: ParsedArguments, context: CommandContext): Promise<void> {
+  const listing: Listing = {
+    field: 'schedules',
+    query: `query { schedules { ${FIELDS} } }`,
+    what: 'schedules',
+    none: 'penstock: nothing is started by a schedule.',
+    columns: COLUMNS,
+    row: (entry) => [
       cellOf(entry, 'cron'),
       cellOf(entry, 'repository'),
       inputsCell(entry),
       fieldOf(entry, 'paused') === true ? 'paused' : minuteOf(cellOf(entry, 'nextAt')),
       cellOf(entry, 'lastRunId'),
       cellOf(entry, 'id'),
-    ]);
-    for (const line of tableLines(COLUMNS, rows)) terminal.print(`${line}\n`);
-  }
+    ],
+  };
+  await printList(client, listing, args, context);
 }
 
 function changed(mutation: 'pauseSchedule' | 'resumeSchedule'): NamedAction {
