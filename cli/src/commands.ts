@@ -86,6 +86,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/runner.ts')).runnerCommand,
   },
   {
+    name: 'runner-token',
+    summary: 'make, list and revoke tokens by which machines become runners',
+    load: async () => (await import('./commands/runner-token.ts')).runnerTokenCommand,
+  },
+  {
     name: 'trigger',
     summary: 'send a pipeline file to a server and follow its run',
     load: async () => (await import('./commands/trigger.ts')).triggerCommand,

@@ -15,10 +15,18 @@ export type NamedAction = (
 
 export type NamedActions = Readonly<Record<string, { readonly takesName: boolean; readonly act: NamedAction }>>;
 
-/** `names`: what the third word is, such as `the id of a cache`. Throws `UsageError`. */
+export interface NamedCommand {
+  readonly actions: NamedActions;
+  /** What the third word is, such as `the id of a cache`. */
+  readonly names: string;
+  /** Whose token is shown to the server; default that of anybody who uses it. */
+  readonly credentials?: typeof readCredentials;
+}
+
+/** Throws `UsageError`. */
 export async function runNamedAction(
   command: string,
-  { actions, names }: { readonly actions: NamedActions; readonly names: string },
+  { actions, names, credentials = readCredentials }: NamedCommand,
   args: ParsedArguments,
   context: CommandContext,
 ): Promise<number> {
@@ -30,6 +38,6 @@ export async function runNamedAction(
       command,
     );
   const server = serverAddress(args.text('server'), context.env);
-  await action.act(serverClient(server, await readCredentials(args, context, server)), name ?? '', args, context);
+  await action.act(serverClient(server, await credentials(args, context, server)), name ?? '', args, context);
   return EXIT.success;
 }

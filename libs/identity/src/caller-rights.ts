@@ -77,17 +77,6 @@ export function requireOperator(caller: Caller): void {
   if (caller.kind !== 'api-key') requireAdmin(caller);
 }
 
-/**
- * Whoever may let machines in: they are given the stages of all tenants. An admin who is logged in; the API key, which scripts have,
- * only in development mode.
- */
-export function requireFleetKeeper(caller: Caller, mode: string): void {
-  if (caller.kind === 'api-key' && mode === 'development') return;
-  if (caller.kind === 'api-key')
-    throw new Forbidden('Only administrators who are logged in may do this (SERVICE_ADMINS names them).');
-  requireAdmin(caller);
-}
-
 /** Throws `Forbidden` where a personal token lacks the scope. Other callers have no scopes to lack. */
 export function requireScope(caller: Caller, scope: TokenScope): void {
   if (!hasScope(caller, scope)) throw new Forbidden(`This token lacks the scope '${scope}': make one that has it.`);

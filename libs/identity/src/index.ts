@@ -14,7 +14,6 @@ export {
   requireAdministrator,
   requireChanger,
   requireCredential,
-  requireFleetKeeper,
   requireOperator,
   requireOwnRuns,
   requireReader,

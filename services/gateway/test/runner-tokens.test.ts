@@ -9,6 +9,7 @@ const CREATE =
   'mutation { createRunnerToken(labels: ["gpu"], expires: "90d", name: "rack") { id token labels untrusted expiresAt } }';
 const LIST = '{ runnerTokens { id name labels untrusted createdAt expiresAt runners { id name admittedUntil } } }';
 const REVOKE = 'mutation { revokeRunnerToken(id: "t1") }';
+const ADMIN_KEY = 'test-admin-key-of-forty-characters-at-least';
 const AT = '2026-01-01T00:00:00.000Z';
 const INFO = { id: 't1', name: 'rack', labels: ['gpu'], untrusted: false, createdAt: AT, expiresAt: null };
 const LISTED = { ...INFO, runners: [{ id: 'fr_1', name: 'box', admittedUntil: AT }] };
@@ -69,7 +70,7 @@ describe('runner tokens', { timeout: 60_000 }, () => {
     const personal = world.auth.personalToken('boss', 'read', 'trigger', 'publish', 'secrets');
     for (const query of [CREATE, LIST, REVOKE])
       for (const [token, code] of [
-        [API_KEY, 'FORBIDDEN'],
+        [API_KEY, 'UNAUTHENTICATED'],
         [ada.token, 'FORBIDDEN'],
         [personal, 'UNAUTHENTICATED'],
         [null, 'UNAUTHENTICATED'],
@@ -80,10 +81,12 @@ describe('runner tokens', { timeout: 60_000 }, () => {
     expect(asked).toEqual([]);
   });
 
-  it('are given to the API key in development mode', async () => {
-    const app = await world.gateway({ mode: 'development' });
-    for (const query of [CREATE, LIST, REVOKE])
-      expect((await graphql(app, query, { token: API_KEY })).errors).toEqual([]);
+  it.each([
+    ['the API key in development mode', { mode: 'development' }, API_KEY],
+    ['the administration key', { mode: 'production', adminKey: ADMIN_KEY }, ADMIN_KEY],
+  ] as const)('are given to %s', async (_who, options, token) => {
+    const app = await world.gateway(options);
+    for (const query of [CREATE, LIST, REVOKE]) expect((await graphql(app, query, { token })).errors).toEqual([]);
     expect(asked.map(({ verb }) => verb)).toEqual(['create', 'list', 'revoke']);
   });
 });

@@ -1,9 +1,8 @@
 /** `penstock admin audit`: who did what, or was refused it. */
-import { tableLines } from '../../output/table.ts';
-import { ServerUnreached, UsageError } from '../../process/errors.ts';
+import { UsageError } from '../../process/errors.ts';
 import { printableText } from '../../output/printable-text.ts';
 import { cellOf } from '../../server/answered-cell.ts';
-import { fieldAnswered } from '../../server/graphql.ts';
+import { printList, type Listing } from '../../server/list-action.ts';
 import type { NamedAction } from '../../server/named-actions.ts';
 import { timeGiven } from './times.ts';
 
@@ -19,19 +18,20 @@ export const audit: NamedAction = async (client, _name, args, { terminal }) => {
   const since = from === undefined ? undefined : timeGiven(from, Date.now());
   const query =
     'query ($limit: Int, $since: String) { auditLog(limit: $limit, since: $since) { at actor action target outcome ip } }';
-  const entries = await fieldAnswered(client, query, { limit, since }, 'auditLog');
-  if (!Array.isArray(entries))
-    throw new ServerUnreached(`${client.server.base} shows no audit log: is it a Penstock server?`);
-  if (args.flag('json')) terminal.print(`${JSON.stringify(entries)}\n`);
-  else if (entries.length === 0) terminal.note('penstock: nothing was recorded.');
-  else {
-    const rows = entries.map((entry) => [
+  const listing: Listing = {
+    field: 'auditLog',
+    query,
+    variables: { limit, since },
+    what: 'audit entries',
+    none: 'penstock: nothing was recorded.',
+    columns: COLUMNS,
+    row: (entry) => [
       cellOf(entry, 'at')
         .replace('T', ' ')
         .replace(/\.\d+Z$/, 'Z'),
       ...['actor', 'action', 'target', 'outcome', 'ip'].map((field) => cellOf(entry, field)),
-    ]);
-    for (const line of tableLines(COLUMNS, rows)) terminal.print(`${line}\n`);
-    if (entries.length === limit) terminal.note('penstock: there may be more; ask for them with a higher --limit.');
-  }
+    ],
+  };
+  const shown = await printList(client, listing, args, { terminal });
+  if (shown.length === limit) terminal.note('penstock: there may be more; ask for them with a higher --limit.');
 };

@@ -33,7 +33,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     identityModule(options.identity),
     registryModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     cachesModule({ bus: options.identity.bus }),
-    runnerTokensModule({ bus: options.identity.bus, mode: options.identity.server.mode }),
+    runnerTokensModule({ bus: options.identity.bus }),
     schedulesModule(options),
     rerunsModule(options),
     deletionModule(options),

@@ -1,6 +1,6 @@
 /** Tokens by which machines become runners of the fleet: made, listed, revoked; all of it is asked of auth (P37). */
 import type { Bus } from '@penstock/bus';
-import { actorOf, callAuth, requireFleetKeeper } from '@penstock/identity';
+import { actorOf, callAuth, requireAdministrator } from '@penstock/identity';
 import { given, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 
@@ -44,26 +44,25 @@ const SDL = /* GraphQL */ `
   }
 
   extend type Query {
-    "The oldest first. For admins, in development mode for the API key too (additional)."
+    "The oldest first. For administrators (additional)."
     runnerTokens: [RunnerTokenInfo!]!
   }
 
   extend type Mutation {
-    "'expires' is a duration such as 90d; without it the token has no end. For admins, in development mode for the API key too (additional)."
+    "'expires' is a duration such as 90d; without it the token has no end. For administrators (additional)."
     createRunnerToken(labels: [String], expires: String, untrusted: Boolean = false, name: String): RunnerToken!
-    "True when its runners are cut off; else an error. For admins, in development mode for the API key too (additional)."
+    "True when its runners are cut off; else an error. For administrators (additional)."
     revokeRunnerToken(id: String): Boolean!
   }
 `;
 
-/** `mode`: of the server. */
-export function runnerTokensModule({ bus, mode }: { readonly bus: Bus; readonly mode: string }): GraphqlModule {
+export function runnerTokensModule({ bus }: { readonly bus: Bus }): GraphqlModule {
   return {
     sdl: SDL,
     resolvers: {
       Query: {
         runnerTokens: async (_: unknown, _args: unknown, { caller }: GraphqlContext) => {
-          requireFleetKeeper(caller, mode);
+          requireAdministrator(caller);
           return (await callAuth(bus, 'runner-tokens.list', {})).tokens;
         },
       },
@@ -78,7 +77,7 @@ export function runnerTokensModule({ bus, mode }: { readonly bus: Bus; readonly 
           },
           { caller, address }: GraphqlContext,
         ) => {
-          requireFleetKeeper(caller, mode);
+          requireAdministrator(caller);
           return await callAuth(bus, 'runner-tokens.create', {
             name: args.name ?? '',
             labels: (args.labels ?? []).map((label) => label ?? ''),
@@ -93,7 +92,7 @@ export function runnerTokensModule({ bus, mode }: { readonly bus: Bus; readonly 
           args: { readonly id?: Maybe<string> },
           { caller, address }: GraphqlContext,
         ) => {
-          requireFleetKeeper(caller, mode);
+          requireAdministrator(caller);
           const id = given(args.id, 'id');
           await callAuth(bus, 'runner-tokens.revoke', { id, actor: actorOf(caller), ip: address }, REVOKE_MS);
           return true;
