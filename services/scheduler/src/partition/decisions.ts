@@ -82,9 +82,10 @@ export class Decisions {
     });
   }
 
-  /** Throws where even that fails. */
+  /** A run that had ended before stays as it is, and waits for its attempts still. Throws where even that fails. */
   quarantine(run: LiveRun, cause: string): void {
     this.#tell(run, { type: 'quarantine', at: this.at(run), cause });
+    this.#host.parts().resumption.addAfterFault(run);
   }
 
   /** The attempt ends without a result, and what it has written is known first. */

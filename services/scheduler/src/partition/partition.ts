@@ -362,6 +362,7 @@ export class Partition {
       heldAttempts: this.#heldAttempts,
       jobs: this.#jobs,
       border: this.#border,
+      bootNow: () => ports.bootNow(),
       has: (run) => this.#runs.get(run.id) === run,
       watchRunner: (runner) => this.#watchRunner(runner),
     });

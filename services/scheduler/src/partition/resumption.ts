@@ -1,6 +1,7 @@
 /**
  * Runs that a take-over has found with attempts or workspaces: what their earlier owner left under way is taken up some at a time,
- * and of each run before anything else is done about it.
+ * and of each run before anything else is done about it. Those in which something has thrown are taken up likewise a while later:
+ * what was lost with it, a stop or the loss of an attempt, comes from nowhere else.
  */
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { JobDeliveries } from '../dispatch/job-deliveries.ts';
@@ -9,12 +10,15 @@ import type { HeldAttempts } from './held-attempts.ts';
 import type { RunBorder } from './run-border.ts';
 
 const RUNS_AT_ONCE = 200;
+/** What throws each time is tried as seldom as this. */
+const AFTER_FAULT_MS = 5_000;
 
 export interface ResumptionHost {
   readonly dispatch: Pick<Dispatch, 'hasSession'>;
   readonly heldAttempts: Pick<HeldAttempts, 'loseUnlessHeld'>;
   readonly jobs: Pick<JobDeliveries, 'adopt' | 'stop'>;
   readonly border: RunBorder;
+  bootNow(): number;
   /** Whether it is in memory still. */
   has(run: LiveRun): boolean;
   /** The runner holds a workspace. */
@@ -24,6 +28,8 @@ export interface ResumptionHost {
 export class Resumption {
   readonly #host: ResumptionHost;
   readonly #left = new Set<LiveRun>();
+  /** To the time from which on they are taken up again; earliest first. */
+  readonly #afterFault = new Map<LiveRun, number>();
 
   constructor(host: ResumptionHost) {
     this.#host = host;
@@ -38,8 +44,20 @@ export class Resumption {
     if (run.state.liveAttempts > 0 || Object.keys(run.state.workspaces).length > 0) this.#left.add(run);
   }
 
+  /** Something about it has thrown, and it has ended. */
+  addAfterFault(run: LiveRun): void {
+    if (!this.#afterFault.has(run)) this.#afterFault.set(run, this.#host.bootNow() + AFTER_FAULT_MS);
+  }
+
   /** The next ones. */
   goOn(): void {
+    const now = this.#host.bootNow();
+    for (const [run, at] of this.#afterFault) {
+      if (at > now) break;
+      this.#afterFault.delete(run);
+      if (run.isCommitted) this.add(run);
+      else this.addAfterFault(run);
+    }
     let left = RUNS_AT_ONCE;
     for (const run of this.#left) {
       if (left === 0) return;
@@ -70,5 +88,6 @@ export class Resumption {
 
   clear(): void {
     this.#left.clear();
+    this.#afterFault.clear();
   }
 }
