@@ -4,10 +4,13 @@ import {
   buckets,
   connectBus,
   ensureStreams,
+  FLEET_BUCKET,
+  putExpiring,
   subjects,
   type Bus,
   type CreateReply,
   type CreateRequest,
+  type FleetEntry,
   type GetReply,
   type GetRequest,
   type Job,
@@ -54,7 +57,12 @@ beforeAll(async () => {
   broker = await startTestBroker();
   bus = await connectBus({ servers: broker.url, name: 'scheduler' });
   runnersBus = await connectBus({ servers: broker.url, name: 'runner' });
-  await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * 1024 ** 2, logsBytesMax: 64 * 1024 ** 2 });
+  await ensureStreams(bus, {
+    partitions: 1,
+    journalBytesMax: 64 * 1024 ** 2,
+    logsBytesMax: 64 * 1024 ** 2,
+    fleet: true,
+  });
   store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), collections: runCollections });
   const log = silentLogger();
   scheduler = await startScheduler({
@@ -64,6 +72,7 @@ beforeAll(async () => {
     partitions: 1,
     runnerLeaseMs: LEASE_MS,
     liveBytesMax: LIVE_BYTES_MAX,
+    fleet: true,
   });
   await scheduler.settled();
   const options = { runnerId: 'r1', slots: 2, labels: [], dataDir: join(folder.path, 'data'), leaseMs: LEASE_MS };
@@ -90,6 +99,7 @@ const run = (name: string): string =>
 
 /** What brings the callback about, where no lease, tick or run does by itself. */
 async function provoke(name: BorderName): Promise<void> {
+  if (name === 'scheduler.fleet') await admit();
   if (name === 'scheduler.released') bus.publish(subjects.released(0), { partition: 0 });
   if (name === 'partition.log-ends') await loseOne();
   if (name === 'partition.run-read') await readOne(name);
@@ -100,6 +110,12 @@ async function provoke(name: BorderName): Promise<void> {
   await broker.kill();
   await broker.restart();
   await heard;
+}
+
+/** A runner of the fleet is let in. */
+async function admit(): Promise<void> {
+  const entry: FleetEntry = { labels: [], untrusted: false };
+  await putExpiring(bus, FLEET_BUCKET, `fr_${'0'.repeat(32)}`, entry, 60_000);
 }
 
 /** More runs of a key than memory has room for, that nobody takes; the last of them is asked for until it is read. */

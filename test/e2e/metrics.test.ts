@@ -2,7 +2,8 @@
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { METRICS } from '@penstock/telemetry/metrics';
@@ -21,6 +22,8 @@ const notRun = process.env['PENSTOCK_NOT_RUN_FILE'];
 if (!hasPrometheus && notRun !== undefined) appendFileSync(notRun, 'figures read by Prometheus: it is not installed\n');
 
 let server: RunningServer;
+/** Takes what the server's webhook is sent. */
+const receiver = createHttpServer((_request, response) => response.end());
 
 const read = async (headers: Record<string, string> = {}): Promise<Response> =>
   await fetch(`${server.url}/metrics`, { headers });
@@ -28,6 +31,11 @@ const figures = async (): Promise<string> => await (await read({ authorization: 
 
 beforeAll(async () => {
   server = await startServer({ env: { SERVICE_SLOTS: '2' } });
+  receiver.listen(0, '127.0.0.1');
+  await once(receiver, 'listening');
+  await server.graphql('mutation ($url: String!) { createHook(url: $url, events: ["run.completed"]) { id } }', {
+    url: `http://127.0.0.1:${(receiver.address() as AddressInfo).port}/`,
+  });
   const { data } = await server.graphql<{ triggerPipeline: { run: { id: string } } }>(TRIGGER, {
     yaml: YAML,
     waitSeconds: 60,
@@ -37,6 +45,8 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(async () => {
   await server.stop();
+  receiver.closeAllConnections();
+  receiver.close();
 });
 
 describe('the figures of a server', () => {
@@ -47,6 +57,9 @@ describe('the figures of a server', () => {
 
   it('are all there after a run, those of both threads', async () => {
     await until('the run is counted', async () => (await figures()).includes('penstock_runs_total{status="FAILED"'));
+    await until('its end is told', async () =>
+      (await figures()).includes('penstock_outgoing_total{outcome="taken"} 1'),
+    );
     const text = await figures();
     // Nobody watched a run that went on.
     const lacking = Object.keys(METRICS).filter((name) => !text.includes(`# TYPE ${name} `));

@@ -14,7 +14,6 @@ export const borders = {
   'scheduler.fleet': 'what a runner of the fleet may be granted is told again when it renews its credentials',
   'scheduler.released': 'a partition is opened a second later',
   'scheduler.controls': 'what was resumed is granted a second later',
-  'scheduler.status': 'the request',
   'scheduler.pull': 'the offer, which its runner makes again',
   'scheduler.tick': 'one tick',
   'scheduler.demand': "one announcement of a scheduler's demand",
