@@ -27,7 +27,7 @@ async function outcomeOf(server: RunningServer, yaml: string, waitSeconds: numbe
 
 it('twenty large files at once are taken or told to come again, while small runs succeed and a running stage keeps its lease', async () => {
   const folder = temporaryFolder('penstock-large-');
-  const server = await startServer({ env: { SERVICE_RUNNER_LEASE_SECS: '6' } });
+  const server = await startServer({ env: { SERVICE_RUNNER_LEASE_SECS: '10' } });
   try {
     const goOn = join(folder.path, 'go-on');
     const long = await trigger(
