@@ -38,6 +38,9 @@ export interface WorkerShare extends Omit<BatchOptions, 'workers'> {
   readonly step: number;
 }
 
+/** A world that ends in the middle of something leaves what waits there in memory, so a process lives so many and another goes on. */
+const SEEDS_OF_PROCESS_MAX = 250;
+
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
 export async function runBatch({ workers, ...options }: BatchOptions): Promise<BatchResult> {
@@ -47,7 +50,7 @@ export async function runBatch({ workers, ...options }: BatchOptions): Promise<B
     seeds: Math.ceil((options.seeds - index) / workers),
     step: workers,
   }));
-  const results = await Promise.all(shares.map(runWorker));
+  const results = (await Promise.all(shares.map(runShare))).flat();
   const marks = new Marks();
   for (const result of results) marks.add(result.marks);
   const sum = (of: (result: WorkerResult) => number): number =>
@@ -59,6 +62,18 @@ export async function runBatch({ workers, ...options }: BatchOptions): Promise<B
     marks,
     failures: results.flatMap(({ failures }) => failures).sort((a, b) => a.seed - b.seed),
   };
+}
+
+async function runShare(share: WorkerShare): Promise<WorkerResult[]> {
+  const results: WorkerResult[] = [];
+  let failuresMax = share.failuresMax;
+  for (let done = 0; done < share.seeds && failuresMax > 0; done += SEEDS_OF_PROCESS_MAX) {
+    const seeds = Math.min(SEEDS_OF_PROCESS_MAX, share.seeds - done);
+    const result = await runWorker({ ...share, from: share.from + done * share.step, seeds, failuresMax });
+    results.push(result);
+    failuresMax -= result.failures.length;
+  }
+  return results;
 }
 
 function runWorker(share: WorkerShare): Promise<WorkerResult> {
