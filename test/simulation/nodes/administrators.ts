@@ -74,10 +74,11 @@ export class Administrators {
   #resume(target: ControlTarget): void {
     const { world } = this.#dependencies;
     const name = controlName(target);
-    const standing = this.#standing.get(name);
-    if (standing === undefined) return;
+    if (!this.#standing.has(name)) return;
     this.#set({ target, since: world.wallClock(), by: 'admin', resumedAt: world.wallClock() }, () => {
-      standing.to = Math.min(standing.to, world.now);
+      // It may have been paused anew while this was tried again and again.
+      const standing = this.#standing.get(name);
+      if (standing !== undefined) standing.to = Math.min(standing.to, world.now);
       this.#standing.delete(name);
     });
   }
