@@ -164,6 +164,17 @@ describe('the log of an attempt that ends without a result (P21)', () => {
     expect(last).toMatchObject([{ type: 'attempt_gone', logSequence: 1 }, { type: 'run_stopped' }]);
   });
 
+  it('is not closed before its grant is committed, which another owner may go on without', () => {
+    const world = new Harness();
+    world.session('r1-s', { credits: 1 });
+    const { id } = world.create(one);
+    world.dispatch.sessionGone('r1-s');
+    world.partition.sessionLost('r1-s', 'r1');
+    expect(world.closedLogs).toEqual([]);
+    world.acknowledge();
+    expect(world.closedLogs).toEqual([{ runId: id, runner: 'r1', stage: 'a', attempt: 1 }]);
+  });
+
   it('that was never started needs no mark', () => {
     const { world, id } = granted();
     world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});

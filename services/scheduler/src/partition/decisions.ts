@@ -27,7 +27,7 @@ import type { SlotsInUse } from './slots-in-use.ts';
 export interface DecisionsHost {
   readonly ports: Pick<PartitionPorts, 'bootNow' | 'now' | 'closeLog'>;
   readonly runs: ReadonlyMap<RunId, LiveRun>;
-  readonly cycle: Pick<CommitCycle, 'add'>;
+  readonly cycle: Pick<CommitCycle, 'add' | 'whenCommitted'>;
   readonly border: RunBorder;
   readonly parking: Pick<Parking, 'has'>;
   readonly held: Pick<HeldBytes, 'changed'>;
@@ -88,11 +88,15 @@ export class Decisions {
     this.#host.parts().resumption.addAfterFault(run);
   }
 
-  /** The attempt ends without a result, and what it has written is known first. */
+  /**
+   * The attempt ends without a result, and what it has written is known first. Its grant is committed before its log is closed:
+   * where another owner goes on without this one's last commit, an attempt of the same number is a process of that owner.
+   */
   readonly loseAttempt: LoseAttempt = (run, stage, attempt, runner, stands) => {
     const closed = (logSequence: number): void =>
       this.decideLater(run, { type: 'lose', at: this.at(run), stage, attempt, logSequence });
-    this.#host.ports.closeLog({ runId: run.id, runner, stage, attempt }, stands, closed);
+    const { cycle, ports } = this.#host;
+    cycle.whenCommitted(run, () => ports.closeLog({ runId: run.id, runner, stage, attempt }, stands, closed));
   };
 
   offerWaiting(run: LiveRun): void {
