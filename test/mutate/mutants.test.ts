@@ -9,13 +9,15 @@ import { sampled } from './operators.ts';
 import { tryMutants, type Tried } from './session.ts';
 
 const root = join(import.meta.dirname, '..', '..');
-const BUILT = [...Array.from({ length: 25 }, (_, index) => `P${index + 1}`), 'P26', 'P27', 'P30', 'P36'];
+const RULES = Array.from({ length: 37 }, (_, index) => `P${index + 1}`);
+/** docs/protocols.md names files that hold them; of the others it says what is built of their subject. */
+const HELD = RULES.filter((rule) => rule !== 'P32' && rule !== 'P33');
 
 describe('the mutants', () => {
-  it('are at least two of each rule that is built', () => {
-    const few = BUILT.filter((rule) => mutants.filter((mutant) => mutant.rule === rule).length < 2);
+  it('are at least two of each rule', () => {
+    const few = RULES.filter((rule) => mutants.filter((mutant) => mutant.rule === rule).length < 2);
     expect(few).toEqual([]);
-    expect(mutants.filter(({ rule }) => !BUILT.includes(rule))).toEqual([]);
+    expect(mutants.filter(({ rule }) => !RULES.includes(rule))).toEqual([]);
   });
 
   it('replace text that stands once in the production code, by another one', () => {
@@ -56,9 +58,9 @@ describe('the mutants', () => {
     expect(firstOf('libs/run-client/src/owners.ts')).toEqual({ tests: 'libs/run-client/test/owners.test.ts' });
   });
 
-  it('of a night are of every rule that is built: the rules take turns', () => {
-    const made = sampled(root, new Random(5), 4 * BUILT.length, ({ rule }) => BUILT.includes(rule));
-    expect(BUILT.filter((rule) => made.filter((mutant) => mutant.rule === rule).length < 3)).toEqual([]);
+  it('of a night are of every rule that files hold: the rules take turns', () => {
+    const made = sampled(root, new Random(5), 4 * HELD.length, ({ rule }) => HELD.includes(rule));
+    expect(HELD.filter((rule) => made.filter((mutant) => mutant.rule === rule).length < 3)).toEqual([]);
   });
 
   it('of operators that change nothing name lines that stand in their files, each with why', () => {

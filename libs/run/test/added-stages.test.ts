@@ -58,6 +58,19 @@ describe('stages that a stage adds (P29)', () => {
     ]);
   });
 
+  it('mean in another run what its own plan makes of them, though the event is the same one', () => {
+    const driven = started(PLAN);
+    add(driven, 'plan', TWO);
+    const added = driven.events.find(({ type }) => type === 'stages_added');
+    const elsewhere = new DrivenRun(generating(PLAN, stage('deploy', { after: ['plan'] })));
+    elsewhere.grant('plan');
+    const completed = { type: 'stage_completed', at: 0, stage: 'plan', attempt: 1, status: 'SUCCESS', logBytes: 0 };
+    const state = elsewhere.run;
+    evolve(state, completed as RunEvent);
+    evolve(state, added as RunEvent);
+    expect(viewOf(state).stages.map(({ name }) => name)).toEqual(['plan', 'deploy', 'plan/a', 'plan/b']);
+  });
+
   it('are waited for by what comes after the stage that has added them', () => {
     const driven = started(PLAN, stage('deploy', { after: ['plan'] }));
     add(driven, 'plan', TWO);

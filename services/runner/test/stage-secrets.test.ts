@@ -47,3 +47,13 @@ it('id tokens come beside secrets, or as files among them where nothing can be w
     lacking: ['the stage cannot start: it gets no id token: a run that is not trusted gets none'],
   });
 });
+
+it.each([{ run: 'run-2' }, { stage: 'build' }, { attempt: 2 }])(
+  'an answer for another attempt (%o) gives nothing (P31)',
+  async (other) => {
+    const job = jobOf({ secrets: [{ name: 'KEY', variable: 'KEY', file: false }] });
+    expect(await given(job, { ...about, ...other, values: { KEY: base64('canary-4711') } })).toEqual({
+      lacking: [expect.stringContaining('auth answered for another stage')],
+    });
+  },
+);

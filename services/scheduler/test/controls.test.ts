@@ -13,10 +13,15 @@ class World {
   readonly #bound = new Map<string, string>();
 
   async begin(...paused: readonly ControlTarget[]): Promise<void> {
-    const heardAt = (): number => this.heardAt;
     for (const target of paused) this.set(target);
+    await this.follow(Promise.resolve());
+  }
+
+  /** The watch is heard from here on, and has told all when `ready` resolves. */
+  async follow(ready: Promise<void>): Promise<void> {
+    const heardAt = (): number => this.heardAt;
     await this.controls.follow({
-      ready: Promise.resolve(),
+      ready,
       stop: () => {},
       get heardAt() {
         return heardAt();
@@ -87,7 +92,11 @@ describe('pauses', () => {
     world.runner('r', [1, 2, 3]);
     world.offer('a');
     expect(world.match()).toEqual([]);
-    await world.begin();
+    const read = Promise.withResolvers<void>();
+    const following = world.follow(read.promise);
+    expect(world.match()).toEqual([]);
+    read.resolve();
+    await following;
     expect(world.match()).toEqual(['a@r']);
     world.offer('b');
     world.boot += 4_000;

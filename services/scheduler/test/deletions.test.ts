@@ -112,6 +112,20 @@ describe('P34: a run', () => {
     expect(codes(away)).toEqual(['UNAVAILABLE']);
   });
 
+  it('that the store still had as closed before its tombstone stood is deleted no second time (DELETIONS-4)', () => {
+    const harness = world();
+    const id = closed(harness);
+    const before = { tenant: 'ada', parent: '', open: false };
+    deletion(harness, id);
+    harness.settle();
+    harness.project();
+    harness.standings.set(id, before);
+    expect(codes(deletion(harness, id))).toEqual(['NOT_FOUND']);
+    expect(harness.partition.expire([{ id, ...before }])).toBe(0);
+    harness.settle();
+    expect(harness.appended.flatMap(({ commit }) => commit.deleted ?? [])).toHaveLength(1);
+  });
+
   it('is made anew by no repeated create', () => {
     const harness = world();
     const id = closed(harness);
