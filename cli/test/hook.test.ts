@@ -81,7 +81,9 @@ describe('penstock hook', () => {
 
   it.each([
     [['hook', 'creat', 'https://a.example'], "did you mean 'hook create'?"],
-    [['hook', 'create'], 'needs the address'],
+    [['hook', 'create'], 'needs the address to tell'],
+    [['hook', 'rm'], "'hook rm' needs the id of a webhook"],
+    [['hook', 'redeliver'], 'needs the id of a delivery'],
     [['hook', 'ls', 'a1'], 'takes no argument'],
   ])('%j is wrong usage', async (args, message) => {
     expect(await penstock(args, { cwd: folder() })).toMatchObject({

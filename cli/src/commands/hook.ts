@@ -10,11 +10,11 @@ import { runNamedAction, type NamedActions } from '../server/named-actions.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
 const ACTIONS: NamedActions = {
-  create: { takesName: true, act: create },
+  create: { takesName: true, names: 'the address to tell', act: create },
   ls: { takesName: false, act: list },
   rm: { takesName: true, act: remove },
   deliveries: { takesName: true, act: deliveries },
-  redeliver: { takesName: true, act: redeliver },
+  redeliver: { takesName: true, names: 'the id of a delivery', act: redeliver },
 };
 
 const EVENTS = ['run.started', 'run.completed', 'stage.completed', 'approval.requested'];
@@ -59,13 +59,7 @@ export const hookCommand: Command = {
     ],
     exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
   },
-  run: (args, context) =>
-    runNamedAction(
-      'hook',
-      { actions: ACTIONS, names: 'the address, or the id of a webhook or a delivery' },
-      args,
-      context,
-    ),
+  run: (args, context) => runNamedAction('hook', { actions: ACTIONS, names: 'the id of a webhook' }, args, context),
 };
 
 async function create(

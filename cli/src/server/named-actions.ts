@@ -13,7 +13,14 @@ export type NamedAction = (
   context: CommandContext,
 ) => Promise<void>;
 
-export type NamedActions = Readonly<Record<string, { readonly takesName: boolean; readonly act: NamedAction }>>;
+interface NamedActionOf {
+  readonly takesName: boolean;
+  /** What this one takes, where that is another thing than what the command's others take. */
+  readonly names?: string;
+  readonly act: NamedAction;
+}
+
+export type NamedActions = Readonly<Record<string, NamedActionOf>>;
 
 export interface NamedCommand {
   readonly actions: NamedActions;
@@ -34,7 +41,9 @@ export async function runNamedAction(
   const action = actionOf(command, word, actions);
   if (action.takesName !== (name !== undefined))
     throw new UsageError(
-      action.takesName ? `'${command} ${word}' needs ${names}` : `'${command} ${word}' takes no argument`,
+      action.takesName
+        ? `'${command} ${word}' needs ${action.names ?? names}`
+        : `'${command} ${word}' takes no argument`,
       command,
     );
   const server = serverAddress(args.text('server'), context.env);

@@ -7,3 +7,4 @@ export { defaultSlots } from './executors/default-slots.ts';
 export { startRunner } from './start.ts';
 export { runRunnerService } from './service.ts';
 export { runFleetRunner } from './fleet-runner.ts';
+export { STAGE_KEYS } from './machine-runner.ts';

@@ -14,12 +14,8 @@ import { stageLimitsOf } from './executors/stage-limits.ts';
 import type { Runner, RunnerOptions } from './runner-options.ts';
 import { startRunner } from './start.ts';
 
-export const MACHINE_KEYS = [
-  'dataDir',
-  'slots',
-  'runnerLabels',
-  'runnerLeaseSecs',
-  'mode',
+/** Where stages run on a machine, and how. */
+export const STAGE_KEYS = [
   'drain',
   'stageUids',
   'stageDeny',
@@ -36,6 +32,15 @@ export const MACHINE_KEYS = [
   'k8sGuardImage',
   'k8sSetupTimeout',
   'k8sNetworkPolicies',
+] as const;
+
+export const MACHINE_KEYS = [
+  'dataDir',
+  'slots',
+  'runnerLabels',
+  'runnerLeaseSecs',
+  'mode',
+  ...STAGE_KEYS,
   'gitAllowedHosts',
   'gitCredentialsFile',
   'gitCacheBytesMax',

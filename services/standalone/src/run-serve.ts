@@ -2,7 +2,7 @@
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { checkAuthSettings, providerSettings } from '@penstock/auth';
-import { kubernetesSettings, stageLimitsOf } from '@penstock/runner';
+import { kubernetesSettings, STAGE_KEYS, stageLimitsOf } from '@penstock/runner';
 import {
   checkAdminKey,
   ConfigurationError,
@@ -70,22 +70,7 @@ const KEYS = [
   'logRetention',
   'auditRetention',
   'keySlots',
-  'drain',
-  'stageUids',
-  'stageDeny',
-  'stagePaths',
-  'stageMemoryBytes',
-  'stageProcesses',
-  'stageDiskBytes',
-  'allowUnisolated',
-  'executors',
-  'untrustedIsolation',
-  'k8sNamespace',
-  'k8sKubeconfig',
-  'k8sImage',
-  'k8sGuardImage',
-  'k8sSetupTimeout',
-  'k8sNetworkPolicies',
+  ...STAGE_KEYS,
   'logLevel',
 ] as const;
 
