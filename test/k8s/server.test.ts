@@ -98,6 +98,58 @@ stages:
     await expect.poll(() => lab.pods(), { timeout: 30_000 }).toEqual([]);
   }, 180_000);
 
+  it('lays out in a Pod what an earlier one has left in a cache, of its folder and of its home', async () => {
+    const run = async (key: string): Promise<Record<'stdout' | 'system', unknown[]>> => {
+      const yaml = `
+pipeline: {name: pods-caches}
+stages:
+  build:
+    image: ${IMAGE}
+    cache: {key: '${key}', restore: [tools-], paths: [tools, '!tools/scratch', ~/.store]}
+    run: |
+      if [ -e tools/run ]; then cat tools/run ~/.store/deep/item; readlink tools/link; stat -c '%a %Y' tools/run; ls tools; fi
+      mkdir -p tools/scratch ~/.store/deep; echo scratch >tools/scratch/x; echo item of ${key} >~/.store/deep/item
+      [ -e tools/run ] || { echo made; echo ${key} >tools/run; chmod 575 tools/run; touch -d @1000000000 tools/run; ln -s run tools/link; }
+`;
+      const { data } = await server.graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(TRIGGER, {
+        yaml,
+        waitSeconds: 120,
+      });
+      const { id, status } = data.triggerPipeline.run;
+      expect(status).toBe('SUCCESS');
+      const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+      const linesOf = (on: string): unknown[] =>
+        events
+          .filter(({ event, data: { stream } }) => event === 'stage_log' && stream === on)
+          .map(({ data: { line } }) => line);
+      return { stdout: linesOf('stdout'), system: linesOf('system') };
+    };
+    const first = await run('tools-1');
+    expect(first.stdout).toEqual(['made']);
+    expect(first.system).toEqual([
+      "no cache 'tools-1' is there yet",
+      expect.stringMatching(/^saved the cache 'tools-1': 3 files/),
+    ]);
+    const listed = async (): Promise<string[]> => {
+      const { data } = await server.graphql<{ caches: { key: string }[] }>('{ caches { key } }');
+      return data.caches.map(({ key }) => key);
+    };
+    // Entries follow the commit of the success.
+    await expect.poll(listed, { timeout: 30_000 }).toEqual(['tools-1']);
+    const found = ['tools-1', 'item of tools-1', 'run', '575 1000000000', 'link', 'run'];
+    const second = await run('tools-1');
+    expect(second.stdout).toEqual(found);
+    expect(second.system).toEqual([expect.stringMatching(/^restored the cache 'tools-1': 3 files/)]);
+    const third = await run('tools-2');
+    expect(third.stdout).toEqual(found);
+    expect(third.system).toEqual([
+      expect.stringMatching(/^restored the cache 'tools-1': 3 files/),
+      expect.stringMatching(/^saved the cache 'tools-2': 3 files/),
+    ]);
+    await expect.poll(listed, { timeout: 30_000 }).toHaveLength(2);
+    expect((await run('tools-2')).stdout).toEqual(['tools-1', 'item of tools-2', ...found.slice(2)]);
+  }, 180_000);
+
   it('runs a pipeline with an image, outputs and a service to its end, and leaves no Pod', async () => {
     const { data } = await server.graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(TRIGGER, {
       yaml: PIPELINE,

@@ -31,3 +31,9 @@ export class NotBroughtOut extends TaggedError {
 export class NoCluster extends TaggedError {
   readonly tag = 'NoCluster';
 }
+
+/** Waiting may help: a server that restarts or is busy, a quota that is full, a namespace whose account is not made yet. */
+export function mayPass({ code, message }: ClusterError): boolean {
+  if (code === 0 || code === 429 || code >= 500) return true;
+  return code === 403 && /exceeded quota|service ?account .* not found/i.test(message);
+}

@@ -5,6 +5,7 @@
  * KUBERNETES-1. Once the session is over no guard is answered and nothing starts; `close` resolves when nothing of it can run any more.
  */
 import { randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
 import type {
   Executor,
   OutputSink,
@@ -18,7 +19,8 @@ import type {
 } from '@penstock/executor';
 import type { Cluster } from './cluster/cluster.ts';
 import { PodWatch } from './cluster/pod-watch.ts';
-import { contentsOf, emptyFoldersOf } from './pod/folders.ts';
+import { faultsOfAll } from './pod/bring-all.ts';
+import { contentsOf, emptyFoldersOf, type Brought } from './pod/folders.ts';
 import { renderPodJob } from './pod/job-text.ts';
 import { labelOf, labelsOfSession, selectorOfRunner } from './pod/labels.ts';
 import { imagesOf, outputFileOf, refusalOf, type PodLimits } from './pod/pod-manifest.ts';
@@ -122,7 +124,7 @@ export class KubernetesExecutor implements Executor {
   }
 
   #look(spec: StageSpec, kept: Kept): StageProcess {
-    const stage = new StartingStage((onPod) => this.#run(spec, kept, onPod));
+    const stage = new StartingStage(spec, (onPod) => this.#run(spec, kept, onPod));
     if (this.#isOver) stage.abandon();
     this.#running.add(stage);
     void stage.ended.then(() => this.#running.delete(stage));
@@ -180,12 +182,15 @@ export class KubernetesExecutor implements Executor {
     const refusal = refusalOf(imagesOf(spec, image));
     if (refusal !== undefined) return refuse(refusal);
     const empty: string[] = [];
-    const full: string[] = [];
+    const full: Brought[] = [];
     // What a stage has begun with is in its Pod.
-    const folders = past?.begunAt === undefined ? (spec.folders ?? []) : [];
+    const isNew = past?.begunAt === undefined;
+    const folders = isNew ? (spec.folders ?? []) : [];
+    const laidOver = isNew ? await notEmpty(spec.laidOver) : [];
     for (const folder of folders) {
-      const found = await emptyFoldersOf(folder, contentsOf(folder, spec.contents), outputFileOf(spec));
-      if (found === null) full.push(folder);
+      const contents = contentsOf(folder, spec.contents);
+      const found = await emptyFoldersOf(folder, contents, outputFileOf(spec));
+      if (found === null) full.push({ from: folder, to: folder, contents });
       else empty.push(...found);
     }
     let job;
@@ -206,7 +211,7 @@ export class KubernetesExecutor implements Executor {
       limits,
     };
     this.#held.add(plan.name);
-    const pod = new StagePod({ plan, job, folders: full, sink, record, past }, this.#holding);
+    const pod = new StagePod({ plan, job, folders: full, laidOver, sink, record, past }, this.#holding);
     onPod(pod);
     const exit = await pod.ended;
     const removal = pod.removed.finally(() => {
@@ -218,14 +223,21 @@ export class KubernetesExecutor implements Executor {
   }
 }
 
+async function notEmpty(brought: readonly Brought[] = []): Promise<Brought[]> {
+  const counts = await Promise.all(brought.map(async ({ from }) => (await readdir(from).catch(() => [])).length));
+  return brought.filter((_each, at) => (counts[at] ?? 0) > 0);
+}
+
 /** A stage before it has a Pod, and with it. */
 class StartingStage implements StageProcess {
   readonly ended: Promise<StageExit>;
   #pod: StagePod | null = null;
   #stopped: StopReason | null = null;
   #isAbandoned = false;
+  readonly #faults: ReadonlyMap<string, string>;
 
-  constructor(run: (onPod: (pod: StagePod) => void) => Promise<StageExit>) {
+  constructor({ leavings }: StageSpec, run: (onPod: (pod: StagePod) => void) => Promise<StageExit>) {
+    this.#faults = faultsOfAll(leavings, 'it never ran');
     this.ended = run((pod) => {
       this.#pod = pod;
       if (this.#stopped !== null) pod.stop(this.#stopped);
@@ -237,8 +249,8 @@ class StartingStage implements StageProcess {
     return this.#pod?.startedAtMs;
   }
 
-  get leavingsFault(): string | undefined {
-    return this.#pod === null ? 'it never ran' : this.#pod.leavingsFault;
+  get leavingFaults(): ReadonlyMap<string, string> {
+    return this.#pod?.leavingFaults ?? this.#faults;
   }
 
   stop(reason: StopReason): void {

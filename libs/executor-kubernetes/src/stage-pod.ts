@@ -12,7 +12,6 @@
  *     before it is sent, output and ending before they are acknowledged. So a later process goes on where the record ends.
  */
 import { randomUUID } from 'node:crypto';
-import { rm } from 'node:fs/promises';
 import { backoffMs, pause, pauseOrAbort } from '@penstock/async';
 import type { V1Pod } from '@kubernetes/client-node';
 import {
@@ -27,16 +26,16 @@ import {
 } from '@penstock/executor';
 import type { Cluster } from './cluster/cluster.ts';
 import type { PodWatch } from './cluster/pod-watch.ts';
-import { BadLine, ClusterError, NotBroughtOut } from './errors.ts';
+import { BadLine, ClusterError, mayPass } from './errors.ts';
 import type { LineFrame, PodStream } from './line/frames.ts';
 import { Line } from './line/line.ts';
 import { endingOf } from './pod/ending.ts';
 import { selectorOfPod } from './pod/labels.ts';
-import { bringFolder, contentsOf } from './pod/folders.ts';
+import { bringAllIn, bringAllOut, faultsOfAll } from './pod/bring-all.ts';
+import type { Brought } from './pod/folders.ts';
 import type { PodJob } from './pod/job-text.ts';
-import { bringOut } from './pod/leavings.ts';
 import { keepGivenFiles } from './pod/given-files.ts';
-import { leavingMsOf, maskFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
+import { maskFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
 import { podNotes, type PodEnding, type PodPast } from './pod-notes.ts';
 import { stateOf, type PodState } from './pod/pod-state.ts';
 import { ServiceLogs } from './services/service-logs.ts';
@@ -61,7 +60,9 @@ export interface StageOfPod {
   readonly plan: PodPlan;
   readonly job: PodJob;
   /** Those that are to be brought by archive. */
-  readonly folders: readonly string[];
+  readonly folders: readonly Brought[];
+  /** And what lies over them. */
+  readonly laidOver: readonly Brought[];
   readonly sink: OutputSink;
   readonly record: StageRecord | undefined;
   /** Of an earlier process of the runner. */
@@ -78,19 +79,20 @@ const STOP_MARGIN_MS = 5_000;
 const HAND_OVER_MS = 10_000;
 const DELETE_TRIES_MAX = 5;
 const READY_MS = 60_000;
+const NOT_BROUGHT = 'its Pod ended before its files could be brought out of it';
 const TELL_WAIT_MS = 3_000;
 const WAITS_TOLD_MAX = 10;
-const MISSING_TOLD_MAX = 10;
 /** Node fires a longer timer at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
 export class StagePod implements StageProcess {
   readonly ended: Promise<StageExit>;
   startedAtMs: number | undefined;
-  leavingsFault: string | undefined;
+  readonly leavingFaults: Map<string, string>;
   readonly #plan: PodPlan;
   readonly #job: PodJob;
-  readonly #folders: readonly string[];
+  readonly #folders: readonly Brought[];
+  readonly #laidOver: readonly Brought[];
   readonly #sink: OutputSink;
   readonly #record: StageRecord | undefined;
   readonly #holding: Holding;
@@ -127,16 +129,16 @@ export class StagePod implements StageProcess {
   readonly #serviceSince = new Map<string, number>();
   #wake: () => void = () => {};
 
-  constructor({ plan, job, folders, sink, record, past }: StageOfPod, holding: Holding) {
+  constructor({ plan, job, folders, laidOver, sink, record, past }: StageOfPod, holding: Holding) {
     this.#plan = plan;
     this.#job = job;
     this.#folders = folders;
-    this.#areFoldersThere = folders.length === 0;
+    this.#laidOver = laidOver;
+    this.#areFoldersThere = folders.length + laidOver.length === 0;
     this.#sink = sink;
     this.#record = record;
     this.#holding = holding;
-    if (plan.spec.leavings !== undefined)
-      this.leavingsFault = 'its Pod ended before its files could be brought out of it';
+    this.leavingFaults = faultsOfAll(plan.spec.leavings, NOT_BROUGHT);
     this.#logs = new ServiceLogs({
       cluster: holding.cluster,
       pod: plan.name,
@@ -397,18 +399,19 @@ export class StagePod implements StageProcess {
   }
 
   async #bringFolders(): Promise<void> {
-    const { cluster } = this.#holding;
     try {
-      for (const folder of this.#folders) {
-        const contents = contentsOf(folder, this.#plan.spec.contents);
-        await bringFolder(cluster, this.#plan.name, folder, contents, this.#over.signal);
-      }
+      await bringAllIn(this.#inPod(this.#over.signal), this.#folders, this.#laidOver);
       this.#areFoldersThere = true;
     } catch (error) {
       // Where `tar` itself has failed it would fail again.
       if (error instanceof ClusterError && error.code === 422) this.#bringFault = error.message;
       throw error;
     }
+  }
+
+  #inPod(signal: AbortSignal): Parameters<typeof bringAllIn>[0] {
+    const { cluster } = this.#holding;
+    return { cluster, pod: this.#plan.name, signal, remark: (text) => this.#remark(text) };
   }
 
   #onHello(uid: string, state: string): void {
@@ -491,32 +494,11 @@ export class StagePod implements StageProcess {
     }
   }
 
-  /** Never rejects: what does not come is told by `leavingsFault`. */
   async #takeLeavings(): Promise<void> {
-    const { cluster, leavingBytesMax } = this.#holding;
-    const { name, spec } = this.#plan;
-    const { leavings } = spec;
-    if (leavings === undefined || !leavings.isWanted(this.#ending())) return;
-    const signal = AbortSignal.any([
-      this.#over.signal,
-      this.#leavingStopped.signal,
-      AbortSignal.timeout(leavingMsOf(spec)),
-    ]);
-    for (let failures = 1; ; failures += 1) {
-      try {
-        const missing = await bringOut({ cluster, pod: name, leavings, bytesMax: leavingBytesMax, signal });
-        for (const path of missing.slice(0, MISSING_TOLD_MAX))
-          await this.#remark(`${JSON.stringify(path)} is not kept: it cannot be read`);
-        this.leavingsFault = undefined;
-        return;
-      } catch (error) {
-        this.leavingsFault = `the files could not be brought out of its Pod: ${sayOf(error, signal)}`;
-        if (!(error instanceof ClusterError) || !mayPass(error)) return;
-        await rm(leavings.into, { recursive: true, force: true });
-        await pauseOrAbort(backoffMs(failures, RETRY), signal);
-        if (signal.aborted) return;
-      }
-    }
+    const { leavingBytesMax: bytesMax } = this.#holding;
+    const signal = AbortSignal.any([this.#over.signal, this.#leavingStopped.signal]);
+    const { spec } = this.#plan;
+    await bringAllOut(this.#inPod(signal), { spec, exit: this.#ending(), bytesMax }, this.leavingFaults);
   }
 
   #onClose(error: unknown): void {
@@ -565,19 +547,6 @@ export class StagePod implements StageProcess {
     this.#record?.keep(notes, { stream, bytes });
     return this.#sink.write(stream, bytes);
   }
-}
-
-/** Waiting may help: a server that restarts or is busy, a quota that is full, a namespace whose account is not made yet. */
-function mayPass({ code, message }: ClusterError): boolean {
-  if (code === 0 || code === 429 || code >= 500) return true;
-  return code === 403 && /exceeded quota|service ?account .* not found/i.test(message);
-}
-
-/** Without a path of this machine's. */
-function sayOf(error: unknown, signal: AbortSignal): string {
-  if (signal.aborted) return 'there was no time left for them';
-  if (error instanceof ClusterError || error instanceof NotBroughtOut) return error.message;
-  return (error as NodeJS.ErrnoException).code ?? 'their archive is damaged';
 }
 
 async function unlessThere(creating: Promise<void>): Promise<void> {

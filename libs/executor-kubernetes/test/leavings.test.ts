@@ -1,6 +1,7 @@
 /** What a stage has left in its Pod, on its way out of it; its container is a shell of this machine. */
 import { spawn } from 'node:child_process';
 import {
+  chmodSync,
   linkSync,
   mkdirSync,
   mkdtempSync,
@@ -10,6 +11,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -55,8 +57,12 @@ const cluster: Pick<Cluster, 'exec'> = {
   },
 };
 
-function bring(pick: StageLeavings['pick'], bytesMax = 10_000_000): Promise<readonly string[]> {
-  const leavings = { folder, into, isWanted: () => true, pick };
+function bring(
+  pick: StageLeavings['pick'],
+  bytesMax = 10_000_000,
+  below?: readonly string[],
+): Promise<readonly string[]> {
+  const leavings = { folder, below, into, isWanted: () => true, pick };
   const { signal } = new AbortController();
   return bringOut({ cluster: cluster as Cluster, pod: 'p', leavings, bytesMax, signal });
 }
@@ -89,6 +95,51 @@ it('brings files with their bytes and whether they are programs, and links as th
   expect(statSync(join(into, "it's; $(here)")).mode & 0o100).toBe(0o100);
   expect(readlinkSync(join(into, 'out'))).toBe('/etc/passwd');
   expect(readlinkSync(join(into, 'aside'))).toBe('deep');
+});
+
+it('brings permissions and times, and each file so that it can be read here', async () => {
+  const time = new Date('2026-03-04T05:06:07Z');
+  for (const [name, mode] of [
+    ['module', 0o444],
+    ['tool', 0o755],
+  ] as const) {
+    writeFileSync(join(folder, name), name);
+    chmodSync(join(folder, name), mode);
+    utimesSync(join(folder, name), time, time);
+  }
+  forged = await archiveOf([{ name: './shut', mode: 0o4200, mtime: time }, 'x']);
+  writeFileSync(join(folder, 'shut'), 'x');
+  expect(await bring(only('shut'))).toEqual([]);
+  expect(statSync(join(into, 'shut')).mode & 0o7777).toBe(0o600);
+  rmSync(into, { recursive: true });
+  forged = null;
+  expect(await bring(only('module', 'tool'))).toEqual([]);
+  expect(['module', 'tool'].map((name) => statSync(join(into, name)).mode & 0o7777)).toEqual([0o444, 0o755]);
+  expect(statSync(join(into, 'module')).mtime).toEqual(time);
+});
+
+it('looks below those paths alone that are asked for, whatever their names', async () => {
+  const seen: string[] = [];
+  for (const name of ['-delete', 'b', 'c']) {
+    mkdirSync(join(folder, name));
+    writeFileSync(join(folder, name, 'file'), name);
+  }
+  symlinkSync('b', join(folder, 'link'));
+  const look: StageLeavings['pick'] = ({ files, links }) => {
+    seen.push(...files, ...links.keys());
+    return { files, links: [...links.keys()], folders: [] };
+  };
+  expect(await bring(look, 1_000, ['-delete', 'c/file', 'link', 'gone'])).toEqual([]);
+  expect(seen.toSorted()).toEqual(['-delete/file', 'c/file', 'link']);
+  expect(readFileSync(join(into, '-delete/file'), 'utf8')).toBe('-delete');
+});
+
+it('tells what kept it from choosing', async () => {
+  await expect(
+    bring(() => {
+      throw new Error('the patterns take too long to match');
+    }),
+  ).rejects.toThrow('the patterns take too long to match');
 });
 
 it('brings more files than one command can be given', async () => {

@@ -139,15 +139,15 @@ describe('an attempt (P16)', () => {
       isWanted: () => true,
       pick: () => ({ files: [], links: [], folders: [] }),
     };
-    leftInside.of = () => leavings;
+    leftInside.of = () => ({ kept: leavings, cached: undefined, all: [leavings] });
     const specs: StageSpec[] = [];
-    const faults = [undefined, 'its Pod is gone'];
+    const faults = [new Map(), new Map([['/left', 'its Pod is gone']])];
     const start: Executor['start'] = (spec) => {
       specs.push(spec);
       return {
         ended: Promise.resolve({ kind: 'exit', code: 0 }),
         startedAtMs: 0,
-        leavingsFault: faults[specs.length - 1],
+        leavingFaults: faults[specs.length - 1],
         stop: () => {},
       };
     };
@@ -158,7 +158,7 @@ describe('an attempt (P16)', () => {
     expect(keptOf).toMatchObject([{ folder: '/left', fault: undefined, user: undefined }]);
     await attempt({ ...job, artifacts }, { filesStayInside: true, start }).result;
     expect(keptOf).toMatchObject([{}, { fault: 'its Pod is gone' }]);
-    expect(specs).toMatchObject([{ leavings }, { leavings }]);
+    expect(specs).toMatchObject([{ leavings: [leavings] }, { leavings: [leavings] }]);
     expect(specs[0]?.contents).toContain(specs[0]?.cwd);
     expect(specs[0]?.cwd).not.toBe(specs[1]?.cwd);
   });

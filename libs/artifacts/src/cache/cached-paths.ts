@@ -36,6 +36,12 @@ export class CachedPaths {
     return this.#meant.every(({ isOut }) => isOut);
   }
 
+  /** Paths below which all of it is; undefined: it may be anywhere. */
+  get starts(): readonly string[] | undefined {
+    const prefixes = this.#meant.flatMap(({ isOut, prefix }) => (isOut ? [] : [prefix]));
+    return prefixes.includes('') ? undefined : [...new Set(prefixes)];
+  }
+
   get isExhausted(): boolean {
     return this.#effort.left <= 0;
   }

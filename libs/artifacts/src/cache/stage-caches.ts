@@ -31,6 +31,8 @@ export interface CacheToSave {
 
 export interface CachedStage {
   readonly folders: CacheFolders;
+  /** Whose files are hashed for keys; absent: the working folder of those. */
+  readonly hashedFolder?: string | undefined;
   /** Whether what stands in the folders gives way to what is laid out. */
   readonly replace: boolean;
   readonly user: CacheUser | undefined;
@@ -171,8 +173,11 @@ async function textOf(text: CacheText, stage: CachedStage, hashes: Map<string, P
   return whole;
 }
 
-async function hashOf(patterns: readonly string[], { folders, user, signal, remark }: CachedStage): Promise<string> {
-  const folder = folders.workspace;
+async function hashOf(
+  patterns: readonly string[],
+  { folders, hashedFolder, user, signal, remark }: CachedStage,
+): Promise<string> {
+  const folder = hashedFolder ?? folders.workspace;
   const collection = await collectFiles({ folder, patterns, user, bytesMax: HASHED_BYTES_MAX, signal });
   try {
     const { files } = collection.listing;

@@ -8,11 +8,21 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import type { Cluster, ExecStatus } from '../cluster/cluster.ts';
 import { ClusterError } from '../errors.ts';
-import { STAGE_CONTAINER } from './pod-manifest.ts';
+import { GUARD_FOLDER, STAGE_CONTAINER } from './pod-manifest.ts';
 
 /** More are a tree worth an archive. */
 const EMPTY_FOLDERS_MAX = 32;
 const COMPLAINT_CHARACTERS_MAX = 1_000;
+
+/** The job may not have made the folder yet. Permissions are those of the files, whatever its shell would take from them. */
+const UNPACK = 'mkdir -p "$1" && umask 0 && exec tar -x -p -f - -C "$1"';
+
+/** What is brought: all that is in a folder of this machine, or what `contents` names, and where it goes. */
+export interface Brought {
+  readonly from: string;
+  readonly to: string;
+  readonly contents?: readonly string[] | undefined;
+}
 
 /** Of a folder what a stage is given of it: paths below it. */
 export function contentsOf(folder: string, contents: readonly string[] | undefined): string[] | undefined {
@@ -46,12 +56,11 @@ export async function emptyFoldersOf(
   return found;
 }
 
-/** All of it, over what an earlier try has brought. @throws ClusterError */
+/** All of it, over what an earlier try has brought. @throws ClusterError, with the code 422 where `tar` itself has failed */
 export async function bringFolder(
   cluster: Cluster,
   pod: string,
-  folder: string,
-  contents: readonly string[] | undefined,
+  { from: folder, to, contents }: Brought,
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
@@ -60,7 +69,7 @@ export async function bringFolder(
   const entries = (names ?? (await readdir(folder))).map((name) => `./${name}`);
   const closed = Promise.withResolvers<ExecStatus | null>();
   let complaint = '';
-  const socket = await cluster.exec(pod, STAGE_CONTAINER, ['tar', '-x', '-f', '-', '-C', folder], {
+  const socket = await cluster.exec(pod, STAGE_CONTAINER, [`${GUARD_FOLDER}/sh`, '-c', UNPACK, 'folder', to], {
     onStdout: () => {},
     onStderr: (bytes) => {
       complaint = (complaint + bytes.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);

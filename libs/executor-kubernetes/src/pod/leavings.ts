@@ -4,7 +4,7 @@
  * folder that nobody else can reach, and links are made last, so that nothing is ever written through one.
  */
 import { createWriteStream } from 'node:fs';
-import { copyFile, mkdir, symlink } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { StageLeavings } from '@penstock/executor';
@@ -18,18 +18,25 @@ const LIST_BYTES_MAX = 64 * 1024 ** 2;
 /** Of one message to the API server. */
 const MESSAGE_BYTES_MAX = 64 * 1024;
 const COMPLAINT_CHARACTERS_MAX = 500;
+/** Of what is asked for below, which goes in the address of the request; where there is more, all is listed. */
+const BELOW_CHARACTERS_MAX = 4_000;
+const PERMISSIONS = 0o777;
+/** Its owner is to read it here. */
+const READABLE = 0o400;
 /** Parts the files from the links in a list; no name is empty. */
 const LINKS_FOLLOW = '';
 
 /** Names end with NUL; after the files comes an empty one, then each link and what it says. */
 const LIST = [
   'cd "$1" || exit 3',
+  'shift',
+  '[ $# -gt 0 ] || set -- .',
   'for tool in find readlink tar xargs; do',
   '  command -v $tool >/dev/null || { echo "there is no $tool in the image" >&2; exit 3; }',
   'done',
-  'find . -type f -print0 2>/dev/null',
+  'find "$@" -type f -print0 2>/dev/null',
   'printf "\\0"',
-  `find . -type l -exec sh -c 'for f do printf "%s\\0%s\\0" "$f" "$(readlink "$f")"; done' sh {} + 2>/dev/null`,
+  `find "$@" -type l -exec sh -c 'for f do printf "%s\\0%s\\0" "$f" "$(readlink "$f")"; done' sh {} + 2>/dev/null`,
   ':',
 ].join('\n');
 /** An archive after the other, where there are more names than one command takes. */
@@ -46,23 +53,38 @@ interface BringOut {
 
 /** The paths of files that were asked for and did not come. @throws NotBroughtOut; ClusterError; the signal's reason */
 export async function bringOut({ cluster, pod, leavings, bytesMax, signal }: BringOut): Promise<readonly string[]> {
-  const { folder, into, pick } = leavings;
-  const tree = treeOf(await listOf(cluster, pod, folder, signal));
-  const { files, links, folders } = pick(tree);
+  const { into, pick } = leavings;
+  const tree = treeOf(await listOf(cluster, pod, leavings, signal));
+  const { files, links, folders } = picked(pick, tree);
   await mkdir(into, { mode: 0o700 });
-  for (const each of folders) await mkdir(join(into, each), { recursive: true });
   // Every folder that anything stands in is one before the first link is made.
-  for (const each of [...files, ...links]) await mkdir(dirname(join(into, each)), { recursive: true });
+  for (const each of new Set([...folders, ...[...files, ...links].map((path) => dirname(path))]))
+    await mkdir(join(into, each), { recursive: true });
   const missing = new Set(files);
   if (files.length > 0) await fetch({ cluster, pod, leavings, bytesMax, signal }, missing);
   for (const each of links) await symlink(tree.links.get(each) ?? '', join(into, each)).catch(unlessThere);
   return [...missing];
 }
 
-async function listOf(cluster: Cluster, pod: string, folder: string, signal: AbortSignal): Promise<Buffer> {
+function picked(pick: StageLeavings['pick'], tree: Parameters<StageLeavings['pick']>[0]): ReturnType<typeof pick> {
+  try {
+    return pick(tree);
+  } catch (error) {
+    throw new NotBroughtOut(error instanceof Error ? error.message : String(error), { cause: error });
+  }
+}
+
+async function listOf(
+  cluster: Cluster,
+  pod: string,
+  { folder, below = [] }: StageLeavings,
+  signal: AbortSignal,
+): Promise<Buffer> {
   const pieces: Buffer[] = [];
   let length = 0;
-  const listing = await run(cluster, pod, [LIST, folder], signal, (bytes, socket) => {
+  const starts = below.map((path) => `./${path}`);
+  const words = starts.join('').length > BELOW_CHARACTERS_MAX ? [] : starts;
+  const listing = await run(cluster, pod, [LIST, folder, ...words], signal, (bytes, socket) => {
     length += bytes.length;
     if (length <= LIST_BYTES_MAX) pieces.push(bytes);
     else socket.close();
@@ -109,20 +131,22 @@ async function unpack(
   const come = new Set<string>();
   let left = bytesMax;
   for await (const entry of archive) {
-    const { name, type, size = 0, mode = 0, linkname = '' } = entry.header;
+    const { name, type, size = 0, mode = 0, mtime, linkname = '' } = entry.header;
     const path = plain(name);
+    const place = join(into, path);
     if (missing.has(path) && (type === 'file' || type === 'contiguous-file')) {
       left -= size;
       if (left < 0) throw new NotBroughtOut(`they have more than the ${bytesMax} bytes that their runner has room for`);
-      const file = createWriteStream(join(into, path), { flags: 'wx', mode: (mode & 0o100) === 0 ? 0o600 : 0o700 });
-      await pipeline(entry, file);
+      await pipeline(entry, createWriteStream(place, { flags: 'wx', mode: 0o600 }));
     } else if (missing.has(path) && type === 'link' && come.has(plain(linkname))) {
-      await copyFile(join(into, plain(linkname)), join(into, path));
+      await copyFile(join(into, plain(linkname)), place);
       entry.resume();
     } else {
       entry.resume();
       continue;
     }
+    await chmod(place, (mode & PERMISSIONS) | READABLE);
+    if (mtime !== undefined) await utimes(place, mtime, mtime);
     come.add(path);
     missing.delete(path);
   }
@@ -137,7 +161,7 @@ interface Running {
 async function run(
   cluster: Cluster,
   pod: string,
-  [script, folder]: readonly [script: string, folder: string],
+  [script, ...words]: readonly [script: string, folder: string, ...below: string[]],
   signal: AbortSignal,
   take: (bytes: Buffer, socket: ExecSocket) => void,
 ): Promise<Running> {
@@ -146,7 +170,7 @@ async function run(
   const early: Buffer[] = [];
   let socket: ExecSocket | null = null;
   let complaint = '';
-  socket = await cluster.exec(pod, STAGE_CONTAINER, [`${GUARD_FOLDER}/sh`, '-c', script, 'leavings', folder], {
+  socket = await cluster.exec(pod, STAGE_CONTAINER, [`${GUARD_FOLDER}/sh`, '-c', script, 'leavings', ...words], {
     onStdout: (bytes) => void (socket === null ? early.push(bytes) : take(bytes, socket)),
     onStderr: (bytes) => {
       complaint = (complaint + bytes.toString('utf8')).slice(0, COMPLAINT_CHARACTERS_MAX);

@@ -159,7 +159,7 @@ export function renderSecrets({ name, labels, spec, image }: PodPlan): V1Secret[
 
 /** How long that may take. */
 export function leavingMsOf({ leavings }: StageSpec): number {
-  return leavings === undefined ? 0 : LEAVING_MS;
+  return leavings === undefined || leavings.length === 0 ? 0 : LEAVING_MS;
 }
 
 export function imagesOf(spec: StageSpec, image: StageImage): StageImage[] {

@@ -82,10 +82,12 @@ export interface StageFiles {
 export interface StageLeavings {
   /** Of the stage. */
   readonly folder: string;
+  /** Paths in it below which all of that lies. Absent: it may be anywhere. */
+  readonly below?: readonly string[] | undefined;
   /** Where it is brought: a path that nothing has yet, in a folder of the owner's alone. Links are brought as they are. */
   readonly into: string;
   readonly isWanted: (exit: StageExit) => boolean;
-  /** By paths below the folder, a stranger's; `links` with what they say. Folders come without what is in them. */
+  /** By paths below the folder, a stranger's; `links` with what they say. Folders come without what is in them. What it throws is told. */
   readonly pick: (tree: {
     readonly files: readonly string[];
     readonly links: ReadonlyMap<string, string>;
@@ -111,8 +113,10 @@ export interface StageSpec {
   readonly folders?: readonly string[] | undefined;
   /** Where it is given copies of them: what of them it finds, by paths below them. Absent: everything. */
   readonly contents?: readonly string[] | undefined;
-  /** Where its files stay inside: what is brought out of them once it has ended, before `ended` resolves. Absent: nothing. */
-  readonly leavings?: StageLeavings | undefined;
+  /** And what it finds besides, over what is there: all that is in the one folder, at the path of the other. It does without what cannot be laid there. */
+  readonly laidOver?: readonly { readonly from: string; readonly to: string }[] | undefined;
+  /** Where its files stay inside: what is brought out of them once it has ended, one after the other, before `ended` resolves. Absent: nothing. */
+  readonly leavings?: readonly StageLeavings[] | undefined;
   readonly files?: StageFiles | undefined;
   /** Absent: a plain process. An executor that cannot give what it asks for refuses the stage by a remark and code 126. */
   readonly place?: StagePlace | undefined;
@@ -162,8 +166,8 @@ export interface StageProcess {
   readonly ended: Promise<StageExit>;
   /** When its first process was asked for, milliseconds of the monotonic clock; undefined before. */
   readonly startedAtMs: number | undefined;
-  /** Once it has ended: why what it has left is not there, or not all of it, as a line for its log. */
-  readonly leavingsFault?: string | undefined;
+  /** Once it has ended, by where it was to be brought: why what it has left is not there, or not all of it, as a line for its log. */
+  readonly leavingFaults?: ReadonlyMap<string, string> | undefined;
   /** SIGTERM to all of its processes, SIGKILL after the grace. Also before it has started: then it never does. Idempotent. */
   stop(reason: StopReason): void;
 }

@@ -5,10 +5,35 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { isKeptAfter, pickPaths, type ListedTree } from '@penstock/artifacts';
+import {
+  isKeptAfter,
+  pickCached,
+  pickPaths,
+  type CachedStage,
+  type CacheToSave,
+  type ListedTree,
+} from '@penstock/artifacts';
 import type { Job } from '@penstock/bus';
 import { removeTree, type StageExit, type StageLeavings } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
+
+type CacheFolders = CachedStage['folders'];
+type Folders = Readonly<Record<'workspace' | 'home', string>>;
+
+/** What is brought out for what is to be saved. */
+export interface LeftForCaches {
+  readonly parts: readonly StageLeavings[];
+  /** The copies of the stage's folders. */
+  readonly folders: CacheFolders;
+}
+
+export interface LeftOfStage {
+  /** For its artifacts and reports. */
+  readonly kept: StageLeavings | undefined;
+  readonly cached: LeftForCaches | undefined;
+  /** In the order in which they are brought. */
+  readonly all: readonly StageLeavings[];
+}
 
 export class LeftInside {
   readonly #folder: string;
@@ -22,8 +47,19 @@ export class LeftInside {
     for (const name of readdirSync(folder)) void this.#remove(join(folder, name));
   }
 
-  /** Undefined: nothing is wanted. `workspace`: where the stage has it. */
-  of({ artifacts, reports }: Job, workspace: string): StageLeavings | undefined {
+  /** Undefined: nothing is wanted. The folders are those of the stage; `caches`: what is to be saved once it has succeeded. */
+  of(job: Job, folders: Folders, caches: readonly CacheToSave[] = []): LeftOfStage | undefined {
+    const kept = this.#keptOf(job, folders);
+    const cached = this.#cachedOf(caches, folders);
+    const all = [...(kept === undefined ? [] : [kept]), ...(cached?.parts ?? [])];
+    return all.length === 0 ? undefined : { kept, cached, all };
+  }
+
+  async clear({ all }: LeftOfStage): Promise<void> {
+    await Promise.all(all.map(({ into }) => this.#remove(into)));
+  }
+
+  #keptOf({ artifacts, reports }: Job, { workspace }: Folders): StageLeavings | undefined {
     const lists = [
       ...(artifacts === undefined ? [] : [artifacts.paths]),
       ...(reports === undefined ? [] : [reports.junit]),
@@ -31,15 +67,35 @@ export class LeftInside {
     if (lists.length === 0) return undefined;
     return {
       folder: workspace,
-      into: join(this.#folder, randomUUID()),
+      into: this.#newFolder(),
       isWanted: (exit) =>
         isOwnEnd(exit) && (reports !== undefined || isKeptAfter(artifacts?.when ?? 'always', statusOf(exit))),
       pick: (tree) => pickAll(lists, tree),
     };
   }
 
-  async clear({ into }: StageLeavings): Promise<void> {
-    await this.#remove(into);
+  #cachedOf(caches: readonly CacheToSave[], folders: Folders): LeftForCaches | undefined {
+    const partOf = (root: keyof Folders): StageLeavings | undefined => {
+      const picks = caches.flatMap(({ paths }) => pickCached(paths, root) ?? []);
+      if (picks.length === 0) return undefined;
+      return {
+        folder: folders[root],
+        below: picks.some(({ below }) => below === undefined) ? undefined : picks.flatMap(({ below = [] }) => below),
+        into: this.#newFolder(),
+        isWanted: (exit) => statusOf(exit).status === 'success',
+        pick: (tree) => ({ ...union(picks.map((each) => each.pick(tree))), folders: [] }),
+      };
+    };
+    const [workspace, home] = [partOf('workspace'), partOf('home')];
+    const parts = [workspace, home].filter((part) => part !== undefined);
+    const [first] = parts;
+    if (first === undefined) return undefined;
+    // Where nothing is of the working folder nothing is looked for there.
+    return { parts, folders: { workspace: (workspace ?? first).into, home: home?.into } };
+  }
+
+  #newFolder(): string {
+    return join(this.#folder, randomUUID());
   }
 
   async #remove(path: string): Promise<void> {
@@ -59,6 +115,13 @@ function statusOf(exit: StageExit): { readonly status: 'success' | 'failed' } {
 
 function pickAll(lists: readonly (readonly string[])[], tree: ListedTree): ReturnType<StageLeavings['pick']> {
   const picks = lists.map((patterns) => pickPaths(patterns, tree));
-  const all = (of: 'files' | 'links' | 'folders'): string[] => [...new Set(picks.flatMap((pick) => pick[of]))];
-  return { files: all('files'), links: all('links'), folders: all('folders') };
+  return { ...union(picks), folders: [...new Set(picks.flatMap(({ folders }) => folders))] };
+}
+
+function union(picks: readonly Readonly<Record<'files' | 'links', readonly string[]>>[]): {
+  readonly files: readonly string[];
+  readonly links: readonly string[];
+} {
+  const all = (of: 'files' | 'links'): string[] => [...new Set(picks.flatMap((pick) => pick[of]))];
+  return { files: all('files'), links: all('links') };
 }

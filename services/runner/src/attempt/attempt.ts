@@ -22,7 +22,6 @@ import {
   type Executor,
   type StageExit,
   type StagePlace,
-  type StageLeavings,
   type StageSecrets,
   type StageProcess,
   type StageSpec,
@@ -34,9 +33,10 @@ import type { Log } from '@penstock/telemetry/log';
 import type { Meter } from '@penstock/telemetry/metrics';
 import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
-import type { LeftInside } from '../artifacts/left-inside.ts';
+import type { LeftInside, LeftOfStage } from '../artifacts/left-inside.ts';
 import type { LeftByStage, StageArtifacts } from '../artifacts/stage-artifacts.ts';
 import type { StageReports } from '../artifacts/stage-reports.ts';
+import { laidOverOf, restoreForAttempt, saveForAttempt, type CachesOfAttempt } from '../caches/attempt-caches.ts';
 import type { StageCaches } from '../caches/stage-caches.ts';
 import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
@@ -122,7 +122,7 @@ export class Attempt {
   #kept: ResultRequest | null = null;
   #secrets: StageSecrets = secretsOf([], new Map());
   /** Where its files stay inside: what is brought out of them. */
-  #leavings: StageLeavings | undefined;
+  #left: LeftOfStage | undefined;
   #logins: GivenToStage['logins'] = new Map();
   #tokens: IdTokens | undefined;
   #idTokens: StageIdTokens | undefined;
@@ -187,7 +187,7 @@ export class Attempt {
       : job.timeoutMs;
     await this.#beginIdTokens(prepared, chunker);
     this.#remarkLimits(executor, chunker);
-    this.#leavings = this.#leavingsOf(executor, prepared);
+    this.#left = this.#leftOf(executor, prepared);
     const record = executor.resume === undefined ? undefined : this.#parts.record;
     record?.begin({ job, prepared, timeoutMs, masked: this.#secrets.values });
     record?.askForGap(() => chunker.truncated);
@@ -219,7 +219,7 @@ export class Attempt {
     log.info({ ...this.ref }, 'a stage of before the restart is taken up again');
     this.#remarkLimits(executor, chunker);
     this.#secrets = secretsGiven(masked);
-    this.#leavings = this.#leavingsOf(executor, prepared);
+    this.#left = this.#leftOf(executor, prepared);
     // As it was masked then: from where each value was known.
     writeMasks(prepared.maskFile, new Uint8Array());
     const { maskFile, output: sink } = this.#masking(prepared, chunker);
@@ -235,8 +235,8 @@ export class Attempt {
     });
   }
 
-  #leavingsOf({ filesStayInside }: Executor, { folders }: Prepared): StageLeavings | undefined {
-    return filesStayInside === true ? this.#parts.leftInside.of(this.job, folders.workspace) : undefined;
+  #leftOf({ filesStayInside }: Executor, { folders, caches }: Prepared): LeftOfStage | undefined {
+    return filesStayInside === true ? this.#parts.leftInside.of(this.job, folders, caches) : undefined;
   }
 
   #remarkLimits({ kind }: Executor, chunker: Chunker): void {
@@ -292,13 +292,18 @@ export class Attempt {
       outputs === undefined ? judged : { ...judged, outputs },
       adding,
     );
-    const ending = await this.#keepLeft(verdict, prepared, process.leavingsFault, chunker);
+    const { kept, cached } = this.#left ?? {};
+    const { leavingFaults } = process;
+    const ending = await this.#keepLeft(verdict, prepared, leavingFaults?.get(kept?.into ?? ''), chunker);
     if (ending === null) {
       outgoingLog.drop();
       record?.remove();
       return null;
     }
-    const caches = ending.status === 'success' ? await this.#saveCaches(prepared, chunker) : undefined;
+    const caches =
+      ending.status === 'success'
+        ? await saveForAttempt(this.#caching(chunker), prepared, cached, leavingFaults)
+        : undefined;
     const result = this.#keep({
       ...ending,
       ...(caches === undefined ? {} : { caches }),
@@ -327,7 +332,7 @@ export class Attempt {
     const left = {
       job,
       ref,
-      folder: this.#leavings?.into ?? prepared.folders.workspace,
+      folder: this.#left?.kept?.into ?? prepared.folders.workspace,
       fault,
       user: this.#parts.userOf?.(job.key),
       verdict,
@@ -377,35 +382,15 @@ export class Attempt {
     return ending;
   }
 
-  /** Whatever comes of it, the stage has succeeded. Undefined: nothing is left. */
-  async #saveCaches(prepared: Prepared, chunker: Chunker): Promise<ResultRequest['caches']> {
+  #caching(chunker: Chunker): CachesOfAttempt {
     const { caches, userOf } = this.#parts;
-    if (prepared.caches === undefined || prepared.caches.length === 0) return undefined;
-    return await caches.save(prepared.caches, {
+    return {
+      caches,
       job: this.job,
-      folders: prepared.folders,
       user: userOf?.(this.job.key),
       signal: this.#preparing.signal,
       remark: (text) => void chunker.remark(this.#secrets.mask.text(text)),
-    });
-  }
-
-  async #restoreCaches(prepared: Prepared, chunker: Chunker): Promise<Prepared> {
-    const { caches, executor, userOf } = this.#parts;
-    if (this.job.caches === undefined) return prepared;
-    const remark = (text: string): void => void chunker.remark(this.#secrets.mask.text(text));
-    if (executor?.filesStayInside === true) {
-      remark('no cache is restored or saved: the files of a stage in a Pod stay in it');
-      return prepared;
-    }
-    const toSave = await caches.restore({
-      job: this.job,
-      folders: prepared.folders,
-      user: userOf?.(this.job.key),
-      signal: this.#preparing.signal,
-      remark,
-    });
-    return { ...prepared, caches: toSave };
+    };
   }
 
   #keep(ending: Ending & { readonly logBytes: number }): ResultRequest {
@@ -459,7 +444,7 @@ export class Attempt {
     try {
       await this.#idTokens?.end();
       await clearAfterStage(prepared, workspaces);
-      if (this.#leavings !== undefined) await this.#parts.leftInside.clear(this.#leavings);
+      if (this.#left !== undefined) await this.#parts.leftInside.clear(this.#left);
     } catch (error) {
       this.#parts.log.warn({ err: error, ...this.ref }, 'the folders of a stage attempt could not be removed');
     }
@@ -477,9 +462,9 @@ export class Attempt {
         })
       : undefined;
     try {
-      const inside = this.#parts.executor?.filesStayInside;
+      const inside = this.#parts.executor?.filesStayInside === true;
       const prepared = await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key), inside);
-      return await this.#restoreCaches(prepared, chunker);
+      return await restoreForAttempt(this.#caching(chunker), prepared, inside);
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
@@ -511,8 +496,9 @@ export class Attempt {
     return result;
   }
 
-  #specOf({ folders, packageFolder, maskFile, stagesFile }: Prepared, timeoutMs: number): StageSpec {
+  #specOf(prepared: Prepared, timeoutMs: number): StageSpec {
     const { job } = this;
+    const { folders, packageFolder, maskFile, stagesFile } = prepared;
     return {
       helperKey: job.key,
       user: this.#parts.userOf?.(job.key),
@@ -541,7 +527,8 @@ export class Attempt {
       files: this.#secrets.files,
       folders: [folders.home],
       contents: [folders.workspace, folders.outputFile, ...(packageFolder === undefined ? [] : [packageFolder])],
-      leavings: this.#leavings,
+      laidOver: laidOverOf(prepared),
+      leavings: this.#left?.all,
       run: { folder: folders.home, temporary: folders.temporary },
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),

@@ -36,6 +36,8 @@ export interface Prepared {
   readonly stagesFile?: string | undefined;
   /** What is to be found by later runs once the stage has succeeded. */
   readonly caches?: readonly CacheToSave[] | undefined;
+  /** Of caches, where they cannot be laid out in its folders: what is to lie over those. */
+  readonly cachedFolder?: string | undefined;
 }
 
 /** Whether there is something to fetch, which may take its time. */
@@ -86,12 +88,13 @@ export async function prepareStage(
 
 /** After the attempt's outputs were read. */
 export async function clearAfterStage(
-  { folders, packageFolder, maskFile, stagesFile }: Prepared,
+  { folders, packageFolder, maskFile, stagesFile, cachedFolder }: Prepared,
   workspaces: Pick<Workspaces, 'finish'>,
 ): Promise<void> {
   await Promise.all([
     removeTree(maskFile),
     ...(stagesFile === undefined ? [] : [removeTree(stagesFile)]),
+    ...(cachedFolder === undefined ? [] : [removeTree(cachedFolder)]),
     workspaces.finish(folders),
     ...(packageFolder === undefined ? [] : [removeTree(packageFolder)]),
   ]);
