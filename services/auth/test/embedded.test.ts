@@ -38,6 +38,8 @@ describe('the embedded provider', () => {
     const ids = [];
     for (const login of ['ada', 'grace', 'ada']) {
       const consent = await browser.submit(await loginPage(server, browser), { login });
+      // A page of the library's own, which goes on by a script, would stay a blank one.
+      expect(consent.answer.text).toContain(`<strong>${login}</strong>`);
       const { url } = await browser.submit(consent, { decision: 'allow' }, isArrival);
       ids.push(
         (await server.get('/auth/me', { authorization: `Bearer ${fragmentOf(url)['access_token']}` })).body['id'],

@@ -7,23 +7,29 @@ import { Empty } from './parts/states.tsx';
 import { Name } from './parts/name.tsx';
 import { attempt, Notices } from './parts/notices.tsx';
 import { keysHere, useKeys } from './parts/keys.ts';
+import { AdminPage } from './admin/admin-page.tsx';
 import { AccountPage } from './pages/account-page.tsx';
 import { DeliveriesPage } from './pages/deliveries-page.tsx';
 import { ExtensionPage, ExtensionsPage } from './pages/extensions-page.tsx';
+import { HooksPage } from './pages/hooks-page.tsx';
 import { SchedulesPage } from './pages/schedules-page.tsx';
+import { PipelinesPage } from './pipelines/pipelines-page.tsx';
 import { TriggerPage } from './trigger/trigger-page.tsx';
 import { RunPage } from './run/run-page.tsx';
 import { RunsPage } from './runs/runs-page.tsx';
 import { acceptOffer, offered, refusal, refuseOffer, session, signIn, signOut } from './session/session.ts';
 import { followLinks, go, hrefOf, place } from './router.ts';
 
-const PAGES: readonly { readonly path: string; readonly title: string }[] = [
+const PAGES: readonly { readonly path: string; readonly title: string; readonly isForAdmins?: true }[] = [
   { path: '/runs', title: 'Runs' },
+  { path: '/pipelines', title: 'Pipelines' },
   { path: '/trigger', title: 'Trigger' },
   { path: '/schedules', title: 'Schedules' },
   { path: '/deliveries', title: 'Deliveries' },
+  { path: '/hooks', title: 'Hooks' },
   { path: '/extensions', title: 'Extensions' },
   { path: '/account', title: 'Account' },
+  { path: '/admin', title: 'Admin', isForAdmins: true },
 ];
 
 export function App(): JSX.Element {
@@ -46,15 +52,17 @@ export function App(): JSX.Element {
           Penstock
         </a>
         <nav aria-label="Pages">
-          {PAGES.map(({ path, title }) => (
-            <a
-              key={path}
-              href={hrefOf(path)}
-              aria-current={place.value.path === path || place.value.path.startsWith(`${path}/`) ? 'page' : undefined}
-            >
-              {title}
-            </a>
-          ))}
+          {PAGES.filter(({ isForAdmins }) => isForAdmins !== true || session.value?.isAdmin === true).map(
+            ({ path, title }) => (
+              <a
+                key={path}
+                href={hrefOf(path)}
+                aria-current={place.value.path === path || place.value.path.startsWith(`${path}/`) ? 'page' : undefined}
+              >
+                {title}
+              </a>
+            ),
+          )}
         </nav>
         <button
           type="button"
@@ -103,10 +111,16 @@ function Page(): ComponentChildren {
   if (path === '/' || path === '/runs') return <RunsPage />;
   const run = /^\/runs\/([^/]+)$/u.exec(path)?.[1];
   if (run !== undefined) return <RunPage key={run} id={run} />;
+  if (path === '/pipelines') {
+    const name = place.value.query.get('name');
+    return <PipelinesPage key={name ?? ''} name={name} />;
+  }
   if (path === '/trigger') return <TriggerPage />;
   if (path === '/schedules') return <SchedulesPage />;
   if (path === '/deliveries') return <DeliveriesPage />;
+  if (path === '/hooks') return <HooksPage />;
   if (path === '/account') return <AccountPage />;
+  if (path === '/admin' || path.startsWith('/admin/')) return <AdminPage part={path.slice('/admin/'.length)} />;
   if (path === '/extensions') return <ExtensionsPage />;
   const extension = /^\/extensions\/([^/]+\/[^/]+)$/u.exec(path)?.[1];
   if (extension !== undefined) return <ExtensionPage key={extension} id={extension} />;

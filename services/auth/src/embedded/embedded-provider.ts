@@ -53,12 +53,15 @@ export async function startEmbedded(baseUrl: string): Promise<Embedded> {
       return { kind: prompt.name === 'consent' ? 'consent' : 'login', login: session?.accountId ?? '' };
     },
     async answerLogin(request, response, login) {
-      return await provider.interactionResult(
+      const { session } = await provider.interactionDetails(request, response);
+      const onward = await provider.interactionResult(
         request,
         response,
         { login: { accountId: login, remember: false } },
         { mergeWithLastSubmission: false },
       );
+      if (session !== undefined && session.accountId !== login) await forgetAccount(provider, session.uid);
+      return onward;
     },
     async answerConsent(request, response, granted) {
       if (!granted)
@@ -79,6 +82,18 @@ export async function startEmbedded(baseUrl: string): Promise<Embedded> {
       );
     },
   };
+}
+
+/**
+ * Of a browser that was somebody else before. The library would end that login by a page that sends its own form by a script, which the
+ * policy of our pages stops: the browser would stay there. After the answer, since the library takes none from a changed session.
+ */
+async function forgetAccount(provider: Provider, uid: string): Promise<void> {
+  const session = await provider.Session.findByUid(uid);
+  if (session === undefined) return;
+  session.accountId = undefined;
+  session.authorizations = undefined;
+  await session.persist();
 }
 
 async function buildProvider(issuer: string, baseUrl: string, clientSecret: string): Promise<Provider> {

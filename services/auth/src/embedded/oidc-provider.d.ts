@@ -6,7 +6,14 @@ declare module 'oidc-provider' {
     readonly uid: string;
     readonly prompt: { readonly name: string };
     readonly params: Readonly<Record<string, unknown>>;
-    readonly session?: { readonly accountId: string } | undefined;
+    readonly session?: { readonly accountId: string; readonly uid: string } | undefined;
+  }
+
+  /** What a browser is logged in as. */
+  export interface Session {
+    accountId?: string | undefined;
+    authorizations?: Readonly<Record<string, unknown>> | undefined;
+    persist(): Promise<unknown>;
   }
 
   export interface Grant {
@@ -23,6 +30,7 @@ declare module 'oidc-provider' {
 
   export class Provider {
     constructor(issuer: string, configuration: Readonly<Record<string, unknown>>);
+    readonly Session: { findByUid(uid: string): Promise<Session | undefined> };
     readonly Grant: new (owner: { readonly accountId: string; readonly clientId: string }) => Grant;
     /** Around all that the library does with a request. */
     use(step: (context: Context, next: () => Promise<void>) => Promise<void>): this;

@@ -91,6 +91,42 @@ export const documents = {
   }`,
   CreateToken: `mutation CreateToken($name: String, $scopes: [String]) { createApiToken(name: $name, scopes: $scopes) { token } }`,
   RevokeToken: `mutation RevokeToken($id: String) { revokeApiToken(id: $id) }`,
+  Hooks: `query Hooks { hooks { id url events repository createdAt active failingSince lastError } }`,
+  HookDeliveries: `query HookDeliveries($id: String) {
+    hookDeliveries(id: $id, limit: 50) {
+      id event runId status attempts createdAt attemptedAt nextAttemptAt responseStatus responseMs error
+    }
+  }`,
+  CreateHook: `mutation CreateHook($url: String, $events: [String!], $repository: String) {
+    createHook(url: $url, events: $events, repository: $repository) { secret }
+  }`,
+  DeleteHook: `mutation DeleteHook($id: String) { deleteHook(id: $id) }`,
+  RedeliverHook: `mutation RedeliverHook($id: String) { redeliverHook(id: $id) { status } }`,
+  AdminStatus: `query AdminStatus {
+    adminStatus {
+      isCut
+      schedulers { id answers trouble journalUsed knowsPauses partitions { number isOpen runs parked lagSecs } }
+      runners { id session labels slots busy isDrained }
+      queues { labels key stages since isPaused }
+      pauses { kind name since by reason }
+    }
+    serverConfig { version mode }
+  }`,
+  Pause: `mutation Pause($key: String, $label: String, $reason: String) {
+    adminPause(key: $key, label: $label, reason: $reason) { kind }
+  }`,
+  Resume: `mutation Resume($key: String, $label: String) { adminResume(key: $key, label: $label) { kind } }`,
+  Drain: `mutation Drain($runner: String, $reason: String, $undo: Boolean) {
+    adminDrain(runner: $runner, reason: $reason, undo: $undo) { kind }
+  }`,
+  AuditLog: `query AuditLog($limit: Int) { auditLog(limit: $limit) { at actor action target outcome ip } }`,
+  RunnerTokens: `query RunnerTokens {
+    runnerTokens { id name labels untrusted createdAt expiresAt runners { id name admittedUntil } }
+  }`,
+  CreateRunnerToken: `mutation CreateRunnerToken($name: String, $labels: [String], $expires: String, $untrusted: Boolean) {
+    createRunnerToken(name: $name, labels: $labels, expires: $expires, untrusted: $untrusted) { token }
+  }`,
+  RevokeRunnerToken: `mutation RevokeRunnerToken($id: String) { revokeRunnerToken(id: $id) }`,
   Extensions: `query Extensions($query: String, $category: String) {
     extensions(query: $query, category: $category, limit: 50) {
       id description category downloadCount updatedAt visibility latestVersion

@@ -490,6 +490,208 @@ export interface Operations {
       readonly revokeApiToken: boolean;
     };
   };
+  readonly Hooks: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly hooks: readonly {
+        readonly id: string;
+        readonly url: string;
+        readonly events: readonly string[];
+        readonly repository: string | null;
+        readonly createdAt: string;
+        readonly active: boolean;
+        readonly failingSince: string | null;
+        readonly lastError: string | null;
+      }[];
+    };
+  };
+  readonly HookDeliveries: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly hookDeliveries: readonly {
+        readonly id: string;
+        readonly event: string;
+        readonly runId: string;
+        readonly status: string;
+        readonly attempts: number;
+        readonly createdAt: string;
+        readonly attemptedAt: string | null;
+        readonly nextAttemptAt: string | null;
+        readonly responseStatus: number | null;
+        readonly responseMs: number | null;
+        readonly error: string | null;
+      }[];
+    };
+  };
+  readonly CreateHook: {
+    readonly variables: {
+      readonly url?: string | null | undefined;
+      readonly events?: readonly string[] | null | undefined;
+      readonly repository?: string | null | undefined;
+    };
+    readonly data: {
+      readonly createHook: {
+        readonly secret: string;
+      };
+    };
+  };
+  readonly DeleteHook: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly deleteHook: boolean;
+    };
+  };
+  readonly RedeliverHook: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly redeliverHook: {
+        readonly status: string;
+      };
+    };
+  };
+  readonly AdminStatus: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly adminStatus: {
+        readonly isCut: boolean;
+        readonly schedulers: readonly {
+          readonly id: string;
+          readonly answers: boolean;
+          readonly trouble: string | null;
+          readonly journalUsed: number;
+          readonly knowsPauses: boolean;
+          readonly partitions: readonly {
+            readonly number: number;
+            readonly isOpen: boolean;
+            readonly runs: number;
+            readonly parked: number;
+            readonly lagSecs: number;
+          }[];
+        }[];
+        readonly runners: readonly {
+          readonly id: string;
+          readonly session: string;
+          readonly labels: readonly string[];
+          readonly slots: number;
+          readonly busy: number;
+          readonly isDrained: boolean;
+        }[];
+        readonly queues: readonly {
+          readonly labels: readonly string[];
+          readonly key: string;
+          readonly stages: number;
+          readonly since: string | null;
+          readonly isPaused: boolean;
+        }[];
+        readonly pauses: readonly {
+          readonly kind: string;
+          readonly name: string | null;
+          readonly since: string;
+          readonly by: string;
+          readonly reason: string | null;
+        }[];
+      };
+      readonly serverConfig: {
+        readonly version: string;
+        readonly mode: string;
+      };
+    };
+  };
+  readonly Pause: {
+    readonly variables: {
+      readonly key?: string | null | undefined;
+      readonly label?: string | null | undefined;
+      readonly reason?: string | null | undefined;
+    };
+    readonly data: {
+      readonly adminPause: readonly {
+        readonly kind: string;
+      }[];
+    };
+  };
+  readonly Resume: {
+    readonly variables: {
+      readonly key?: string | null | undefined;
+      readonly label?: string | null | undefined;
+    };
+    readonly data: {
+      readonly adminResume: readonly {
+        readonly kind: string;
+      }[];
+    };
+  };
+  readonly Drain: {
+    readonly variables: {
+      readonly runner?: string | null | undefined;
+      readonly reason?: string | null | undefined;
+      readonly undo?: boolean | null | undefined;
+    };
+    readonly data: {
+      readonly adminDrain: readonly {
+        readonly kind: string;
+      }[];
+    };
+  };
+  readonly AuditLog: {
+    readonly variables: {
+      readonly limit?: number | null | undefined;
+    };
+    readonly data: {
+      readonly auditLog: readonly {
+        readonly at: string;
+        readonly actor: string;
+        readonly action: string;
+        readonly target: string;
+        readonly outcome: string;
+        readonly ip: string | null;
+      }[];
+    };
+  };
+  readonly RunnerTokens: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly runnerTokens: readonly {
+        readonly id: string;
+        readonly name: string;
+        readonly labels: readonly string[];
+        readonly untrusted: boolean;
+        readonly createdAt: string;
+        readonly expiresAt: string | null;
+        readonly runners: readonly {
+          readonly id: string;
+          readonly name: string;
+          readonly admittedUntil: string;
+        }[];
+      }[];
+    };
+  };
+  readonly CreateRunnerToken: {
+    readonly variables: {
+      readonly name?: string | null | undefined;
+      readonly labels?: readonly (string | null)[] | null | undefined;
+      readonly expires?: string | null | undefined;
+      readonly untrusted?: boolean | null | undefined;
+    };
+    readonly data: {
+      readonly createRunnerToken: {
+        readonly token: string;
+      };
+    };
+  };
+  readonly RevokeRunnerToken: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly revokeRunnerToken: boolean;
+    };
+  };
   readonly Extensions: {
     readonly variables: {
       readonly query?: string | null | undefined;

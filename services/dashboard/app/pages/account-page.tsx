@@ -7,6 +7,7 @@ import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
 import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
+import { ShownOnce } from '../parts/once.tsx';
 import { Ago } from '../parts/time.tsx';
 
 type Account = Operations['Account']['data'];
@@ -73,14 +74,7 @@ function Tokens({ tokens, onDone }: { readonly tokens: Account['apiTokens']; onD
   return (
     <section aria-label="Personal tokens">
       <h2>Personal tokens</h2>
-      {made.value === null ? null : (
-        <p class="hint" role="status">
-          Copy it now, it is shown this once: <code>{made.value}</code>{' '}
-          <button type="button" class="quiet" onClick={() => (made.value = null)}>
-            I have it
-          </button>
-        </p>
-      )}
+      <ShownOnce secret={made} />
       <ul class="cards">
         {tokens.map((token) => (
           <li key={token.id} class="row">

@@ -12,6 +12,10 @@ const SIGNS: Readonly<Record<RunStatus, readonly [string, string]>> = {
   CANCELLED: ['■', 'cancelled'],
 };
 
+export function wordOf(status: RunStatus): string {
+  return SIGNS[status][1];
+}
+
 export function StatusSign({ status }: { readonly status: RunStatus }): JSX.Element {
   const [sign, word] = SIGNS[status];
   return (

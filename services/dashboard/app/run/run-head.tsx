@@ -1,7 +1,8 @@
 /** What a run is, what has become of it and why, and what may be done about it. */
-import type { ComponentChildren, JSX } from 'preact';
+import type { JSX } from 'preact';
 import { ask } from '../api/graphql.ts';
 import type { RunLog } from '../log/run-log.ts';
+import { Fact } from '../parts/fact.tsx';
 import { Live } from '../parts/live.tsx';
 import { Name } from '../parts/name.tsx';
 import { attemptSignedIn } from '../parts/notices.tsx';
@@ -101,17 +102,6 @@ function Facts({ run }: { readonly run: Run }): JSX.Element {
         </Fact>
       ))}
     </dl>
-  );
-}
-
-function Fact({ title, children }: { readonly title: string; readonly children: ComponentChildren }): JSX.Element {
-  return (
-    <div>
-      <dt>
-        <Name text={title} />
-      </dt>
-      <dd>{children}</dd>
-    </div>
   );
 }
 

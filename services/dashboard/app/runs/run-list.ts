@@ -56,6 +56,16 @@ export class RunList {
     if (document.visibilityState === 'visible' && this.state.peek() === 'refused') void this.#load();
   };
 
+  /** Older ones too, until there are so many of them or no more. */
+  async upTo(count: number): Promise<void> {
+    while (this.hasMore.peek() && !this.#closed.signal.aborted) {
+      const had = this.rows.peek()?.length ?? 0;
+      if (had >= count) return;
+      await this.more();
+      if ((this.rows.peek()?.length ?? 0) === had) return;
+    }
+  }
+
   async more(): Promise<void> {
     const before = this.rows.peek()?.at(-1)?.id;
     if (before === undefined) return;
