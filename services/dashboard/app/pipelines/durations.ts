@@ -4,7 +4,7 @@ import type { Operations } from '../api/operations.ts';
 type RunRow = Operations['Runs']['data']['runs'][number];
 
 /** One run of the newest, with what is drawn of it. */
-export interface TimedRun {
+interface TimedRun {
   readonly run: RunRow;
   readonly ms: number;
 }
@@ -36,7 +36,7 @@ export function summariesOf(rows: readonly RunRow[]): PipelineSummary[] {
 }
 
 /** Those that succeeded or failed: what was cancelled says nothing of how long it takes. */
-export function decidedOf(runs: readonly RunRow[]): TimedRun[] {
+function decidedOf(runs: readonly RunRow[]): TimedRun[] {
   return runs.flatMap((run) =>
     run.finishedAt !== null && (run.status === 'SUCCESS' || run.status === 'FAILED')
       ? [{ run, ms: Math.max(0, Date.parse(run.finishedAt) - Date.parse(run.startedAt)) }]
