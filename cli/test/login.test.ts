@@ -244,13 +244,29 @@ describe('penstock token', () => {
         scopes: ['read', 'trigger'],
         createdAt: '2026-01-01T00:00:00.000Z',
         lastUsedAt: null,
+        expiresAt: '2026-04-01T00:00:00.000Z',
       },
     ];
     const { env, cwd } = await loggedIn({ '/graphql': () => [200, { data: { apiTokens: tokens } }] });
     expect((await penstock(['token', 'list'], { cwd, env })).stdout).toBe(
-      'ID    NAME          SCOPES        CREATED                   LAST USED\nid-1  ci\\u{1b}[31m  read,trigger  2026-01-01T00:00:00.000Z  -\n',
+      'ID    NAME          SCOPES        CREATED                   LAST USED  EXPIRES\nid-1  ci\\u{1b}[31m  read,trigger  2026-01-01T00:00:00.000Z  -          2026-04-01T00:00:00.000Z\n',
     );
     expect(JSON.parse((await penstock(['token', 'list', '--json'], { cwd, env })).stdout)).toEqual(tokens);
+  });
+
+  it('makes one that ends, and revokes them all', async () => {
+    const asked: Record<string, unknown>[] = [];
+    const { env, cwd } = await loggedIn({
+      '/graphql': (body) => {
+        asked.push(body);
+        return [200, { data: { createApiToken: { id: 'id-1', token: 'svc_x' }, revokeAllTokens: 2 } }];
+      },
+    });
+    const made = await penstock(['token', 'create', 'ci', '--scope', 'read', '--expires', '90d'], { cwd, env });
+    expect([made.code, made.stdout]).toEqual([0, 'svc_x\n']);
+    expect(asked[0]?.['variables']).toEqual({ name: 'ci', scopes: ['read'], expires: '90d' });
+    const revoked = await penstock(['token', 'revoke-all'], { cwd, env });
+    expect([revoked.code, revoked.stderr]).toEqual([0, expect.stringContaining('2 tokens are revoked.')]);
   });
 
   it('revokes by id, and passes a refusal on', async () => {
@@ -274,7 +290,10 @@ describe('penstock token', () => {
 
   it.each([
     [['token', 'creat', 'x'], "there is no command 'token creat', did you mean 'token create'?"],
-    [['token', 'foo'], "there is no command 'token foo'\nThe commands are token create, token list, token revoke."],
+    [
+      ['token', 'foo'],
+      "there is no command 'token foo'\nThe commands are token create, token list, token revoke, token revoke-all.",
+    ],
     [['token', 'create'], 'needs the name'],
     [['token', 'create', 'x'], '--scope read'],
     [['token', 'list', 'x'], 'takes no argument'],

@@ -15,14 +15,15 @@ const ACTIONS: Readonly<Record<string, { readonly argument: string | null; reado
   create: { argument: 'name', act: create },
   list: { argument: null, act: list },
   revoke: { argument: 'id', act: revoke },
+  'revoke-all': { argument: null, act: revokeAll },
 };
 
 export const tokenCommand: Command = {
   spec: {
     name: 'token',
-    usage: 'create <name> | list | revoke <id>',
+    usage: 'create <name> | list | revoke <id> | revoke-all',
     about:
-      'Personal tokens, for scripts that act as you: `create` prints a new one, once, `list` shows what there is, `revoke` ends one at once. A token does what its ' +
+      'Personal tokens, for scripts that act as you: `create` prints a new one, once, `list` shows what there is, `revoke` ends one at once, `revoke-all` all of them. A token does what its ' +
       'scopes allow and nothing else; it takes a login to make one.',
     options: {
       scope: {
@@ -30,17 +31,26 @@ export const tokenCommand: Command = {
         value: 'SCOPE',
         text: 'Of a new token, several times if need be: read (runs and their logs), trigger (start and cancel runs), publish (extensions), secrets (set, list and remove them).',
       },
+      expires: {
+        type: 'string',
+        value: 'TIME',
+        text: 'Of a new token: for how long, such as 90d; without it for ever.',
+      },
       json: { type: 'boolean', text: 'The result of create and list as JSON, on one line.' },
       ...LOGIN_OPTIONS,
     },
     positionals: {
       min: 1,
       max: 2,
-      missing: 'what about tokens? penstock token create <name>, penstock token list, penstock token revoke <id>',
+      missing:
+        'what about tokens? penstock token create <name>, penstock token list, penstock token revoke <id>, penstock token revoke-all',
     },
     environment: LOGIN_ENVIRONMENT,
     examples: [
-      ['penstock token create nightly --scope read --scope trigger > ~/.config/ci-token', 'a token into a file'],
+      [
+        'penstock token create nightly --scope read --scope trigger --expires 90d > ~/.config/ci-token',
+        'a token into a file',
+      ],
       ['penstock trigger --token-file ~/.config/ci-token', 'and its use'],
       ['penstock token revoke 0192f0c1-2b3c-7abc-8def-0123456789ab', 'by the id that `list` shows'],
     ],
@@ -79,10 +89,14 @@ async function create(
   { terminal }: CommandContext,
 ): Promise<void> {
   const scopes = args.texts('scope').flatMap((text) => text.split(','));
+  const expires = args.text('expires');
   const created = await fieldAnswered(
     client,
-    'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }',
-    { name, scopes },
+    // A server of an earlier release knows no end: it is named only where there is one.
+    expires === undefined
+      ? 'mutation ($name: String!, $scopes: [String!]!) { createApiToken(name: $name, scopes: $scopes) { id name token scopes createdAt } }'
+      : 'mutation ($name: String!, $scopes: [String!]!, $expires: String!) { createApiToken(name: $name, scopes: $scopes, expires: $expires) { id name token scopes createdAt expiresAt } }',
+    { name, scopes, ...(expires === undefined ? {} : { expires }) },
     'createApiToken',
   );
   const text = fieldOf(created, 'token');
@@ -100,7 +114,12 @@ async function list(
   args: ParsedArguments,
   { terminal }: CommandContext,
 ): Promise<void> {
-  const tokens = await fieldAnswered(client, '{ apiTokens { id name scopes createdAt lastUsedAt } }', {}, 'apiTokens');
+  const tokens = await fieldAnswered(
+    client,
+    '{ apiTokens { id name scopes createdAt lastUsedAt expiresAt } }',
+    {},
+    'apiTokens',
+  );
   if (!Array.isArray(tokens))
     throw new ServerUnreached(`${client.server.base} lists no tokens: is it a Penstock server?`);
   if (args.flag('json')) {
@@ -112,8 +131,10 @@ async function list(
     return printableText(Array.isArray(value) ? value.join(',') : typeof value === 'string' ? value : '-');
   };
   const rows = [
-    ['ID', 'NAME', 'SCOPES', 'CREATED', 'LAST USED'],
-    ...tokens.map((entry) => ['id', 'name', 'scopes', 'createdAt', 'lastUsedAt'].map((field) => texts(entry, field))),
+    ['ID', 'NAME', 'SCOPES', 'CREATED', 'LAST USED', 'EXPIRES'],
+    ...tokens.map((entry) =>
+      ['id', 'name', 'scopes', 'createdAt', 'lastUsedAt', 'expiresAt'].map((field) => texts(entry, field)),
+    ),
   ];
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => cellsOf(row[column] ?? ''))));
   for (const row of rows)
@@ -133,4 +154,14 @@ async function revoke(
 ): Promise<void> {
   await fieldAnswered(client, 'mutation ($id: String!) { revokeApiToken(id: $id) }', { id }, 'revokeApiToken');
   terminal.note(`The token ${printableText(id)} is revoked.`);
+}
+
+async function revokeAll(
+  client: ServerClient,
+  _argument: string,
+  _args: ParsedArguments,
+  { terminal }: CommandContext,
+): Promise<void> {
+  const revoked = await fieldAnswered(client, 'mutation { revokeAllTokens }', {}, 'revokeAllTokens');
+  terminal.note(`${Number(revoked)} ${revoked === 1 ? 'token is' : 'tokens are'} revoked.`);
 }

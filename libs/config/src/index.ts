@@ -1,6 +1,7 @@
 export { checkAdminKey } from './admin-key.ts';
 export { defaultDataFolder } from './data-folder.ts';
 export { ConfigurationError } from './errors.ts';
+export { jwtSecretsOf } from './jwt-secrets.ts';
 export { parseDuration } from './kinds.ts';
 export { type Configuration, isShortSecret, readConfiguration, unknownVariables } from './read-configuration.ts';
 export { isLoopback, publicReason, type ServerMode, serverMode } from './server-mode.ts';

@@ -1,15 +1,17 @@
 /** From the environment and the flags to typed values, or to one error that names every wrong or missing variable. */
 import { ConfigurationError } from './errors.ts';
 import type { ListenAddress } from './kinds.ts';
+import { jwtSecretsOf } from './jwt-secrets.ts';
 import { publicReason, serverMode, type Reachability, type ServerMode } from './server-mode.ts';
 import { bootstrapVariables, variables, type ValueOf, type Variable, type VariableKey } from './variables.ts';
 
 /** HS256 is as strong as its key. */
 const JWT_SECRET_BYTES_MIN = 32;
 
-/** Whether a secret for signing tokens is given and too short; a warning in development mode, an error in production mode. */
-export function isShortSecret(secret: unknown): boolean {
-  return typeof secret === 'string' && Buffer.byteLength(secret) < JWT_SECRET_BYTES_MIN;
+/** Whether a secret for signing tokens, or one of several, is given and too short; a warning in development mode, an error in production mode. */
+export function isShortSecret(given: unknown): boolean {
+  if (typeof given !== 'string') return false;
+  return jwtSecretsOf(given).some((secret) => Buffer.byteLength(secret) < JWT_SECRET_BYTES_MIN);
 }
 
 export interface ConfigurationSources {
@@ -86,7 +88,9 @@ function modeProblems(keys: readonly VariableKey[], values: { readonly [key: str
   const why = reason === null ? 'SERVICE_MODE asks for it' : reason;
   return keys.flatMap((key) => {
     if (key === 'jwtSecret' && isShortSecret(values[key]))
-      return [`JWT_SECRET is shorter than ${JWT_SECRET_BYTES_MIN} bytes; make one with: openssl rand -hex 32`];
+      return [
+        `JWT_SECRET is shorter than ${JWT_SECRET_BYTES_MIN} bytes${String(values[key]).includes(',') ? ', or one of those that its commas part is' : ''}; make one with: openssl rand -hex 32`,
+      ];
     const declared: Variable<unknown, unknown> = variables[key];
     return declared.requiredInProduction === undefined || values[key] !== undefined
       ? []

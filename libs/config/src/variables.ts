@@ -129,7 +129,7 @@ export const variables = {
     secret: true,
     requiredInProduction: 'make one with: openssl rand -hex 32',
     meaning:
-      'Signs access tokens. At least 32 bytes: a shorter one is a warning in development mode and refused in production mode.',
+      'Signs access tokens. At least 32 bytes: a shorter one is a warning in development mode and refused in production mode. Several by comma while one takes another’s place: the first signs, all verify ([rotation](authentication.md#another-jwt_secret)).',
   }),
   masterKeys: optional({
     name: 'SERVICE_MASTER_KEY',

@@ -125,6 +125,13 @@ describe('configuration', () => {
     expect(read({ SERVICE_RUNNER_LABELS: 'linux,gpu:a100' }).runnerLabels).toEqual(['linux', 'gpu:a100']);
   });
 
+  it('refuses a short one among several of JWT_SECRET', () => {
+    const env = { SERVICE_MODE: 'production', JWT_SECRET: `${'n'.repeat(32)},short` };
+    expect(problemsOf(() => readConfiguration(['listen', 'mode', 'jwtSecret'], { env })).problems).toEqual([
+      'JWT_SECRET is shorter than 32 bytes, or one of those that its commas part is; make one with: openssl rand -hex 32',
+    ]);
+  });
+
   it('refuses a short JWT_SECRET in production mode, and only there', () => {
     const env = { SERVICE_MODE: 'production', JWT_SECRET: 'short' };
     expect(problemsOf(() => readConfiguration(['listen', 'mode', 'jwtSecret'], { env })).problems).toEqual([

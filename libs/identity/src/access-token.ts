@@ -1,5 +1,6 @@
 /** Access tokens: how they are signed, and what makes one valid. Whether it was revoked since is not decided here. */
 import { randomUUID } from 'node:crypto';
+import { jwtSecretsOf } from '@penstock/config';
 import { errors, jwtVerify, SignJWT } from 'jose';
 import { ACCESS_TOKEN, type AccessClaims } from './auth-messages.ts';
 
@@ -18,8 +19,13 @@ const CLOCK_LEEWAY_SECS = 10;
 /** Nothing of ours is signed with a key id, an embedded key or an extension: a header that brings one was made elsewhere. */
 const HEADER_FIELDS: ReadonlySet<string> = new Set(['alg', 'typ']);
 
-/** A token of these claims, good for `ACCESS_TOKEN.lifetimeSecs` from `claims.at` on. */
-export async function signAccessToken(secret: string, claims: AccessClaims): Promise<string> {
+/** `JWT_SECRET` as keys: the first signs, any of them verifies. */
+export function accessTokenKeys(jwtSecret: string): readonly Uint8Array[] {
+  return jwtSecretsOf(jwtSecret).map((secret) => new TextEncoder().encode(secret));
+}
+
+/** A token of these claims, signed by the first of `JWT_SECRET`, good for `ACCESS_TOKEN.lifetimeSecs` from `claims.at` on. */
+export async function signAccessToken(jwtSecret: string, claims: AccessClaims): Promise<string> {
   const issuedAtSecs = Math.floor(claims.at / 1000);
   const { sub, ...others } = claims;
   return await new SignJWT({ ...others })
@@ -30,15 +36,23 @@ export async function signAccessToken(secret: string, claims: AccessClaims): Pro
     .setIssuedAt(issuedAtSecs)
     .setExpirationTime(issuedAtSecs + ACCESS_TOKEN.lifetimeSecs)
     .setJti(randomUUID())
-    .sign(new TextEncoder().encode(secret));
+    .sign(new TextEncoder().encode(jwtSecretsOf(jwtSecret)[0]));
 }
 
 /** Null for whatever is not a valid token at `now` (milliseconds since 1970), for any reason: nobody learns which. */
 export async function verifyAccessToken(
-  secret: Uint8Array,
+  keys: readonly Uint8Array[],
   token: string,
   now: number,
 ): Promise<VerifiedAccess | null> {
+  for (const key of keys) {
+    const verified = await verifiedBy(key, token, now);
+    if (verified !== null) return verified;
+  }
+  return null;
+}
+
+async function verifiedBy(secret: Uint8Array, token: string, now: number): Promise<VerifiedAccess | null> {
   try {
     const { payload, protectedHeader } = await jwtVerify(token, secret, {
       algorithms: [ACCESS_TOKEN.algorithm],

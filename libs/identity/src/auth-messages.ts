@@ -56,12 +56,13 @@ export interface AuthCalls extends SecretCalls, RunnerTokenCalls {
     readonly request: { readonly userId: string };
     readonly answer: { readonly tokens: readonly TokenInfo[] };
   };
-  /** BAD_USER_INPUT: an empty or overlong name, no scope or an unknown one. CONFLICT: too many tokens already. */
+  /** `expires`: a duration such as 90d. BAD_USER_INPUT: an empty or overlong name, no scope or an unknown one, a bad duration. CONFLICT: too many tokens already. */
   readonly 'tokens.create': {
     readonly request: {
       readonly userId: string;
       readonly name: string;
       readonly scopes: readonly string[];
+      readonly expires?: string | undefined;
       readonly ip?: string | undefined;
     };
     readonly answer: CreatedToken;
@@ -70,6 +71,11 @@ export interface AuthCalls extends SecretCalls, RunnerTokenCalls {
   readonly 'tokens.revoke': {
     readonly request: { readonly userId: string; readonly id: string; readonly ip?: string | undefined };
     readonly answer: { readonly revoked: true };
+  };
+  /** All of the user's; their ids. */
+  readonly 'tokens.revoke-all': {
+    readonly request: { readonly userId: string; readonly ip?: string | undefined };
+    readonly answer: { readonly revoked: readonly string[] };
   };
 }
 export type AuthVerb = keyof AuthCalls;
@@ -92,6 +98,8 @@ export interface TokenIdentity {
   readonly user: CallerUser;
   readonly scopes: readonly TokenScope[];
   readonly tokenId: string;
+  /** Milliseconds since 1970; absent: it has no end. */
+  readonly expiresAt?: number | undefined;
 }
 
 export interface TokenInfo {
@@ -100,6 +108,8 @@ export interface TokenInfo {
   readonly scopes: readonly TokenScope[];
   /** ISO 8601. */
   readonly createdAt: string;
+  /** Null: it has no end. */
+  readonly expiresAt: string | null;
   readonly lastUsedAt: string | null;
 }
 

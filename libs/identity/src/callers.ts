@@ -22,6 +22,8 @@ export interface Caller {
   /** Of `token`: what it may be used for; everything else is FORBIDDEN. */
   readonly scopes?: readonly TokenScope[] | undefined;
   readonly tokenId?: string | undefined;
+  /** Of `token`: when it ends, in milliseconds since 1970; absent where it has no end. */
+  readonly endsAt?: number | undefined;
   /** Of `user`: when its access token was issued, in milliseconds since 1970. */
   readonly issuedAt?: number | undefined;
 }

@@ -35,7 +35,7 @@ export {
   type TokenInfo,
 } from './auth-messages.ts';
 export type { SecretCalls, SecretInfo, SecretScope } from './secret-messages.ts';
-export { signAccessToken, verifyAccessToken } from './access-token.ts';
+export { accessTokenKeys, signAccessToken, verifyAccessToken } from './access-token.ts';
 export { callAuth } from './auth-client.ts';
 export { openIdentity, type Identity } from './identity.ts';
 export { Remembered } from './remembered.ts';

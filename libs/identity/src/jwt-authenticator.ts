@@ -2,7 +2,7 @@
  * Access tokens to callers. It owns the tokens verified lately: a token is verified once, and from then on known by its
  * digest until it ends, so that a request costs a look into two maps. Whether it has been revoked is asked every time.
  */
-import { verifyAccessToken, type VerifiedAccess } from './access-token.ts';
+import { accessTokenKeys, verifyAccessToken, type VerifiedAccess } from './access-token.ts';
 import { callerOfUser, type Authenticator, type Caller } from './callers.ts';
 import { Remembered } from './remembered.ts';
 import type { Revocations } from './revocations.ts';
@@ -29,7 +29,7 @@ const REMEMBERED_MAX = 10_000;
 export function jwtAuthenticator(options: JwtAuthenticatorOptions): Authenticator {
   const { revocations, publicRead, isSessionActive } = options;
   const now = options.now ?? Date.now;
-  const secret = new TextEncoder().encode(options.secret);
+  const keys = accessTokenKeys(options.secret);
   const remembered = new Remembered<Known>(REMEMBERED_MAX);
 
   const judge = ({ caller }: Known): Caller | null | Promise<Caller | null> => {
@@ -46,7 +46,7 @@ export function jwtAuthenticator(options: JwtAuthenticatorOptions): Authenticato
       return null;
     }
     if (!looksLikeJwt(token)) return null;
-    return verifyAccessToken(secret, token, now()).then((verified) => {
+    return verifyAccessToken(keys, token, now()).then((verified) => {
       if (verified === null) return null;
       const made = { caller: callerOf(verified, publicRead), endsAt: verified.endsAt };
       remembered.set(key, made);

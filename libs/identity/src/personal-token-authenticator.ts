@@ -38,9 +38,15 @@ export function personalTokenAuthenticator(options: PersonalTokenAuthenticatorOp
 
   const ask = async (key: string, token: string): Promise<Known | null> => {
     try {
-      const { user, scopes, tokenId } = await identityOf(personalTokenHash(token));
-      const caller: Caller = { kind: 'token', ...callerOfUser(user, { publicRead }), scopes, tokenId };
-      const known = { caller, tokenId, goodUntil: now() + REMEMBERED_MS };
+      const { user, scopes, tokenId, expiresAt } = await identityOf(personalTokenHash(token));
+      const caller: Caller = {
+        kind: 'token',
+        ...callerOfUser(user, { publicRead }),
+        scopes,
+        tokenId,
+        ...(expiresAt === undefined ? {} : { endsAt: expiresAt }),
+      };
+      const known = { caller, tokenId, goodUntil: Math.min(now() + REMEMBERED_MS, expiresAt ?? Infinity) };
       remembered.set(key, known);
       return known;
     } catch (error) {

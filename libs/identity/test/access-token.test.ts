@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it } from 'vitest';
-import { Callers, signAccessToken, type AccessClaims } from '../src/index.ts';
+import { Callers, readFleetTicket, signAccessToken, signFleetTicket, type AccessClaims } from '../src/index.ts';
 import { ACCESS_TOKEN } from '../src/auth-messages.ts';
 import { callerOfUser } from '../src/callers.ts';
 import { jwtAuthenticator } from '../src/jwt-authenticator.ts';
@@ -180,5 +180,38 @@ describe('access tokens', () => {
     expect((await callers.resolve('Basic dGhlIGtleQ==')).kind).toBe('anonymous');
     expect((await callers.resolve(undefined, 'the key')).kind).toBe('api-key');
     expect(await refusal(callers, 'the keys')).not.toBe('taken');
+  });
+});
+
+describe('several secrets', () => {
+  const callersOf = (secret: string): Callers =>
+    new Callers({
+      publicRead: false,
+      authenticators: [
+        jwtAuthenticator({
+          secret,
+          publicRead: false,
+          revocations: { certain: true, isRevoked: () => false },
+          isSessionActive: () => Promise.resolve(true),
+          now: () => NOW,
+        }),
+      ],
+    });
+  const OTHER = 'another secret of thirty-two bytes';
+
+  it('all verify, and the first signs', async () => {
+    const old = await signAccessToken(OTHER, CLAIMS);
+    const rotated = await signAccessToken(`${SECRET}, ${OTHER}`, CLAIMS);
+    expect((await callersOf(`${SECRET},${OTHER}`).resolve(`Bearer ${old}`)).user?.id).toBe('u1');
+    expect((await callersOf(SECRET).resolve(`Bearer ${rotated}`)).user?.id).toBe('u1');
+    await expect(callersOf(OTHER).resolve(`Bearer ${rotated}`)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+    await expect(callersOf(SECRET).resolve(`Bearer ${old}`)).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+  });
+
+  it('a ticket of a fleet is of any of them', () => {
+    const runner = `fr_${'0'.repeat(32)}`;
+    const ticket = signFleetTicket(OTHER, runner, NOW + 1);
+    expect(readFleetTicket(`${SECRET},${OTHER}`, ticket, NOW)).toBe(runner);
+    expect(readFleetTicket(SECRET, ticket, NOW)).toBeNull();
   });
 });

@@ -82,6 +82,7 @@ export class AuditRepository implements AuditLog, AuditReader {
   readonly #closing = new AbortController();
   #writing: Promise<void> | null = null;
   #dropped = 0;
+  #recorded = 0;
 
   /** The store has to be opened with `auditCollections` among its collections. */
   constructor(store: DocumentStore, options: AuditRepositoryOptions) {
@@ -94,7 +95,8 @@ export class AuditRepository implements AuditLog, AuditReader {
       this.#dropped += 1;
       return;
     }
-    this.#queue.push(rowOf(entry));
+    this.#recorded += 1;
+    this.#queue.push(rowOf(entry, this.#recorded));
     if (!this.#closing.signal.aborted) this.#writing ??= this.#write();
   }
 
@@ -143,9 +145,9 @@ export class AuditRepository implements AuditLog, AuditReader {
   }
 }
 
-/** The id begins with the time, so that the newest are the last by id. */
-function rowOf(entry: AuditEntry): AuditRow {
-  const id = `${idTime(entry.at)}-${randomBytes(10).toString('hex')}`;
+/** The id begins with the time, so that the newest are the last by id; those of one process in one millisecond are in their order. */
+function rowOf(entry: AuditEntry, number: number): AuditRow {
+  const id = `${idTime(entry.at)}-${number.toString(16).padStart(12, '0')}${randomBytes(8).toString('hex')}`;
   return {
     id,
     at: Math.floor(entry.at),

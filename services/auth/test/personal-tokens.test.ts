@@ -33,6 +33,7 @@ describe('a personal token', () => {
       name: 'deploys',
       scopes: ['trigger', 'read'],
       createdAt: expect.any(String),
+      expiresAt: null,
       token: expect.stringMatching(/^svc_[0-9A-Za-z]{37}$/u),
     });
     expect(isPersonalToken(created.token)).toBe(true);
@@ -47,6 +48,7 @@ describe('a personal token', () => {
       name: 'deploys',
       scopes: ['trigger', 'read'],
       createdAt: created.createdAt,
+      expiresAt: null,
       lastUsedAt: null,
     });
     expect(JSON.stringify(list)).not.toContain(personalTokenHash(created.token).slice(0, 8));
@@ -61,6 +63,47 @@ describe('a personal token', () => {
     ['a name without end', 'x'.repeat(101), ['read']],
   ])('is not made with %s', async (_, name, scopes) => {
     await expect(create(name, scopes)).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+  });
+
+  it('ends when it expires, is still listed, and makes room for another', async () => {
+    const { id, token, expiresAt } = await callAuth(world.bus, 'tokens.create', {
+      userId,
+      name: 'a week',
+      scopes: ['read'],
+      expires: '7d',
+    });
+    const hash = personalTokenHash(token);
+    expect((await callAuth(world.bus, 'token', { hash })).expiresAt).toBe(Date.parse(expiresAt ?? ''));
+    world.aheadMs = 7 * 24 * 3_600_000;
+    await expect(callAuth(world.bus, 'token', { hash })).rejects.toMatchObject({ code: 'UNAUTHENTICATED' });
+    const listed = async (): Promise<(string | null)[]> =>
+      (await callAuth(world.bus, 'tokens.list', { userId })).tokens
+        .filter((one) => one.id === id)
+        .map((one) => one.expiresAt);
+    expect(await listed()).toEqual([expiresAt]);
+    await create('the next');
+    expect(await listed()).toEqual([]);
+  });
+
+  it.each(['', 'soon', '1s', '-1d', '99999d'])('is not made with the end %j', async (expires) => {
+    await expect(
+      callAuth(world.bus, 'tokens.create', { userId, name: 'ci', scopes: ['read'], expires }),
+    ).rejects.toMatchObject({ code: 'BAD_USER_INPUT', message: expect.stringContaining("'expires'") });
+  });
+
+  it('all of a user are revoked at once, and nobody else’s', async () => {
+    const other = await newUser('bob', 8);
+    const kept = await callAuth(world.bus, 'tokens.create', { userId: other, name: 'ci', scopes: ['read'] });
+    const made = [await create(), await create()];
+    const { revoked } = await callAuth(world.bus, 'tokens.revoke-all', { userId });
+    expect(revoked).toEqual(expect.arrayContaining(made.map(({ id }) => id)));
+    expect((await callAuth(world.bus, 'tokens.list', { userId })).tokens).toEqual([]);
+    for (const { token } of made)
+      await expect(callAuth(world.bus, 'token', { hash: personalTokenHash(token) })).rejects.toMatchObject({
+        code: 'UNAUTHENTICATED',
+      });
+    expect((await callAuth(world.bus, 'token', { hash: personalTokenHash(kept.token) })).tokenId).toBe(kept.id);
+    expect(world.audit.at(-1)).toMatchObject({ action: 'token.revoke_all', target: `user/${userId}`, outcome: 'ok' });
   });
 
   it('is revoked: gone, and every watcher knows before the answer', async () => {

@@ -29,6 +29,8 @@ interface KeptToken {
   readonly name: string;
   readonly scopes: readonly TokenScope[];
   lastUsedAt: string | null;
+  /** Milliseconds since 1970. */
+  expiresAt?: number;
 }
 
 type Handlers = {
@@ -70,11 +72,19 @@ export class FakeAuth {
             scopes,
             createdAt: new Date(0).toISOString(),
             lastUsedAt,
+            expiresAt: null,
           })),
       }),
       'tokens.create': ({ userId, name, scopes }) => {
         const { token, id } = this.#keep(userId, name, scopes as TokenScope[]);
-        return { id, name, scopes: scopes as TokenScope[], createdAt: new Date(0).toISOString(), token };
+        return {
+          id,
+          name,
+          scopes: scopes as TokenScope[],
+          createdAt: new Date(0).toISOString(),
+          expiresAt: null,
+          token,
+        };
       },
       'tokens.revoke': async ({ userId, id }) => {
         const kept = [...this.tokens].find(([, token]) => token.id === id && token.user.id === userId);
@@ -82,6 +92,14 @@ export class FakeAuth {
         await this.#revoke(revocationKeys.token(id));
         this.tokens.delete(kept[0]);
         return { revoked: true };
+      },
+      'tokens.revoke-all': async ({ userId }) => {
+        const kept = [...this.tokens].filter(([, { user }]) => user.id === userId);
+        for (const [hash, { id }] of kept) {
+          await this.#revoke(revocationKeys.token(id));
+          this.tokens.delete(hash);
+        }
+        return { revoked: kept.map(([, { id }]) => id) };
       },
     };
     const counted = Object.entries(handlers).map(
@@ -150,7 +168,8 @@ export class FakeAuth {
   #identityOf(hash: string): AuthCalls['token']['answer'] {
     const kept = this.tokens.get(hash);
     if (kept === undefined) throw new Unauthenticated();
-    return { user: kept.user, scopes: kept.scopes, tokenId: kept.id };
+    const { user, scopes, id: tokenId, expiresAt } = kept;
+    return { user, scopes, tokenId, ...(expiresAt === undefined ? {} : { expiresAt }) };
   }
 
   async #revoke(key: string): Promise<void> {

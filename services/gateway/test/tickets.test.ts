@@ -1,5 +1,6 @@
 /** Stream tickets, and the end of log streams whose credential is revoked. */
 import type { AddressInfo } from 'node:net';
+import { personalTokenHash } from '@penstock/identity';
 import { SignJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { GatewayOptions } from '../src/ports.ts';
@@ -94,6 +95,33 @@ describe('stream tickets', () => {
     expect(
       (await app.inject({ url: `/pipeline/${run}/logs`, headers: { authorization: `Bearer ${ticket}` } })).statusCode,
     ).toBe(401);
+  });
+
+  it('of an earlier JWT_SECRET is good while that is among them', async () => {
+    const clock = { at: Date.now() };
+    const ada = await world.auth.login('ada');
+    const run = runOf(ada);
+    const ticket = await (await gateway(clock)).ticket(run, ada.token);
+    const next = 'a new secret for tests of thirty-two bytes or more';
+    const during = await gateway(clock, { jwtSecret: `${next},${JWT_SECRET}` });
+    expect((await watch(during.url, run, ticket)).status).toBe(200);
+    expect(await (await gateway(clock, { jwtSecret: next })).status(run, ticket)).toBe(401);
+  });
+
+  it('made with a personal token that ends is over with it, and its stream too', async () => {
+    const clock = { at: Date.now() };
+    const here = await gateway(clock);
+    const ada = await world.auth.login('ada');
+    const run = runOf(ada);
+    const token = world.auth.personalToken('ada', 'read');
+    const kept = world.auth.tokens.get(personalTokenHash(token));
+    if (kept !== undefined) kept.expiresAt = clock.at + 1_500;
+    const ticket = await here.ticket(run, token);
+    const client = await watch(here.url, run, ticket);
+    expect(client.status).toBe(200);
+    await client.ended;
+    clock.at += 1_500;
+    expect(await here.status(run, ticket)).toBe(401);
   });
 
   it('TICKET-2: one that nobody used within 60 s is refused, whichever gateway is asked', async () => {

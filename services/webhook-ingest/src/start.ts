@@ -167,7 +167,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     payloads,
     rate,
   });
-  const hooks = new HooksRepository(store, { key: keys.hooks, mode });
+  const hooks = new HooksRepository(store, { keys: keys.hooks, mode });
   const outbox = new Outbox(store);
   const names = mode === 'production' ? publicNames() : machineNames();
   const sender = new HookSender({

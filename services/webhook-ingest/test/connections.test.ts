@@ -12,7 +12,7 @@ import {
   pipelineText,
   type TestRepository,
 } from './repository.ts';
-import { makeWorld, type Answer, type RunningIngest, type World } from './world.ts';
+import { JWT_SECRET, makeWorld, type Answer, type RunningIngest, type World } from './world.ts';
 
 let world: World;
 let repository: TestRepository;
@@ -159,5 +159,7 @@ describe('a connected repository', () => {
     expect(Buffer.from(row?.secret ?? '').toString('latin1')).not.toContain(secret);
     const other = new ConnectionsRepository(world.store, ingestKeys('another secret that is long enough').connections);
     expect(await other.secretsOf('git_host_a', 'acme/kept')).toEqual([]);
+    const rotated = new ConnectionsRepository(world.store, ingestKeys(`a new secret,${JWT_SECRET}`).connections);
+    expect((await rotated.secretsOf('git_host_a', 'acme/kept')).map((found) => found.secret)).toContain(secret);
   });
 });

@@ -26,7 +26,7 @@ const senders: HookSender[] = [];
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'penstock-senders-'));
   store = await openSqliteStore({ path: join(folder, 'store.db'), collections: runCollections, synchronous: 'normal' });
-  hooks = new HooksRepository(store, { key: randomBytes(32), mode: 'development' });
+  hooks = new HooksRepository(store, { keys: [randomBytes(32)], mode: 'development' });
   outbox = new Outbox(store);
 });
 afterEach(async () => {

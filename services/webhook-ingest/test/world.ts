@@ -33,7 +33,7 @@ import type { WebhookIngest, WebhookIngestOptions } from '../src/start.ts';
 
 const MIB = 1024 * 1024;
 const PARTITIONS = 2;
-const JWT_SECRET = 'a-secret-of-more-than-thirty-two-bytes';
+export const JWT_SECRET = 'a-secret-of-more-than-thirty-two-bytes';
 
 export interface World {
   readonly broker: TestBroker;

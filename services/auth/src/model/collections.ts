@@ -68,7 +68,15 @@ export const deviceCodesSpec = {
 
 export const personalTokensSpec = {
   name: 'auth_personal_tokens',
-  fields: { userId: 'string', hash: 'string', name: 'string', scopes: 'string', createdAt: 'integer' },
+  fields: {
+    userId: 'string',
+    hash: 'string',
+    name: 'string',
+    scopes: 'string',
+    createdAt: 'integer',
+    /** 0 for one without an end. */
+    expiresAt: 'integer',
+  },
   parts: [],
   indexes: [['userId'], ['hash']],
 } as const satisfies CollectionSpec;

@@ -1,4 +1,5 @@
 /** Personal tokens (`svc_`): made, listed, looked up by their hash, revoked. Their text is shown once and kept nowhere. */
+import { parseDuration } from '@penstock/config';
 import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
 import {
   newPersonalToken,
@@ -19,12 +20,17 @@ export interface FoundToken {
   readonly id: string;
   readonly userId: string;
   readonly scopes: readonly TokenScope[];
+  /** Milliseconds since 1970; null: never. */
+  readonly expiresAt: number | null;
 }
 
 const NAME_LENGTH_MAX = 100;
 /** How many one user may have: each is a secret that somebody has to look after. */
 const TOKENS_MAX = 100;
 const USES_MAX = 1_000;
+const EXPIRES = { minMs: 60_000, maxMs: 10 * 366 * 24 * 60 * 60_000 };
+/** In the store, of a token without an end; of those of earlier releases too. */
+const NEVER = 0;
 
 type TokenRow = DocumentOf<typeof personalTokensSpec>;
 
@@ -41,12 +47,15 @@ export class PersonalTokens {
     this.#now = now;
   }
 
-  /** Throws `BadUserInput` on a bad name or scope, `Conflict` over the number that one user may have. */
-  async create(userId: string, name: string, scopes: readonly string[]): Promise<CreatedToken> {
+  /** `expires`: a duration. Throws `BadUserInput` on a bad name, scope or duration, `Conflict` over the number that one user may have. */
+  async create(userId: string, name: string, scopes: readonly string[], expires?: string): Promise<CreatedToken> {
     const checkedName = nameOf(name);
     const checkedScopes = scopesOf(scopes);
+    const livesMs = expires === undefined ? null : livesFor(expires);
     const present = await this.#tokens.list({ where: { userId }, limit: TOKENS_MAX });
-    if (present.length >= TOKENS_MAX)
+    const over = present.filter((row) => this.#isOver(row));
+    for (const { id } of over) await this.#forget(id);
+    if (present.length - over.length >= TOKENS_MAX)
       throw new Conflict(`A user has at most ${TOKENS_MAX} tokens: revoke one that is not needed any more.`);
     const token = newPersonalToken();
     const now = this.#now();
@@ -57,12 +66,20 @@ export class PersonalTokens {
       name: checkedName,
       scopes: checkedScopes.join(','),
       createdAt: now,
+      expiresAt: livesMs === null ? NEVER : now + livesMs,
     };
     await this.#tokens.insert(row);
-    return { id: row.id, name: row.name, scopes: checkedScopes, createdAt: new Date(now).toISOString(), token };
+    return {
+      id: row.id,
+      name: row.name,
+      scopes: checkedScopes,
+      createdAt: new Date(now).toISOString(),
+      expiresAt: expiresAtOf(row),
+      token,
+    };
   }
 
-  /** The oldest first. */
+  /** The oldest first, also those that are over. */
   async list(userId: string): Promise<TokenInfo[]> {
     const rows = await this.#tokens.list({ where: { userId }, limit: TOKENS_MAX });
     const uses = rows.length === 0 ? [] : await this.#uses.getMany(rows.map(({ id }) => id));
@@ -74,6 +91,7 @@ export class PersonalTokens {
         name: row.name,
         scopes: storedScopes(row),
         createdAt: new Date(row.createdAt).toISOString(),
+        expiresAt: expiresAtOf(row),
         lastUsedAt: used === undefined ? null : new Date(used).toISOString(),
       };
     });
@@ -84,13 +102,24 @@ export class PersonalTokens {
     const row = isId(id) ? await this.#tokens.get(id) : null;
     if (row === null || row.userId !== userId) throw new NotFound('You have no token with this id.');
     await this.#revocations.revoke(revocationKeys.token(id), this.#now());
-    await this.#tokens.delete(id);
-    await this.#uses.delete(id);
+    await this.#forget(id);
+  }
+
+  /** All of the user's; answers their ids. */
+  async revokeAll(userId: string): Promise<readonly string[]> {
+    for (const revoked: string[] = []; ;) {
+      const rows = await this.#tokens.list({ where: { userId }, limit: TOKENS_MAX });
+      for (const { id } of rows) await this.revoke(userId, id);
+      revoked.push(...rows.map(({ id }) => id));
+      if (rows.length < TOKENS_MAX) return revoked;
+    }
   }
 
   async byHash(hash: string): Promise<FoundToken | null> {
     const [row] = await this.#tokens.list({ where: { hash }, limit: 1 });
-    return row === undefined ? null : { id: row.id, userId: row.userId, scopes: storedScopes(row) };
+    if (row === undefined || this.#isOver(row)) return null;
+    const { id, userId, expiresAt } = row;
+    return { id, userId, scopes: storedScopes(row), expiresAt: expiresAt === NEVER ? null : expiresAt };
   }
 
   /** Notes uses of those tokens that still exist. Later times win. */
@@ -104,6 +133,15 @@ export class PersonalTokens {
     const rows = present.map(({ id }) => ({ id, lastUsedAt: latest.get(id) ?? 0, revision: 0 }));
     // Half of the store's largest batch at a time.
     for (let from = 0; from < rows.length; from += 250) await this.#uses.replaceNewer(rows.slice(from, from + 250));
+  }
+
+  #isOver({ expiresAt }: TokenRow): boolean {
+    return expiresAt !== NEVER && expiresAt <= this.#now();
+  }
+
+  async #forget(id: string): Promise<void> {
+    await this.#tokens.delete(id);
+    await this.#uses.delete(id);
   }
 }
 
@@ -134,6 +172,19 @@ function scopesOf(scopes: readonly string[]): TokenScope[] {
       field: 'scopes',
     });
   return given.filter(isScope);
+}
+
+function livesFor(expires: string): number {
+  const parsed = parseDuration(expires, EXPIRES);
+  if ('problem' in parsed)
+    throw new BadUserInput(`'expires' ${parsed.problem}; leave it out for a token without an end.`, {
+      field: 'expires',
+    });
+  return parsed.value;
+}
+
+function expiresAtOf({ expiresAt }: TokenRow): string | null {
+  return expiresAt === NEVER ? null : new Date(expiresAt).toISOString();
 }
 
 function storedScopes({ scopes }: TokenRow): TokenScope[] {

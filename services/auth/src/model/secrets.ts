@@ -8,6 +8,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto';
+import { jwtSecretsOf } from '@penstock/config';
 
 const RANDOM_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -37,22 +38,24 @@ export function sameText(one: string, other: string): boolean {
 }
 
 export class Secrets {
-  readonly #secret: string;
-  readonly #keys = new Map<string, Buffer>();
+  readonly #secrets: readonly string[];
+  /** Of each purpose: the first seals, all open. */
+  readonly #keys = new Map<string, readonly Buffer[]>();
 
-  constructor(secret: string) {
-    this.#secret = secret;
+  /** `JWT_SECRET` */
+  constructor(jwtSecret: string) {
+    this.#secrets = jwtSecretsOf(jwtSecret);
   }
 
   /** The same for the same text; without the secret nobody can distinguish it from random text. */
   derive(purpose: string, text: string): string {
-    return createHmac('sha256', this.#keyOf(purpose)).update(text).digest('base64url');
+    return createHmac('sha256', this.#sealingKey(purpose)).update(text).digest('base64url');
   }
 
   /** Only `open` with the same purpose reads it, and nobody can change it. */
   seal(purpose: string, value: unknown): string {
     const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv('aes-256-gcm', this.#keyOf(purpose), nonce);
+    const cipher = createCipheriv('aes-256-gcm', this.#sealingKey(purpose), nonce);
     const sealed = Buffer.concat([cipher.update(JSON.stringify(value), 'utf8'), cipher.final()]);
     return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
   }
@@ -61,23 +64,36 @@ export class Secrets {
   open<T>(purpose: string, text: string): T | null {
     const bytes = Buffer.from(text, 'base64url');
     if (bytes.length <= NONCE_BYTES + TAG_BYTES) return null;
-    try {
-      const decipher = createDecipheriv('aes-256-gcm', this.#keyOf(purpose), bytes.subarray(0, NONCE_BYTES), {
-        authTagLength: TAG_BYTES,
-      });
-      decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
-      const opened = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
-      return JSON.parse(opened.toString('utf8')) as T;
-    } catch {
-      return null;
+    for (const key of this.#keysOf(purpose)) {
+      const opened = openedBy<T>(key, bytes);
+      if (opened !== null) return opened;
     }
+    return null;
   }
 
-  #keyOf(purpose: string): Buffer {
+  #sealingKey(purpose: string): Buffer {
+    const [first = Buffer.alloc(0)] = this.#keysOf(purpose);
+    return first;
+  }
+
+  #keysOf(purpose: string): readonly Buffer[] {
     const known = this.#keys.get(purpose);
     if (known !== undefined) return known;
-    const key = Buffer.from(hkdfSync('sha256', this.#secret, 'penstock', purpose, 32));
-    this.#keys.set(purpose, key);
-    return key;
+    const keys = this.#secrets.map((secret) => Buffer.from(hkdfSync('sha256', secret, 'penstock', purpose, 32)));
+    this.#keys.set(purpose, keys);
+    return keys;
+  }
+}
+
+function openedBy<T>(key: Buffer, bytes: Buffer): T | null {
+  try {
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, NONCE_BYTES), {
+      authTagLength: TAG_BYTES,
+    });
+    decipher.setAuthTag(bytes.subarray(NONCE_BYTES, NONCE_BYTES + TAG_BYTES));
+    const opened = Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES + TAG_BYTES)), decipher.final()]);
+    return JSON.parse(opened.toString('utf8')) as T;
+  } catch {
+    return null;
   }
 }

@@ -66,6 +66,7 @@ export function answerAuthCalls({
         user: { id: user.id, email: user.email, tier: user.tier, isAdmin: users.isAdmin(user) },
         scopes: found.scopes,
         tokenId: found.id,
+        ...(found.expiresAt === null ? {} : { expiresAt: found.expiresAt }),
       };
     },
     async 'token.used'({ used }) {
@@ -75,9 +76,9 @@ export function answerAuthCalls({
     async 'tokens.list'({ userId }) {
       return { tokens: await tokens.list(userId) };
     },
-    async 'tokens.create'({ userId, name, scopes, ip }) {
+    async 'tokens.create'({ userId, name, scopes, expires, ip }) {
       if ((await users.get(userId)) === null) throw new NotFound('There is no such user.');
-      const created = await tokens.create(userId, name, scopes);
+      const created = await tokens.create(userId, name, scopes, expires);
       audit.record({
         at: now(),
         actor: `user/${userId}`,
@@ -99,6 +100,18 @@ export function answerAuthCalls({
         ip,
       });
       return { revoked: true };
+    },
+    async 'tokens.revoke-all'({ userId, ip }) {
+      const revoked = await tokens.revokeAll(userId);
+      audit.record({
+        at: now(),
+        actor: `user/${userId}`,
+        action: 'token.revoke_all',
+        target: `user/${userId}`,
+        outcome: 'ok',
+        ip,
+      });
+      return { revoked };
     },
   };
   const guarded = Object.entries(handlers).map(

@@ -1,6 +1,6 @@
 /** `POST /auth/refresh`, `POST /auth/logout`, `GET /auth/me`. */
 import { Unauthenticated } from '@penstock/errors';
-import { verifyAccessToken } from '@penstock/identity';
+import { accessTokenKeys, verifyAccessToken } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
 import type { UserRow } from '../model/collections.ts';
 import type { Sessions } from '../model/sessions.ts';
@@ -20,7 +20,7 @@ export function addSessionRoutes(
   app: FastifyInstance,
   { sessions, users, jwtSecret, audit, now }: SessionRoutesOptions,
 ): void {
-  const secret = new TextEncoder().encode(jwtSecret);
+  const keys = accessTokenKeys(jwtSecret);
 
   app.post('/auth/refresh', { config: { tier: 'api' } }, async (request, reply) => {
     const refreshToken = textField(request.body, 'refresh_token');
@@ -58,7 +58,7 @@ export function addSessionRoutes(
   /** Answers the user of an access token whose session is active: the sessions are ours, so there is no revocation to wait for. */
   async function userOf(authorization: string | undefined): Promise<UserRow> {
     const [, token = ''] = /^bearer[ \t]+(\S+)[ \t]*$/iu.exec(authorization ?? '') ?? [];
-    const verified = token === '' ? null : await verifyAccessToken(secret, token, now());
+    const verified = token === '' ? null : await verifyAccessToken(keys, token, now());
     const session = verified === null ? null : await sessions.living(verified.claims.sid);
     const user = session === null || session.userId !== verified?.claims.sub ? null : await users.get(session.userId);
     if (user === null) throw new Unauthenticated();

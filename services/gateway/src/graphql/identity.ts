@@ -77,6 +77,8 @@ const SDL = /* GraphQL */ `
     scopes: [String!]!
     createdAt: String!
     lastUsedAt: String
+    "Null: it has no end (additional)."
+    expiresAt: String
   }
 
   type CreateApiTokenResult {
@@ -86,6 +88,8 @@ const SDL = /* GraphQL */ `
     token: String!
     scopes: [String!]!
     createdAt: String!
+    "Null: it has no end (additional)."
+    expiresAt: String
   }
 
   type ServerConfig {
@@ -122,10 +126,12 @@ const SDL = /* GraphQL */ `
   }
 
   extend type Mutation {
-    "Scopes: read, trigger, publish, secrets."
-    createApiToken(name: String, scopes: [String]): CreateApiTokenResult!
+    "Scopes: read, trigger, publish, secrets. 'expires' is a duration such as 90d (additional); without it the token has no end."
+    createApiToken(name: String, scopes: [String], expires: String): CreateApiTokenResult!
     "True where it was the caller's and is deleted; else an error."
     revokeApiToken(id: String): Boolean!
+    "All of the caller's; answers how many there were (additional)."
+    revokeAllTokens: Int!
     "For the token parameter of the run's log stream: to be used within 60 s, then good for that run until 5 minutes after its end (additional)."
     createStreamTicket(runId: String, run_id: String): String!
   }
@@ -136,6 +142,8 @@ const AUDIT_LIMIT = { default: 20, max: 1_000 } as const;
 const WARNING_PERCENT = 80;
 const EXCEEDED_PERCENT = 100;
 const SECONDS_A_MINUTE = 60;
+/** Each of a hundred tokens is told to the broker. */
+const REVOKE_ALL_MS = 20_000;
 
 export function identityModule(options: IdentityModuleOptions): GraphqlModule {
   const { bus, tiers, now } = options;
@@ -194,13 +202,15 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
       Mutation: {
         createApiToken: async (
           _: unknown,
-          args: { name?: Maybe<string>; scopes?: Maybe<readonly Maybe<string>[]> },
+          args: { name?: Maybe<string>; scopes?: Maybe<readonly Maybe<string>[]>; expires?: Maybe<string> },
           { caller, address }: GraphqlContext,
         ) => {
           const { id: userId } = requireUser(caller);
           const name = given(args.name, 'name').trim();
           if (name === '') throw new BadUserInput("'name' is empty; it tells your tokens apart.");
-          return await callAuth(bus, 'tokens.create', { userId, name, scopes: scopesOf(args.scopes), ip: address });
+          const scopes = scopesOf(args.scopes);
+          const expires = args.expires ?? undefined;
+          return await callAuth(bus, 'tokens.create', { userId, name, scopes, expires, ip: address });
         },
         revokeApiToken: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
           const { id: userId } = requireUser(caller);
@@ -208,6 +218,12 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           await callAuth(bus, 'tokens.revoke', { userId, id, ip: address });
           options.revocations.note(revocationKeys.token(id));
           return true;
+        },
+        revokeAllTokens: async (_: unknown, _args: unknown, { caller, address }: GraphqlContext) => {
+          const { id: userId } = requireUser(caller);
+          const { revoked } = await callAuth(bus, 'tokens.revoke-all', { userId, ip: address }, REVOKE_ALL_MS);
+          for (const id of revoked) options.revocations.note(revocationKeys.token(id));
+          return revoked.length;
         },
         createStreamTicket: async (
           _: unknown,

@@ -1,14 +1,17 @@
-/** Makes a stream of a request: from the headers on it is written to by its client alone, and it ends where who asked is revoked. */
-import type { Revocable, Revocations } from '@penstock/identity';
+/** Makes a stream of a request: from the headers on it is written to by its client alone, and it ends where who asked is revoked, or its token is over. */
+import type { Caller, Revocable, Revocations } from '@penstock/identity';
 import type { FastifyReply } from 'fastify';
 import { StreamClient } from './client.ts';
 import { OPENING_FRAME } from './frames.ts';
 import { STREAM_HEADERS } from './stream-headers.ts';
 
+/** Timers take no longer times; a stream that lives for so long is one that comes back. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
 /** Resolves when the stream is over. */
 export async function openStream(
   reply: FastifyReply,
-  caller: Revocable,
+  caller: Revocable & Pick<Caller, 'endsAt'>,
   revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>,
   serve: (client: StreamClient) => Promise<void>,
 ): Promise<void> {
@@ -22,9 +25,15 @@ export async function openStream(
   const stopWaiting = revocations.onRevoked(caller, () => client.end());
   // It may have been revoked since it was looked at.
   if (revocations.isRevoked(caller)) client.end();
+  const { endsAt } = caller;
+  const over =
+    endsAt === undefined
+      ? undefined
+      : setTimeout(() => client.end(), Math.min(Math.max(0, endsAt - Date.now()), TIMER_MS_MAX));
   try {
     await serve(client);
   } finally {
+    clearTimeout(over);
     stopWaiting();
   }
 }

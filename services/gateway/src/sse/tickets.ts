@@ -8,7 +8,8 @@
  *  TICKET-3 It is dead as soon as the session or the personal token that it was made with is dead, or the API key has changed.
  */
 import { createHmac, randomUUID } from 'node:crypto';
-import { errors, jwtVerify, SignJWT } from 'jose';
+import { jwtSecretsOf } from '@penstock/config';
+import { errors, jwtVerify, SignJWT, type JWTPayload } from 'jose';
 import { callAuth, type Caller, type Revocable, type Revocations } from '@penstock/identity';
 import { Unauthenticated } from '@penstock/errors';
 import { unavailableStore } from '@penstock/run-client';
@@ -43,7 +44,7 @@ export interface Ticket {
   readonly id: string;
   /** Whose runs it may read: the run's own tenant. */
   readonly tenants: readonly string[];
-  readonly credential: Revocable;
+  readonly credential: Revocable & Pick<Caller, 'endsAt'>;
   readonly issuedAt: number;
 }
 
@@ -69,25 +70,33 @@ interface Claims {
   readonly user?: string | undefined;
   readonly sid?: string | undefined;
   readonly tokenId?: string | undefined;
+  /** When the personal token ends that it was made with, if that has an end. */
+  readonly until?: number | undefined;
   /** Says which API key the ticket was made with, if it was made with one. */
   readonly key?: string | undefined;
 }
 
 export class Tickets {
   readonly #options: TicketsOptions;
-  readonly #secret: Uint8Array;
-  readonly #keyMark: string | undefined;
+  /** The first signs, all verify. */
+  readonly #keys: readonly Uint8Array[];
+  /** Of the API key by each secret, as far as there is one. */
+  readonly #keyMarks: readonly string[];
   readonly #used: Collection<typeof ticketsSpec>;
   readonly #sweep: NodeJS.Timeout;
 
   /** The store has to be opened with `gatewayCollections` among its collections. */
   constructor(options: TicketsOptions) {
     this.#options = options;
-    this.#secret = new TextEncoder().encode(options.secret);
-    this.#keyMark =
-      options.apiKey === undefined
-        ? undefined
-        : createHmac('sha256', options.secret).update(`api key ${options.apiKey}`).digest('base64url').slice(0, 16);
+    const { apiKey } = options;
+    const secrets = jwtSecretsOf(options.secret);
+    this.#keys = secrets.map((secret) => new TextEncoder().encode(secret));
+    this.#keyMarks =
+      apiKey === undefined
+        ? []
+        : secrets.map((secret) =>
+            createHmac('sha256', secret).update(`api key ${apiKey}`).digest('base64url').slice(0, 16),
+          );
     this.#used = options.store.collection(ticketsSpec);
     this.#sweep = setInterval(() => void this.#forgetOld().catch(() => {}), SWEEP_MS);
     this.#sweep.unref();
@@ -99,7 +108,7 @@ export class Tickets {
 
   /** For a run that the caller may see; `tenant` is the run's. */
   async make(caller: Caller, runId: string, tenant: string): Promise<string> {
-    const { user, tokenId, kind } = caller;
+    const { user, tokenId, kind, endsAt } = caller;
     const claims: Claims = {
       run: runId,
       tenant,
@@ -107,14 +116,15 @@ export class Tickets {
       ...(user === undefined ? {} : { user: user.id }),
       ...(user?.sessionId === undefined ? {} : { sid: user.sessionId }),
       ...(tokenId === undefined ? {} : { tokenId }),
-      ...(kind === 'api-key' ? { key: this.#keyMark } : {}),
+      ...(endsAt === undefined ? {} : { until: endsAt }),
+      ...(kind === 'api-key' ? { key: this.#keyMarks[0] } : {}),
     };
     return await new SignJWT({ ...claims })
       .setProtectedHeader(HEADER)
       .setIssuer(ISSUER)
       .setAudience(AUDIENCE)
       .setJti(randomUUID())
-      .sign(this.#secret);
+      .sign(this.#keys[0] ?? new Uint8Array());
   }
 
   isTicket(token: string): boolean {
@@ -125,11 +135,12 @@ export class Tickets {
   async read(token: string, runId: string): Promise<Ticket> {
     const { id, claims } = await this.#verified(token);
     if (claims.run !== runId) throw new Unauthenticated();
-    const credential: Revocable = {
+    const credential: Ticket['credential'] = {
       ...(claims.user === undefined
         ? {}
         : { user: { id: claims.user, ...(claims.sid === undefined ? {} : { sessionId: claims.sid }) } }),
       ...(claims.tokenId === undefined ? {} : { tokenId: claims.tokenId }),
+      ...(claims.until === undefined ? {} : { endsAt: claims.until }),
       issuedAt: claims.at,
     };
     if (!(await this.#isValid(claims, credential))) throw new Unauthenticated();
@@ -154,27 +165,19 @@ export class Tickets {
   }
 
   async #verified(token: string): Promise<{ readonly id: string; readonly claims: Claims }> {
-    try {
-      const { payload } = await jwtVerify(token, this.#secret, {
-        algorithms: [HEADER.alg],
-        typ: HEADER.typ,
-        issuer: ISSUER,
-        audience: AUDIENCE,
-        requiredClaims: ['jti', 'run', 'tenant', 'at'],
-      });
-      return { id: payload.jti ?? '', claims: payload as unknown as Claims };
-    } catch (error) {
-      if (error instanceof errors.JOSEError) throw new Unauthenticated();
-      throw error;
+    for (const key of this.#keys) {
+      const payload = await payloadOf(token, key);
+      if (payload !== null) return { id: payload.jti ?? '', claims: payload as unknown as Claims };
     }
+    throw new Unauthenticated();
   }
 
   /** TICKET-3 */
   async #isValid(claims: Claims, credential: Revocable): Promise<boolean> {
     const { revocations, now, bus, isSessionActive } = this.#options;
     const { user, sid, tokenId } = claims;
-    if (user === undefined) return claims.key !== undefined && claims.key === this.#keyMark;
-    if (revocations.isRevoked(credential)) return false;
+    if (user === undefined) return claims.key !== undefined && this.#keyMarks.includes(claims.key);
+    if (revocations.isRevoked(credential) || (claims.until ?? Infinity) <= now()) return false;
     if (revocations.certain && now() - claims.at <= REVOCATIONS_KNOWN_MS) return true;
     if (sid !== undefined) return await isSessionActive(sid);
     const { tokens } = await callAuth(bus, 'tokens.list', { userId: user });
@@ -188,5 +191,22 @@ export class Tickets {
       orderBy: { field: 'usedAt', direction: 'asc' },
       limit: SWEEP_MAX,
     });
+  }
+}
+
+/** Null: not signed with this key, or no ticket. */
+async function payloadOf(token: string, key: Uint8Array): Promise<JWTPayload | null> {
+  try {
+    const { payload } = await jwtVerify(token, key, {
+      algorithms: [HEADER.alg],
+      typ: HEADER.typ,
+      issuer: ISSUER,
+      audience: AUDIENCE,
+      requiredClaims: ['jti', 'run', 'tenant', 'at'],
+    });
+    return payload;
+  } catch (error) {
+    if (error instanceof errors.JOSEError) return null;
+    throw error;
   }
 }

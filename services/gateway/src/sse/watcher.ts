@@ -1,6 +1,6 @@
 /** Who reads what belongs to a run by an address: a stream of its events, a file that it has kept. */
 import { Unauthenticated } from '@penstock/errors';
-import { bearerTokenOf, requireReader, type Callers, type Revocable } from '@penstock/identity';
+import { bearerTokenOf, requireReader, type Caller, type Callers, type Revocable } from '@penstock/identity';
 import type { FastifyRequest } from 'fastify';
 import type { People } from '../people/people.ts';
 import type { Ticket, Tickets } from './tickets.ts';
@@ -16,8 +16,8 @@ export interface Watcher {
   readonly tenants: readonly string[];
   /** What it is known by as an approver of runs of others; a ticket is of one run alone. */
   readonly namesOf?: (() => Promise<readonly string[]>) | undefined;
-  /** The stream ends when this is revoked. */
-  readonly credential: Revocable;
+  /** The stream ends when this is revoked, or over. */
+  readonly credential: Revocable & Pick<Caller, 'endsAt'>;
   readonly ticket?: Ticket | undefined;
 }
 

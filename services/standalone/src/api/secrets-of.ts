@@ -1,3 +1,5 @@
+import { jwtSecretsOf } from '@penstock/config';
+
 /** What stands in no log line of the server. */
 export function secretsOf({
   apiKey,
@@ -10,5 +12,5 @@ export function secretsOf({
   readonly jwtSecret: string;
   readonly masterKeys?: readonly string[] | undefined;
 }): string[] {
-  return [apiKey, ...(adminKey === undefined ? [] : [adminKey]), jwtSecret, ...masterKeys];
+  return [apiKey, ...(adminKey === undefined ? [] : [adminKey]), ...jwtSecretsOf(jwtSecret), ...masterKeys];
 }

@@ -13,7 +13,7 @@ import {
   type DocumentOf,
   type DocumentStore,
 } from '@penstock/store';
-import { openText, sealText } from '../model/sealed-text.ts';
+import { openText, sealText, type SealingKeys } from '../model/sealed-text.ts';
 import { checkedNames } from '../providers/names.ts';
 import { parseHookUrl } from './address.ts';
 import { newHookSecret } from './signature.ts';
@@ -45,15 +45,15 @@ export class HooksRepository {
   readonly #hooks: Collection<typeof hooksSpec>;
   readonly #states: Collection<typeof hookStatesSpec>;
   readonly #deliveries: Collection<typeof hookDeliveriesSpec>;
-  readonly #key: Buffer;
+  readonly #keys: SealingKeys;
   readonly #mode: ServerMode;
 
   /** The store has to be opened with `runCollections` among its collections. */
-  constructor(store: DocumentStore, { key, mode }: { readonly key: Buffer; readonly mode: ServerMode }) {
+  constructor(store: DocumentStore, { keys, mode }: { readonly keys: SealingKeys; readonly mode: ServerMode }) {
     this.#hooks = store.collection(hooksSpec);
     this.#states = store.collection(hookStatesSpec);
     this.#deliveries = store.collection(hookDeliveriesSpec);
-    this.#key = key;
+    this.#keys = keys;
     this.#mode = mode;
   }
 
@@ -81,7 +81,7 @@ export class HooksRepository {
       repository: repository ?? '',
       createdAt: now,
     };
-    await this.#hooks.insert({ ...row, secret: sealText(this.#key, id, secret) });
+    await this.#hooks.insert({ ...row, secret: sealText(this.#keys, id, secret) });
     return { ...shown(row, undefined), secret };
   }
 
@@ -109,7 +109,7 @@ export class HooksRepository {
   /** Null: it was deleted. */
   async sending(id: string): Promise<SendingHook | null> {
     const row = await this.#hooks.get(id);
-    return row === null ? null : { id, tenant: row.tenant, url: row.url, secret: openText(this.#key, id, row.secret) };
+    return row === null ? null : { id, tenant: row.tenant, url: row.url, secret: openText(this.#keys, id, row.secret) };
   }
 
   /** What is left of a hook that is no more. */

@@ -9,7 +9,7 @@ import { Conflict } from '@penstock/errors';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { connectionsSpec, proofsSpec } from './collections.ts';
 import { proofRefOf } from './proof.ts';
-import { openText, sealText } from './sealed-text.ts';
+import { openText, sealText, type SealingKeys } from './sealed-text.ts';
 import type { ProviderName } from '../providers/provider.ts';
 
 export interface Connection {
@@ -43,17 +43,17 @@ type ConnectionRow = Omit<DocumentOf<typeof connectionsSpec>, 'secret'>;
 export class ConnectionsRepository {
   readonly #connections: Collection<typeof connectionsSpec>;
   readonly #proofs: Collection<typeof proofsSpec>;
-  readonly #key: Buffer;
+  readonly #keys: SealingKeys;
   readonly #remembered = new Map<
     string,
     { readonly readAt: number; readonly secrets: Promise<readonly ConnectionSecret[]> }
   >();
 
   /** The store has to be opened with `ingestCollections` among its collections. */
-  constructor(store: DocumentStore, key: Buffer) {
+  constructor(store: DocumentStore, keys: SealingKeys) {
     this.#connections = store.collection(connectionsSpec);
     this.#proofs = store.collection(proofsSpec);
-    this.#key = key;
+    this.#keys = keys;
   }
 
   /** The secret is in this answer only. Throws `Conflict`. */
@@ -66,11 +66,11 @@ export class ConnectionsRepository {
       throw new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`);
     const secret = randomBytes(SECRET_BYTES).toString('base64url');
     const fields = { id: connectionId(userId, provider, repository), userId, provider, repository, createdAt: now };
-    const connection: Connection = { ...fields, proofRef: proofRefOf(fields, this.#key), provedHost: null };
+    const connection: Connection = { ...fields, proofRef: proofRefOf(fields, this.#keys[0]), provedHost: null };
     const inserted = await this.#connections.insert({
       ...fields,
       repositoryKey: where.repositoryKey,
-      secret: sealText(this.#key, connection.id, secret),
+      secret: sealText(this.#keys, connection.id, secret),
     });
     if (inserted === 'duplicate')
       throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
@@ -147,7 +147,7 @@ export class ConnectionsRepository {
 
   async #read(provider: ProviderName, repositoryKey: string): Promise<ConnectionSecret[]> {
     const rows = await this.#connections.list({ where: { provider, repositoryKey }, limit: PER_REPOSITORY_MAX });
-    const secrets = new Map(rows.map((row) => [row.id, openText(this.#key, row.id, row.secret)]));
+    const secrets = new Map(rows.map((row) => [row.id, openText(this.#keys, row.id, row.secret)]));
     return (await this.#shown(rows)).flatMap((connection) => {
       const secret = secrets.get(connection.id) ?? null;
       return secret === null ? [] : [{ ...connection, secret }];
@@ -162,7 +162,7 @@ export class ConnectionsRepository {
       for (const proof of await this.#proofs.getMany(part.map(({ id }) => id)))
         if (proof.createdAt === createdAt.get(proof.id)) hosts.set(proof.id, proof.host);
     }
-    return rows.map((row) => connectionOf(row, proofRefOf(row, this.#key), hosts.get(row.id) ?? null));
+    return rows.map((row) => connectionOf(row, proofRefOf(row, this.#keys[0]), hosts.get(row.id) ?? null));
   }
 }
 

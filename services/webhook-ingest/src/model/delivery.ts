@@ -1,7 +1,9 @@
 /** A push as it was taken in: what stands in DELIVERIES, and how a delivery is distinguished from another (P24). */
 import { createHash, hkdfSync, createHmac, randomUUID } from 'node:crypto';
+import { jwtSecretsOf } from '@penstock/config';
 import { newRunId } from '@penstock/run';
 import type { ProviderName, PullRequestEvent } from '../providers/provider.ts';
+import type { SealingKeys } from './sealed-text.ts';
 
 /** What showed that the delivery comes from the host: the server's secret, a connected repository's, or nothing. */
 type VerifiedBy = 'server' | 'connection' | 'none';
@@ -59,15 +61,24 @@ export interface IngestKeys {
   /** Makes the part of a run's id that is random to everybody else. */
   readonly runIds: Buffer;
   /** AES-256, for the secrets of connected repositories. */
-  readonly connections: Buffer;
+  readonly connections: SealingKeys;
   /** Seals what outgoing webhooks are signed with. */
-  readonly hooks: Buffer;
+  readonly hooks: SealingKeys;
 }
 
 export function ingestKeys(jwtSecret: string): IngestKeys {
-  const derived = (purpose: string): Buffer =>
-    Buffer.from(hkdfSync('sha256', jwtSecret, '', `penstock webhook-ingest ${purpose}`, 32));
-  return { runIds: derived('run ids'), connections: derived('connection secrets'), hooks: derived('hook secrets') };
+  const [first, ...others] = jwtSecretsOf(jwtSecret);
+  const derived = (secret: string, purpose: string): Buffer =>
+    Buffer.from(hkdfSync('sha256', secret, '', `penstock webhook-ingest ${purpose}`, 32));
+  const sealing = (purpose: string): SealingKeys => [
+    derived(first, purpose),
+    ...others.map((secret) => derived(secret, purpose)),
+  ];
+  return {
+    runIds: derived(first, 'run ids'),
+    connections: sealing('connection secrets'),
+    hooks: sealing('hook secrets'),
+  };
 }
 
 /** Whether its code is that of who may write to the repository, as far as anybody can tell. */
