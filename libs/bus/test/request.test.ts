@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { startProxy, startTestBroker, type TestBroker } from '@penstock/testkit';
 import { connect } from '@nats-io/transport-node';
+import { withRequest } from '@penstock/telemetry/request';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Bus, connectBus, LATER, type Responder } from '../src/index.ts';
 
@@ -33,6 +34,16 @@ describe('a request', () => {
     });
     await server.flush();
     for (const way of ['value', 'promise', 'later']) expect(await client.request(`double.${way}`, 21, soon)).toBe(42);
+  });
+
+  it('says which request it is sent for, where it is for one', async () => {
+    server.respond<null, unknown>('whose', (_, { request }) => request ?? 'none');
+    await server.flush();
+    const ask = (): Promise<unknown> => client.request('whose', null, soon);
+    const request = { id: 'r-1', traceparent: '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01' };
+    expect(await withRequest(request, ask)).toEqual(request);
+    expect(await withRequest({ id: 'r-2' }, ask)).toEqual({ id: 'r-2' });
+    expect(await ask()).toBe('none');
   });
 
   it('to a subject without a responder fails at once, and nothing was handled', async () => {
@@ -136,7 +147,7 @@ describe('a request', () => {
   });
 
   it('is not repeated beyond its deadline', async () => {
-    await expect(client.requestRetrying('never', {}, { deadlineMs: 60 })).rejects.toMatchObject({
+    await expect(client.requestRetrying('never', {}, { deadlineMs: 1_000 })).rejects.toMatchObject({
       tag: 'NoResponders',
     });
   });

@@ -26,7 +26,7 @@ export class CorsPolicy {
     return {
       Vary: 'Origin',
       'Access-Control-Allow-Origin': origin,
-      'Access-Control-Expose-Headers': 'Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining',
+      'Access-Control-Expose-Headers': 'Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining, X-Request-Id',
     };
   }
 

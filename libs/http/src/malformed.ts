@@ -5,6 +5,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
+import { newIdHeader } from './request-ids.ts';
 
 interface ParserError extends Error {
   readonly code?: string;
@@ -35,6 +36,7 @@ export function rawResponse(
   const text = JSON.stringify(body);
   const headers = {
     ...SECURITY_HEADERS,
+    ...newIdHeader(),
     ...more,
     'Content-Type': JSON_TYPE,
     'Content-Length': String(Buffer.byteLength(text)),

@@ -2,7 +2,6 @@
  * The HTTP server that every route stands on: headers on all responses, CORS, 404 and 405, error bodies, limits in size
  * and time. Routes are registered on what `buildServer` returns.
  */
-import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
@@ -15,6 +14,7 @@ import { countAnswers } from './answers.ts';
 import { parseJson } from './json.ts';
 import { answerMalformed, rawResponse } from './malformed.ts';
 import { rateLimiting, type RateLimits } from './rate-limits.ts';
+import { idHeader, idOf, newIdHeader, serveByRequest } from './request-ids.ts';
 import { KnownRoutes, rememberRoutes } from './routes.ts';
 import { answerUnread } from './unread-body.ts';
 
@@ -70,7 +70,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     // In its stead `onRequest` below answers 503: Fastify's own answer would lack the headers.
     return503OnClosing: false,
     routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
-    genReqId: () => '',
+    genReqId: (request) => idOf(request as IncomingMessage),
     clientErrorHandler: (error, socket) => answerMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
       addHeaders(request, reply);
@@ -103,7 +103,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   });
 
   const addHeaders = (request: FastifyRequest, reply: FastifyReply): void => {
-    reply.headers(SECURITY_HEADERS);
+    reply.headers(SECURITY_HEADERS).headers(idHeader(request));
     if (cors.enabled) reply.headers(cors.headersFor(request.headers.origin));
   };
 
@@ -136,7 +136,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       bodyBytesMax: route.bodyLimit,
     });
   });
-  countAnswers(app, options.meter ?? noMeter);
+  serveByRequest(app);
+  countAnswers(app, options.meter ?? noMeter, options.log);
   app.addHook('onRequest', (request, reply, done) => {
     addHeaders(request, reply);
     if (closing) {
@@ -244,7 +245,7 @@ function configureServer(server: Server, connectionsMax: number, routes: KnownRo
     );
   });
   server.on('checkExpectation', (_request, response: ServerResponse) => {
-    response.writeHead(417, { ...SECURITY_HEADERS, 'Content-Type': JSON_TYPE, Connection: 'close' });
+    response.writeHead(417, { ...SECURITY_HEADERS, ...newIdHeader(), 'Content-Type': JSON_TYPE, Connection: 'close' });
     response.end(
       JSON.stringify({
         error: 'expectation_failed',
@@ -272,8 +273,8 @@ function sendError(log: Log, error: unknown, request: FastifyRequest, reply: Fas
       return answerUnread(request, reply, statusCode, JSON.stringify(refusal));
     return reply.code(statusCode).send(refusal);
   }
-  const id = randomUUID();
-  log.error({ correlationId: id, method: request.method, path: pathOf(request), err: error }, 'a request failed');
+  const { id } = request;
+  log.error({ requestId: id, method: request.method, path: pathOf(request), err: error }, 'a request failed');
   return reply
     .code(500)
     .send({ error: 'internal_server_error', message: `Something went wrong here; ask the operator about ${id}.` });

@@ -460,13 +460,13 @@ describe('headers of every response', () => {
     expect([...seen].sort()).toEqual([200, 204, 302, 404, 405, 429, 500, 503]);
   });
 
-  it('an internal error tells the client a correlation id and nothing else; the log has the cause', async () => {
+  it('an internal error tells the client the id of its request and nothing else; the log has the cause', async () => {
     const logged: Record<string, unknown>[] = [];
     const app = server({ log: { ...silentLog, error: (fields) => void logged.push(fields) } });
     const response = await app.inject('/fails?token=secret');
     expect([response.statusCode, Object.keys(response.json<object>())]).toEqual([500, ['error', 'message']]);
     expect(response.body).not.toContain('secret');
-    expect(response.json<{ message: string }>().message).toContain(String(logged[0]?.['correlationId']));
+    expect(response.json<{ message: string }>().message).toContain(String(logged[0]?.['requestId']));
     expect(logged[0]?.['err']).toMatchObject({ message: 'secret at /var/lib/secret' });
     expect(logged[0]?.['path']).toBe('/fails');
   });

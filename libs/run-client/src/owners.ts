@@ -42,6 +42,7 @@ import {
   type WatchRequest,
 } from '@penstock/bus';
 import { partitionOf, partitionOfKey, type Epoch, type RunId } from '@penstock/run';
+import { currentRequest } from '@penstock/telemetry/request';
 import { setTimeout as pause } from 'node:timers/promises';
 import {
   BadUserInput,
@@ -62,6 +63,17 @@ const SENDING_MS_MAX = 3_000;
 const AGAIN_MS = 100;
 
 type Accepted<R> = Exclude<R, OwnerRefusal>;
+
+/** The run keeps which request it came from. */
+function withRequestOf(request: CreateRequest): CreateRequest {
+  const served = currentRequest();
+  if (served === undefined) return request;
+  const { id: requestId, traceparent } = served;
+  return {
+    ...request,
+    origin: { ...request.origin, requestId, ...(traceparent === undefined ? {} : { traceparent }) },
+  };
+}
 
 export class Owners {
   readonly partitions: number;
@@ -115,7 +127,7 @@ export class Owners {
   async create(request: CreateRequest): Promise<Accepted<CreateReply>> {
     const partition = this.partitionOf(request.runId);
     try {
-      return await this.#ask<CreateRequest, CreateReply>(partition, 'create', request);
+      return await this.#ask<CreateRequest, CreateReply>(partition, 'create', withRequestOf(request));
     } catch (error) {
       const refused = error instanceof OwnerRefused ? error.cause : error;
       // The same id again is safe, so the client learns it.

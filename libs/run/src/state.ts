@@ -71,6 +71,10 @@ export interface TriggerOrigin {
   readonly tick?: FiredTick | undefined;
   /** Where a runner fetches `commit` from; absent: the stages begin in an empty workspace. */
   readonly cloneUrl?: string | undefined;
+  /** The request that it came from, as log lines name it; absent: it came from none. Shown to operators alone. */
+  readonly requestId?: string | undefined;
+  /** The caller's own trace, W3C Trace Context. */
+  readonly traceparent?: string | undefined;
 }
 
 /** What began a run, as expressions and the API name it; a rerun has its root's. */

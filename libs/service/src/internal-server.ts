@@ -5,6 +5,7 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { within } from '@penstock/async';
+import { newIdHeader } from '@penstock/http';
 import type { MetricsText } from '@penstock/telemetry/metrics';
 
 export interface InternalServer {
@@ -30,6 +31,7 @@ export async function startInternalServer(options: InternalServerOptions): Promi
     (request, response) => {
       const answer = (status: number, body: string, type = 'text/plain; charset=utf-8'): void => {
         response.writeHead(status, {
+          ...newIdHeader(),
           'content-type': type,
           'cache-control': 'no-store',
           'x-content-type-options': 'nosniff',

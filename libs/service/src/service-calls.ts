@@ -11,6 +11,7 @@ import {
   type Bus,
   type BusSubscription,
 } from '@penstock/bus';
+import { withRequest } from '@penstock/telemetry/request';
 import { type ErrorCode, ServiceError, serviceErrorOf, Unavailable } from '@penstock/errors';
 
 export type CalledService = 'auth' | 'registry' | 'webhook-ingest';
@@ -64,7 +65,7 @@ export function valueOf<Rep>(answer: CallAnswer<Rep>): Rep {
   throw serviceErrorOf(answer.code, answer.message, answer.extensions);
 }
 
-/** Answers until stopped. A verb may hold wildcards: its handler is told the subject.  A handler's `ServiceError` reaches the asker; any other error is logged by the bus and answered as failed. */
+/** Answers until stopped. A verb may hold wildcards: its handler is told the subject, and is called for the request that the asker serves. A handler's `ServiceError` reaches the asker; any other error is logged by the bus and answered as failed. */
 export function answerCalls(
   bus: Bus,
   service: CalledService,
@@ -73,7 +74,7 @@ export function answerCalls(
   const subscriptions = Object.entries(handlers).map(([verb, handle]) =>
     bus.respond<never, CallAnswer<unknown>>(
       subjects.service(service, verb),
-      (body, { subject }) => answerOf(() => handle(body, subject)),
+      (body, { subject, request }) => withRequest(request, () => answerOf(() => handle(body, subject))),
       {
         queue: service,
       },

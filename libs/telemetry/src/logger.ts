@@ -1,12 +1,13 @@
 /**
  * The log of a process: JSON lines, or readable ones for a person. Errors go under `err`, with everything that caused
  * them. Credentials do not get into it (`redact.ts`); what may name one (a URL, a header) need not be picked out by the
- * caller.
+ * caller. What is written while a request is served carries its id (`request.ts`).
  */
 import { pino, type DestinationStream, type Logger as PinoLogger } from 'pino';
 import { errorChain } from '@penstock/errors';
 import { readableLine } from './readable-line.ts';
 import { createRedact } from './redact.ts';
+import { currentRequest } from './request.ts';
 
 export type Logger = PinoLogger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
@@ -36,6 +37,7 @@ export function createLogger(options: LoggerOptions): Logger {
     {
       level: options.level ?? 'info',
       base: { service: options.service },
+      mixin: requestFields,
       timestamp: pino.stdTimeFunctions.isoTime,
       depthLimit: DEPTH_MAX,
       edgeLimit: EDGES_MAX,
@@ -48,6 +50,12 @@ export function createLogger(options: LoggerOptions): Logger {
       },
     },
   );
+}
+
+/** Made anew for each line: it is written into. */
+function requestFields(): { requestId?: string } {
+  const request = currentRequest();
+  return request === undefined ? {} : { requestId: request.id };
 }
 
 /** Writes nothing: for tests, and for libraries whose caller gave none. */

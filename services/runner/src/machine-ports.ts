@@ -1,5 +1,6 @@
 /** What a runner has in production: the broker, this machine's clocks and disk, and the executors that it finds. */
 import { noMeter } from '@penstock/telemetry/metrics';
+import { keptRequest, withRequest } from '@penstock/telemetry/request';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -94,7 +95,7 @@ export function machinePorts(
       // Undefined: it runs as the runner does.
       const userOf =
         users !== undefined && executor?.canChangeUser === true ? (key: string) => users.userOf(key) : undefined;
-      return new Attempt(job, {
+      const whole = {
         ...parts,
         executor,
         place,
@@ -108,7 +109,9 @@ export function machinePorts(
         meter: options.meter ?? noMeter,
         graceMs: options.graceMs,
         time: machineTime,
-      });
+      };
+      // All that is done for it, and asked for it, is for the request that its run came from.
+      return withRequest(keptRequest(job.origin), () => new Attempt(job, whole));
     },
   };
 }

@@ -6,6 +6,7 @@ export type { PartitionSettings } from './partition/partition-settings.ts';
 export { Partition } from './partition/partition.ts';
 export type { RestoredPartition } from './partition/restored-partition.ts';
 export type { SchedulerLoad } from './run/scheduler-load.ts';
+export { RunLog } from './run/run-log.ts';
 export { RunMeter } from './run/run-meter.ts';
 export { UnservedNotices } from './shell/unserved-notices.ts';
 export { readScheduler } from './shell/scheduler-meter.ts';

@@ -140,6 +140,19 @@ describe('P30: a rerun', () => {
     expect(live(harness, third).state.origin.actor).toBe('carol');
   });
 
+  it('is for the request that asked for it, not for that of its parent', () => {
+    const harness = world();
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const first = { kind: 'api', actor: 'ada', requestId: 'r-1', traceparent } as const;
+    const { id: parent } = harness.create(SHIP, { origin: first });
+    harness.settle();
+    const { id: second } = rerun(harness, parent, {}, { origin: { kind: 'api', actor: 'bob', requestId: 'r-2' } });
+    const { id: third } = rerun(harness, parent);
+    harness.settle();
+    expect(live(harness, second).state.origin).toEqual({ kind: 'api', actor: 'bob', requestId: 'r-2' });
+    expect(live(harness, third).state.origin).toEqual({ kind: 'api', actor: 'bob' });
+  });
+
   it('reads its parent from the store once that has left memory, and is UNAVAILABLE where that is away', () => {
     const harness = world();
     const parent = failed(harness);

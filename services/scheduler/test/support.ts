@@ -135,7 +135,7 @@ export class Harness {
       readonly liveBytesMax?: number;
       readonly settings?: Partial<PartitionSettings>;
       readonly start?: boolean;
-      readonly meter?: RunMeter;
+      readonly meter?: Pick<RunMeter, 'committed'>;
     } = {},
   ) {
     this.load = {

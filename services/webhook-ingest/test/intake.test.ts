@@ -7,7 +7,7 @@ import {
   pipelineText,
   type TestRepository,
 } from './repository.ts';
-import { makeWorld, type RunningIngest, type World } from './world.ts';
+import { makeWorld, type Answer, type RunningIngest, type World } from './world.ts';
 
 let world: World;
 let repository: TestRepository;
@@ -69,6 +69,17 @@ describe('a push', () => {
       source: '.pipeline.yaml',
       defaultBranch: 'trunk',
     });
+  });
+
+  it('is known by the id of its request to whoever executes its run, also of a release that kept none', async () => {
+    const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+    const payload = githubPush({ url: repository.url, commit });
+    const named = await ingest.send(payload, { ...github(), 'x-request-id': 'host-7', traceparent });
+    expect(named.headers['x-request-id']).toBe('host-7');
+    const originOf = (answer: Answer): unknown => world.jobs.find(({ runId }) => runId === answer.body.run_id)?.origin;
+    expect(originOf(named)).toMatchObject({ requestId: 'host-7', traceparent });
+    const other = await ingest.send(payload, github());
+    expect(originOf(other)).toMatchObject({ requestId: other.headers['x-request-id'] });
   });
 
   it.each([

@@ -165,7 +165,10 @@ export class SimBus implements Bus {
 }
 
 function respondOf<Req, Rep>(
-  handler: (body: Req, call: { subject: string; answer(reply: Rep): void; fail(): void; drop(): void }) => unknown,
+  handler: (
+    body: Req,
+    call: { subject: string; request: undefined; answer(reply: Rep): void; fail(): void; drop(): void },
+  ) => unknown,
   failed: (error: unknown) => void,
   answered: (subject: string, body: Req, reply: Rep) => void,
 ): Parameters<Exchange['listen']>[2] {
@@ -179,6 +182,7 @@ function respondOf<Req, Rep>(
     };
     const call = {
       subject,
+      request: undefined,
       answer: (body: Rep) =>
         once(() => {
           answered(subject, asked, body);

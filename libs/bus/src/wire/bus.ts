@@ -4,6 +4,7 @@
  * log, leases, chunks) have files of their own and take a `Bus`.
  */
 import type { EventEmitter } from 'node:events';
+import type { RequestContext } from '@penstock/telemetry/request';
 
 export interface BusEvents {
   /** The connection broke. Requests under way have failed with `BrokerAway`; publishes are dropped until it is back. */
@@ -32,6 +33,8 @@ export const LATER: unique symbol = Symbol('answered later');
 /** One request that waits for its answer. Exactly one of the methods takes effect, once; later calls do nothing. */
 export interface Responder<Rep> {
   readonly subject: string;
+  /** Which request its sender served; undefined: none, or it did not say. */
+  readonly request: RequestContext | undefined;
   answer(reply: Rep): void;
   /** The requester gets a `RemoteError`. */
   fail(): void;
@@ -61,7 +64,7 @@ export interface Bus {
   readonly events: EventEmitter<BusEvents>;
 
   /**
-   * One request, one answer (long answers come in parts and are joined). Throws `NoResponders`, `RequestTimeout`,
+   * One request, one answer (long answers come in parts and are joined). What it is asked for (`currentRequest()`) goes along. Throws `NoResponders`, `RequestTimeout`,
    * `BrokerAway`, `RemoteError`, `BadReply`, `MessageTooLarge` or `NotPermitted`.
    */
   request<Req, Rep>(subject: string, body: Req, options: RequestOptions): Promise<Rep>;

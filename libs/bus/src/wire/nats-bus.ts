@@ -6,6 +6,7 @@ import type { Bus, BusSubscription, RequestHandler, RequestOptions, RespondOptio
 import { BrokerAway, NoResponders, RemoteError, type RemoteFailure } from '../contract/errors.ts';
 import { FAILURE_HEADER, PART_HEADER, PartJoiner, parseReply } from './replies.ts';
 import { decodeBody, encodeBody } from './body.ts';
+import { requestHeaders } from './request-headers.ts';
 import { startResponder } from './responder.ts';
 import type { Wire } from './wire.ts';
 
@@ -52,7 +53,7 @@ export class NatsBus implements Bus {
       this.#wire.exchange(
         subject,
         encodeBody(body),
-        undefined,
+        requestHeaders(),
         options.timeoutMs,
         (message, handle) => {
           const failure = message.headers?.get(FAILURE_HEADER);

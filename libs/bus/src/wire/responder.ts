@@ -10,6 +10,8 @@ import { type BusSubscription, LATER, type RequestHandler, type RespondOptions, 
 import { BrokerAway, type RemoteFailure } from '../contract/errors.ts';
 import { decodeBody, encodeBody } from './body.ts';
 import { sendFailure, sendReply } from './replies.ts';
+import { requestIn } from './request-headers.ts';
+import type { RequestContext } from '@penstock/telemetry/request';
 import type { Wire } from './wire.ts';
 
 /** What a partition may hold unanswered while a commit is in flight: the limit of live runs a key has (10,000). */
@@ -37,7 +39,7 @@ export function startResponder<Req, Rep>(
       wire.log.warn({ err: error, subject: message.subject }, 'a request that is not JSON');
       return refuse(wire, replyTo, message.subject, 'bad_request');
     }
-    const call = new Call<Rep>(wire, message.subject, replyTo, pending);
+    const call = new Call<Rep>(wire, message, replyTo, pending);
     const failed = (error: unknown): void => {
       wire.log.error({ err: error, subject: message.subject }, 'a request handler failed');
       call.fail();
@@ -63,12 +65,14 @@ export function startResponder<Req, Rep>(
 
 class Call<Rep> implements Responder<Rep> {
   readonly subject: string;
+  readonly request: RequestContext | undefined;
   readonly #wire: Wire;
   readonly #replyTo: string;
   readonly #pending: PendingCalls;
 
-  constructor(wire: Wire, subject: string, replyTo: string, pending: PendingCalls) {
-    this.subject = subject;
+  constructor(wire: Wire, message: Msg, replyTo: string, pending: PendingCalls) {
+    this.subject = message.subject;
+    this.request = requestIn(message.headers);
     this.#wire = wire;
     this.#replyTo = replyTo;
     this.#pending = pending;

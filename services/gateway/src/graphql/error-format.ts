@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import type { GraphQLError } from 'graphql';
 import { type ErrorCode, ServiceError } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
+import { currentRequest } from '@penstock/telemetry/request';
 
 export type AnsweredCode = ErrorCode | 'GRAPHQL_PARSE_FAILED' | 'GRAPHQL_VALIDATION_FAILED';
 
@@ -62,7 +63,7 @@ export function gatewayAnswer(error: ServiceError): GraphqlAnswer {
 }
 
 export function internalError(error: unknown, log: Log): AnsweredError {
-  const correlationId = randomUUID();
+  const correlationId = currentRequest()?.id ?? randomUUID();
   log.error({ correlationId, err: error }, 'a GraphQL operation failed');
   return {
     message: `Something went wrong here; ask the operator about ${correlationId}.`,

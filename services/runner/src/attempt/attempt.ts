@@ -261,8 +261,10 @@ export class Attempt {
     const { job } = this;
     const { workspaces, outgoingLog, record, time } = this.#parts;
     this.#process = process;
-    if (this.#parts.past === undefined)
+    if (this.#parts.past === undefined) {
       this.#parts.meter.observe('penstock_stage_start_seconds', {}, (time.bootNow() - this.#grantedAt) / 1_000);
+      this.#parts.log.debug({ ...this.ref }, 'a stage has begun');
+    }
     if (this.#stopped !== null) process.stop(this.#stopped);
     const exit = await process.ended;
     this.#idTokens?.stop();
@@ -311,6 +313,7 @@ export class Attempt {
       logBytes: chunker.finish(),
     });
     await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);
+    this.#tellEnd(result);
     return result;
   }
 
@@ -400,6 +403,10 @@ export class Attempt {
     this.#parts.keep(result);
     this.#parts.record?.remove();
     return result;
+  }
+
+  #tellEnd({ status, logBytes }: ResultRequest): void {
+    this.#parts.log.debug({ ...this.ref, status, logBytes }, 'a stage has ended, and the broker has its log');
   }
 
   /** Null: it has all that it names. Otherwise a line for each that it lacks. */
@@ -493,6 +500,7 @@ export class Attempt {
     }
     const result = this.#keep({ ...verdict, logBytes: chunker.finish() });
     await outgoingLog.stored();
+    this.#tellEnd(result);
     return result;
   }
 

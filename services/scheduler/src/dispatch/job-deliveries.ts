@@ -12,6 +12,7 @@ import { imageSecretsOf } from '@penstock/pipeline';
 import { isTrusted, triggerOf, workOf, type LiveAttempt, type StageWork, type Epoch, type RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
+import { runFields } from '../run/run-log.ts';
 import { JOB_REPEAT_MS } from '@penstock/bus';
 
 /** Not sent by this owner yet: the boot clock may have begun a moment ago. */
@@ -223,7 +224,7 @@ export class JobDeliveries {
       };
     } catch (error) {
       this.#ports.warn(
-        { err: error, runId: run.id, stage, attempt: grant.attempt },
+        { err: error, ...runFields(run), stage, attempt: grant.attempt },
         'a job cannot be made; its stage fails',
       );
       return undefined;

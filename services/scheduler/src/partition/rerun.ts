@@ -71,8 +71,14 @@ export function rerunOf(
     : adoptionOf(repeated, planOf(definition), request.rerun ?? {}, fileBytes);
   if (!adoption.ok) throw new RerunRefused(adoption.code, adoption.message);
   const { lineage: before } = state;
-  // No schedule has begun this one, whatever its trigger says.
-  const { tick: _tick, ...origin } = isWithoutFile
+  // No schedule has begun this one, whatever its trigger says, and no request but its own.
+  const { requestId, traceparent, actor } = request.origin;
+  const {
+    tick: _tick,
+    requestId: _id,
+    traceparent: _trace,
+    ...origin
+  } = isWithoutFile
     ? { ...request.origin, ...(state.origin.trusted === false ? { trusted: false } : {}) }
     : state.origin;
   const beganBy = state.origin.actor;
@@ -101,7 +107,12 @@ export function rerunOf(
       ...(isEdited ? { edited: true as const } : {}),
       ...(adopts === undefined ? {} : { adopts }),
     },
-    origin: { ...origin, actor: request.origin.actor },
+    origin: {
+      ...origin,
+      actor,
+      ...(requestId === undefined ? {} : { requestId }),
+      ...(traceparent === undefined ? {} : { traceparent }),
+    },
     inputs: [...new Map([...inherited, ...(request.inputs ?? [])])],
     priority: request.priority ?? state.priority,
   };

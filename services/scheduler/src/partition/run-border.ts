@@ -4,6 +4,7 @@
  */
 import type { LiveRun } from '../run/live-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
+import { runFields } from '../run/run-log.ts';
 
 export interface RunBorderDependencies {
   readonly ports: Pick<PartitionPorts, 'warn' | 'broken'>;
@@ -31,7 +32,7 @@ export class RunBorder {
 
   failed(run: LiveRun, error: unknown): void {
     const { ports, holdsAllOf, quarantine } = this.#dependencies;
-    ports.warn({ err: error, runId: run.id }, 'a fault in what is done about a run: the run is quarantined');
+    ports.warn({ err: error, ...runFields(run) }, 'a fault in what is done about a run: the run is quarantined');
     try {
       if (!holdsAllOf(run)) throw new Error('what was decided stands in no commit', { cause: error });
       quarantine(run, `fault: ${error instanceof Error ? error.message : String(error)}`);

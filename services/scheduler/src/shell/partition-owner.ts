@@ -56,6 +56,7 @@ import { LogEnds } from './log-ends.ts';
 import { LogPurges } from './log-purges.ts';
 import { HookAnnouncer } from './hook-announcer.ts';
 import { Projector } from './projector.ts';
+import { RunLog } from '../run/run-log.ts';
 import { RunMeter } from '../run/run-meter.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -121,6 +122,7 @@ export class PartitionOwner {
   #callOffTimer: () => void = () => {};
   readonly #logEnds: LogEnds;
   readonly #logPurges: LogPurges;
+  readonly #runLog: RunLog;
   readonly #runMeter: RunMeter;
   #refusal: string | undefined;
   #tellsParked = false;
@@ -131,6 +133,7 @@ export class PartitionOwner {
     this.#options = options;
     this.#member = member;
     this.#onLost = onLost;
+    this.#runLog = new RunLog(options.log);
     this.#runMeter = new RunMeter(options.meter);
     this.#logEnds = new LogEnds({
       ports: options.ports,
@@ -548,7 +551,10 @@ export class PartitionOwner {
       publishEvents: this.#guarded('partition.show-events', (message) => this.#publishEvents(message)),
       counted: this.#guarded('partition.counted', (parts) => {
         this.#options.meter.observe('penstock_commit_runs', {}, parts.length);
-        for (const part of parts) this.#runMeter.committed(part);
+        for (const part of parts) {
+          this.#runMeter.committed(part);
+          this.#runLog.committed(part);
+        }
       }),
       sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(this.#answered(job.runId, answered)),
       sendStop: (runner, request, answered) =>

@@ -35,6 +35,7 @@ import { EncodedStories } from './encoded-stories.ts';
 import type { HookAnnouncer } from './hook-announcer.ts';
 import type { Partition } from '../partition/partition.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
+import { runFields } from '../run/run-log.ts';
 import { guarded } from '@penstock/telemetry/borders';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -276,7 +277,7 @@ export class Projector {
     } catch (error) {
       const { log, partition } = this.#options;
       log.warn(
-        { err: error, runId: dirty.run.id },
+        { err: error, ...runFields(dirty.run) },
         'the document of a run cannot be made: the run is quarantined, and kept without its events',
       );
       partition.quarantine(dirty.run.id, error);
@@ -318,7 +319,7 @@ export class Projector {
   async #refused(document: EncodedRun, run: LiveRun, error: StoreUsageError): Promise<void> {
     const { ledger, log, partition } = this.#options;
     log.warn(
-      { err: error, runId: run.id, characters: document.story.length },
+      { err: error, ...runFields(run), characters: document.story.length },
       'the store refuses the document of a run for what it is: the run is quarantined, and kept without its events',
     );
     partition.quarantine(run.id, error);
@@ -327,7 +328,7 @@ export class Projector {
       await ledger.saveBatch([standIn]);
     } catch (second) {
       if (!(second instanceof StoreUsageError)) throw second;
-      log.warn({ err: second, runId: run.id }, 'not even that is taken: the run is in no list');
+      log.warn({ err: second, ...runFields(run) }, 'not even that is taken: the run is in no list');
     }
   }
 

@@ -13,6 +13,7 @@ import { Unavailable } from '@penstock/errors';
 import { valueOf } from '@penstock/service';
 import type { Log } from '@penstock/telemetry/log';
 import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
+import { currentRequest } from '@penstock/telemetry/request';
 import type { FleetDoor } from '../fleet-door.ts';
 import type { ApiCalls } from './api-worker.ts';
 import { doorCalls } from './door-calls.ts';
@@ -99,7 +100,7 @@ export class ApiThread {
     const ended = gone.then((cause) => {
       throw new Unavailable('The thread of the API has ended.', { cause });
     });
-    return valueOf(await Promise.race([calls.keep(runner, verb, body), ended]));
+    return valueOf(await Promise.race([calls.keep(runner, verb, body, currentRequest()), ended]));
   }
 
   close(): Promise<void> {

@@ -3,6 +3,7 @@ import { parentPort } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
 import { Unavailable } from '@penstock/errors';
 import { answerOf, type CallAnswer } from '@penstock/service';
+import { withRequest, type RequestContext } from '@penstock/telemetry/request';
 import { doorByCalls } from './door-calls.ts';
 import { CALL_MS_MAX, mirrorsByCalls, type EngineCalls } from './mirror-calls.ts';
 import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
@@ -15,7 +16,7 @@ export interface ApiCalls {
   /** Answers when the loop of this thread turns. */
   ping(): void;
   /** What the runner asks of those who keep bytes. */
-  keep(runner: string, verb: string, body: unknown): Promise<CallAnswer<unknown>>;
+  keep(runner: string, verb: string, body: unknown, request?: RequestContext): Promise<CallAnswer<unknown>>;
   close(): Promise<void>;
 }
 
@@ -37,11 +38,13 @@ const engine = createBirpc<EngineCalls, ApiCalls>(
       api?.announceStop();
     },
     ping() {},
-    keep: (runner, verb, body) =>
-      answerOf(() => {
-        if (api === undefined) throw new Unavailable('The API is being started.');
-        return api.answerRunner(runner, verb, body);
-      }),
+    keep: (runner, verb, body, request) =>
+      withRequest(request, () =>
+        answerOf(() => {
+          if (api === undefined) throw new Unavailable('The API is being started.');
+          return api.answerRunner(runner, verb, body);
+        }),
+      ),
     async close() {
       await api?.close();
     },

@@ -9,6 +9,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { bearerTokenOf, FLEET_PATHS, readFleetTicket } from '@penstock/identity';
+import { newIdHeader } from '@penstock/http';
 import type { FastifyInstance } from 'fastify';
 
 export interface FleetSocketOptions {
@@ -93,7 +94,8 @@ function lead(client: Socket, head: Buffer, request: IncomingMessage, port: numb
 }
 
 function refuse(client: Socket, status: number, text: string): void {
-  client.end(`HTTP/1.1 ${status} ${text}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  const id = Object.entries(newIdHeader()).map(([name, value]) => `${name}: ${value}\r\n`);
+  client.end(`HTTP/1.1 ${status} ${text}\r\n${id.join('')}Connection: close\r\nContent-Length: 0\r\n\r\n`);
 }
 
 function pathOf({ url = '' }: IncomingMessage): string {

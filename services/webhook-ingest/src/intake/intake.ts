@@ -48,6 +48,7 @@ import type { PayloadReader } from './payload-reader.ts';
 import type { RefusedDeliveries } from './refused-deliveries.ts';
 import { sha256Of, verify, type VerificationOptions, type Verified } from './verification.ts';
 import type { Log } from '@penstock/telemetry/log';
+import { currentRequest } from '@penstock/telemetry/request';
 
 export interface IntakeOptions {
   readonly bus: Bus;
@@ -178,7 +179,7 @@ export class Intake {
   /** Persists a delivery that repeats another on somebody's wish; a run of its own. `repeats`: which, and of which run. */
   async replay(delivery: Delivery, repeats?: RepeatedDelivery): Promise<Delivery> {
     const now = this.#options.now();
-    const { repeats: _earlier, ...first } = delivery;
+    const { repeats: _earlier, requestId: _id, traceparent: _trace, ...first } = delivery;
     const { id, deliveryId } = identify({
       ...delivery,
       deliveryId: repeats === undefined ? null : `rerun ${repeats.runId}`,
@@ -191,6 +192,7 @@ export class Intake {
       receivedAt: now,
       answeredBy: now,
       replayOf: delivery.id,
+      ...requestFields(),
       ...(repeats === undefined ? {} : { repeats: { run: repeats.run, actor: repeats.actor } }),
     };
     await this.#persist(again);
@@ -262,6 +264,7 @@ export class Intake {
       actor: push.actor,
       ...(defaultBranch === undefined ? {} : { defaultBranch }),
       ...(pullRequest === undefined ? {} : { pullRequest }),
+      ...requestFields(),
     };
     if (waitMs === 0) {
       const first = await this.#persist(delivery);
@@ -308,7 +311,12 @@ export class Intake {
     await this.#checkBacklog(place.lane);
     try {
       const persisted = await this.#stream.persist(delivery.id, encodeDelivery(delivery), place);
-      return persisted.stored ? delivery : decodeDelivery(persisted.first);
+      const standing = persisted.stored ? delivery : decodeDelivery(persisted.first);
+      this.#options.log.debug(
+        { deliveryId: delivery.deliveryId, repository: delivery.repository, runId: standing.runId },
+        persisted.stored ? 'a delivery is kept' : 'a delivery was there already',
+      );
+      return standing;
     } catch (error) {
       if (error instanceof MessageTooLarge) throw new BadUserInput('The names in this push are too long to be kept.');
       if (
@@ -392,6 +400,14 @@ export class Intake {
     const tenant = tenantOfUser(userId);
     return { tenant, key: tenant, userId, verified: 'connection' };
   }
+}
+
+/** A delivery is processed later, and maybe by another process: it takes along which request it came with. */
+function requestFields(): Pick<Delivery, 'requestId' | 'traceparent'> {
+  const request = currentRequest();
+  if (request === undefined) return {};
+  const { id: requestId, traceparent } = request;
+  return { requestId, ...(traceparent === undefined ? {} : { traceparent }) };
 }
 
 function pendingOf(runId: string): Pick<WebhookResult, 'run_id' | 'status' | 'source'> {

@@ -48,6 +48,10 @@ export interface Delivery {
   readonly replayOf?: string | undefined;
   /** The run without stages that what comes of it repeats, and who wishes that. */
   readonly repeats?: { readonly run: string; readonly actor: string } | undefined;
+  /** The request that it came with; absent from deliveries of releases before the field. */
+  readonly requestId?: string | undefined;
+  /** The host's own trace, W3C Trace Context. */
+  readonly traceparent?: string | undefined;
 }
 
 /** P24: of the extracted fields, in UTF-8. */

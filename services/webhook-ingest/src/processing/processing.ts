@@ -35,6 +35,7 @@ import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
 import { endConnection, keepSchedule, type PlacedDelivery, type ScheduleSources } from './schedule.ts';
 import type { Owners } from '@penstock/run-client';
 import type { Log } from '@penstock/telemetry/log';
+import { keptRequest, withRequest } from '@penstock/telemetry/request';
 
 export interface ProcessingOptions extends DecisionSources, CarryOutSources, ScheduleSources {
   readonly owners: Owners;
@@ -79,6 +80,8 @@ export class Processing {
   readonly #strange = new Map<string, number>();
   /** Heads that their refs did not stand at: since when each is looked at. */
   readonly #headsAwaited = new Map<string, number>();
+  /** Of what is under way, or is tried again, in each lane: the request that it came with. */
+  readonly #failing = new Map<string, string | undefined>();
   readonly #stopped = new AbortController();
   #tookMs = 0;
   #consumer: DeliveryConsumer | undefined;
@@ -98,7 +101,10 @@ export class Processing {
       work: (lane) => this.#process(lane),
       failed: (lane, error, attempt) => {
         if (attempt > ATTEMPTS_UNTOLD && !(error instanceof HeadElsewhere))
-          options.log.warn({ err: error, lane, attempt }, 'a delivery could not be processed; tried again');
+          options.log.warn(
+            { err: error, lane, attempt, requestId: this.#failing.get(lane) },
+            'a delivery could not be processed; tried again',
+          );
       },
     });
   }
@@ -130,7 +136,9 @@ export class Processing {
     await this.#giveWay();
     const from = performance.now();
     const { sequence, storedAt, delivery, behind } = piece;
-    await this.#settle({ ...delivery, sequence, storedAt }, behind);
+    this.#failing.set(lane, delivery.requestId);
+    await withRequest(keptRequest(delivery), () => this.#settle({ ...delivery, sequence, storedAt }, behind));
+    this.#failing.delete(lane);
     this.#tookMs = performance.now() - from;
     this.#backlog.done(lane, piece);
     return true;
@@ -159,6 +167,10 @@ export class Processing {
     const decision = await keepSchedule(delivery, carriedOut, this.#options);
     if (decision !== standing.decision) await deliveries.revise(standing, decision);
     await this.#options.beginStatus(delivery, decision);
+    this.#options.log.debug(
+      { deliveryId: delivery.deliveryId, repository: delivery.repository, runId: delivery.runId, kind: decision.kind },
+      'a delivery is processed',
+    );
     bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));
   }
 
