@@ -188,4 +188,25 @@ describe('what may have been missed (CHANGES-2)', () => {
     expect((await gateway.connects(client.told[0]?.cursor)).ids).toEqual(['live']);
     expect(gateway.lists).toHaveLength(lists);
   });
+
+  it('is looked up by one whose cursor is older than the hour that is remembered, and by nobody else', async () => {
+    const gateway = new Gateway();
+    const client = await gateway.connects();
+    for (const id of ['first', 'second']) {
+      gateway.now += 1_000;
+      gateway.commits(id, 2);
+      await turns();
+    }
+    gateway.now += 3_600_000 - 500;
+    gateway.commits('third', 2);
+    await turns();
+    const [first = '', second = ''] = client.told.map(({ cursor }) => cursor);
+    expect((await gateway.connects(second)).ids).toEqual(['second', 'third']);
+    expect(gateway.lists).toHaveLength(0);
+    const back = await gateway.connects(first);
+    expect(gateway.lists).toHaveLength(1);
+    gateway.lists[0]?.resolve([]);
+    await turns();
+    expect(back.ids).toEqual([]);
+  });
 });
