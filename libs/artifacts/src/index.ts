@@ -9,6 +9,9 @@ export {
   type CacheTarget,
   type CacheToSave,
 } from './cache/stage-caches.ts';
+export { LINE_IDLE_MS_MAX, LINE_KEY_BYTES, LINE_TLS } from './direct/line-security.ts';
+export { DirectWay, DirectWayBroken } from './direct/direct-way.ts';
+export { readContent } from './direct/read-content.ts';
 export { ArtifactsFailed } from './errors.ts';
 export { letGo } from './let-go.ts';
 export { decodeManifest, encodeManifest, type KeptFile, MANIFEST_BYTES_MAX, pathFault } from './manifest.ts';

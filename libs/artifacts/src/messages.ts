@@ -31,10 +31,23 @@ export interface PutRequest extends ByAttempt {
 export interface OpenUploadRequest extends ByAttempt {
   readonly sha256: string;
   readonly sizeBytes: number;
+  /** It can go straight to who keeps it. */
+  readonly direct?: true | undefined;
 }
-/** `upload: null`: it is stored already. */
+/** `upload: null`: it is stored already, or goes by `direct`. */
 export interface OpenUploadAnswer {
   readonly upload: string | null;
+  readonly direct?: DirectContent | undefined;
+}
+
+/** Where one content goes, or comes from, on a connection of its own: with whom, and the key that both ends prove to have. */
+export interface DirectContent {
+  readonly host: string;
+  readonly port: number;
+  /** Names the key. */
+  readonly ticket: string;
+  /** In base64. */
+  readonly key: string;
 }
 
 /** The last part is answered when the whole is stored. NOT_FOUND: the upload is over, and is to begin anew. */
@@ -60,6 +73,7 @@ export interface GetRequest extends ByAttempt {
   readonly sha256: string;
   readonly offset: number;
   readonly raw?: true | undefined;
+  readonly direct?: true | undefined;
 }
 /** `svc.registry.artifact.get`, of a gateway, which has seen who asks. */
 export interface PartRequest {
@@ -67,11 +81,15 @@ export interface PartRequest {
   readonly sha256: string;
   readonly offset: number;
   readonly raw?: true | undefined;
+  /** What is behind this part can come straight from who keeps it. */
+  readonly direct?: true | undefined;
 }
 export interface PartAnswer {
   /** Base64 to those who do not ask for it `raw`. */
   readonly data: Uint8Array | string;
   readonly sizeBytes: number;
+  /** From where what is behind this part is had. */
+  readonly direct?: DirectContent | undefined;
 }
 
 /** `svc.registry.artifact.usage`: bytes that the key keeps. */

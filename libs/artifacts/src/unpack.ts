@@ -7,9 +7,10 @@ import { createHash } from 'node:crypto';
 import { lstat, mkdir, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { ArtifactsFailed } from './errors.ts';
+import { letGo } from './let-go.ts';
 import { pathFault, type KeptFile } from './manifest.ts';
 
-/** The content of a file, as it is stored. */
+/** The content of a file, as it is stored. Its pieces are the caller's. */
 export type ReadContent = (file: KeptFile) => AsyncIterable<Uint8Array>;
 
 /** What is there already is replaced by a kept file of the same path. @throws ArtifactsFailed; what the reading throws */
@@ -58,6 +59,7 @@ async function write(path: string, kept: KeptFile, read: ReadContent): Promise<v
       if (written > sizeBytes) break;
       hash.update(bytes);
       await file.appendFile(bytes);
+      letGo(bytes);
     }
     if (written !== sizeBytes || hash.digest('hex') !== sha256)
       throw new ArtifactsFailed('artifacts', 'a kept file is damaged');

@@ -64,6 +64,14 @@ export const variables = {
     meaning:
       'Where a service process answers `/health` and `/ready`; for probes, not for clients. Port 0 takes a free one.',
   }),
+  contentsListen: optional({
+    name: 'SERVICE_CONTENTS_LISTEN',
+    kind: listenAddress(),
+    defaultText: 'none: they go by the broker',
+    services: ['registry'],
+    meaning:
+      'Where runners and gateways of the same network bring and fetch large files, without the broker: TLS by keys that are made for each. Port 0 takes a free one.',
+  }),
   runnerId: optional({
     name: 'SERVICE_RUNNER_ID',
     kind: token(),

@@ -17,7 +17,16 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
     {
       name: 'registry',
       isBehindIngress: true,
-      keys: [...HTTP_KEYS, 'apiKey', 'jwtSecret', 'storeUrl', 'objectsUrl', 'tiersFile', 'extensionPolicy'],
+      keys: [
+        ...HTTP_KEYS,
+        'apiKey',
+        'jwtSecret',
+        'storeUrl',
+        'objectsUrl',
+        'contentsListen',
+        'tiersFile',
+        'extensionPolicy',
+      ],
       check(settings) {
         const missing = [
           ...(settings.apiKey === undefined ? ['SERVICE_API_KEY'] : []),
@@ -45,6 +54,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
             log,
             tiers: loadTiers(settings.tiersFile),
             policy: settings.extensionPolicy,
+            contentsListen: settings.contentsListen,
           }),
         );
         await untilDone('publishing the extensions that come along', async () =>

@@ -6,6 +6,7 @@ import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { SERVICE_TENANT } from '@penstock/run';
 import { CacheEntries } from '@penstock/store';
+import { DirectDoor, type DirectDoorOptions } from './artifacts/direct-door.ts';
 import { Grants } from './artifacts/grants.ts';
 import { IncomingUploads } from './artifacts/incoming.ts';
 import { sweptRuns } from './artifacts/swept-runs.ts';
@@ -20,6 +21,8 @@ import { addRegistryRoutes, type RegistryRoutesOptions } from './doors/routes.ts
 
 export interface StartRegistryOptions extends Omit<RegistryOptions, 'announce'> {
   readonly bus: Bus;
+  /** Where large contents come and go without the broker. Default: nowhere. */
+  readonly contentsListen?: DirectDoorOptions['listen'] | undefined;
 }
 
 export interface BuiltInPackage {
@@ -65,15 +68,17 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
     }),
   ];
   await registry.load();
+  const { contentsListen: listen } = options;
+  const door = listen === undefined ? undefined : await DirectDoor.open({ listen, log });
   const now = options.now ?? Date.now;
   subscriptions.push(answerRegistryCalls(bus, registry, now));
   const { store, objects } = options;
   // Only a sweep looks at runs.
   const runOf = sweptRuns(store);
   const grants = new Grants(bus);
-  const incoming = new IncomingUploads();
-  const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf, grants, incoming });
-  const caches = new CacheKeeper({ bus, entries: new CacheEntries(store), objects, now, grants, incoming });
+  const incoming = new IncomingUploads(door);
+  const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf, grants, incoming, door });
+  const caches = new CacheKeeper({ bus, entries: new CacheEntries(store), objects, now, grants, incoming, door });
   const verbs = runnerVerbs(artifacts, caches);
   subscriptions.push(answerArtifactCalls(bus, artifacts), answerCacheCalls(bus, caches), answerRunners(bus, verbs));
   const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
@@ -96,6 +101,7 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
       bus.events.off('reconnected', reload);
       for (const subscription of subscriptions) subscription.stop();
       incoming.close();
+      await door?.close();
       await registry.close();
     },
   };

@@ -4,6 +4,7 @@ import { keptRequest, withRequest } from '@penstock/telemetry/request';
 import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { DirectWay } from '@penstock/artifacts';
 import { machineTime } from '@penstock/async';
 import { createLogWriter, endLease, hearMembers, RUNNER_LEASE_MS, watchLeases } from '@penstock/bus';
 import { bootClockMs, type Guard } from '@penstock/executor';
@@ -43,7 +44,17 @@ export function machinePorts(
   const writer = createLogWriter(bus);
   const room = new FreeRoom(dataDir, log, options.freeBytesMin);
   const folders = new FoldersOnDisk(join(dataDir, 'work'), options.slots + idleHelpersMax(helperRoom()));
-  const storage = options.storage ?? storageByBus(bus, options.runnerId);
+  // A runner of a fleet is elsewhere: it has the server's address alone.
+  const direct =
+    options.hearsMembers === true
+      ? undefined
+      : new DirectWay((error) =>
+          log.warn(
+            { err: error },
+            'those who keep files are not reached straight: their bytes go by the broker for a while',
+          ),
+        );
+  const storage = options.storage ?? storageByBus(bus, options.runnerId, direct);
   const sources = {
     checkouts: new Checkouts({ folder: join(own, 'checkouts'), mirrors: options.mirrors, log }),
     packages: new Packages({ bus, folder: own, log }),

@@ -5,6 +5,8 @@
 import { createHash } from 'node:crypto';
 import {
   decodeManifest,
+  DirectWay,
+  readContent,
   MANIFEST_BYTES_MAX,
   type KeptFile,
   type PartAnswer,
@@ -18,8 +20,8 @@ import type { ByteRange } from '@penstock/http';
 
 /** Of all remembered lists. */
 const REMEMBERED_FILES_MAX = 50_000;
-/** Parts asked for ahead of the one that is sent. */
-const AHEAD = 4;
+/** Parts asked for at once. */
+const AHEAD = 5;
 const PART_MS_MAX = 20_000;
 
 /** The service that keeps files, where it lives in the same process. */
@@ -32,6 +34,7 @@ export class KeptFiles {
   readonly #bus: Bus;
   readonly #now: () => number;
   readonly #contents: KeptContents | undefined;
+  readonly #way = new DirectWay();
   readonly #remembered = new Map<string, readonly KeptFile[]>();
   #rememberedFiles = 0;
 
@@ -90,24 +93,11 @@ export class KeptFiles {
     throw new Unavailable('The kept file is damaged.');
   }
 
-  /** Of the service that keeps it, some parts ahead. */
+  /** Of the service that keeps it. */
   async *#parts(runId: string, sha256: string, from: number, to: number): AsyncGenerator<Uint8Array, void> {
-    const ahead: Promise<Buffer>[] = [];
-    // How large parts are is the other side's: the first one says.
-    const first = bytesOf((await this.#part(runId, sha256, from)).data);
-    let asked = from + first.length;
-    ahead.push(Promise.resolve(first));
-    for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
-      for (; first.length > 0 && ahead.length <= AHEAD && asked < to; asked += first.length) {
-        const part = this.#part(runId, sha256, asked).then(({ data }) => bytesOf(data));
-        part.catch(() => {});
-        ahead.push(part);
-      }
-      const bytes = await next;
-      // It is shorter than it was kept.
-      if (bytes.length === 0) return;
-      yield bytes;
-    }
+    const part = (offset: number, direct: true | undefined): Promise<PartAnswer> =>
+      this.#part(runId, sha256, offset, direct);
+    for await (const { bytes } of readContent({ part, from, to, partsAtOnce: AHEAD, way: this.#way })) yield bytes;
   }
 
   async #list(runId: string, sha256: string): Promise<Buffer> {
@@ -123,8 +113,8 @@ export class KeptFiles {
     return Buffer.concat(parts);
   }
 
-  async #part(runId: string, sha256: string, offset: number): Promise<PartAnswer> {
-    const request = { runId, sha256, offset, raw: true } as const;
+  async #part(runId: string, sha256: string, offset: number, direct?: true | undefined): Promise<PartAnswer> {
+    const request = { runId, sha256, offset, raw: true, direct } as const;
     return await callService<PartRequest, PartAnswer>(
       this.#bus,
       'registry',

@@ -5,9 +5,10 @@
  */
 import { Readable } from 'node:stream';
 import { BadUserInput, NotFound } from '@penstock/errors';
-import { PART_BYTES, type PartAnswer } from '@penstock/artifacts';
+import { PART_BYTES, type PartAnswer, type PartRequest } from '@penstock/artifacts';
 import { HashMismatch, ObjectDamaged, ObjectTooLarge, type ObjectStore } from '@penstock/object-store';
 import { asUnavailable } from '../catalogue/uploads.ts';
+import type { DirectDoor } from './direct-door.ts';
 
 export const ARTIFACT_PREFIX = 'artifacts/';
 export const CACHE_PREFIX = 'caches/';
@@ -23,8 +24,11 @@ export function partsOfKey(key: string): { readonly owner: string; readonly sha2
 export class Contents {
   readonly #objects: ObjectStore;
   readonly #prefix: keyof typeof OWNERS;
+  readonly #door: Pick<DirectDoor, 'toGet'> | undefined;
 
-  constructor(objects: ObjectStore, prefix: keyof typeof OWNERS) {
+  /** `door`: for those who can read straight. */
+  constructor(objects: ObjectStore, prefix: keyof typeof OWNERS, door?: Pick<DirectDoor, 'toGet'>) {
+    this.#door = door;
     this.#objects = objects;
     this.#prefix = prefix;
   }
@@ -46,7 +50,7 @@ export class Contents {
   /** As much of it as one message carries. */
   async part(
     owner: string,
-    { sha256, offset, raw }: { readonly sha256: string; readonly offset: number; readonly raw?: true | undefined },
+    { sha256, offset, raw, direct: canGoStraight }: Omit<PartRequest, 'runId'>,
   ): Promise<PartAnswer> {
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
     const range = { from: offset, to: offset + PART_BYTES };
@@ -54,7 +58,13 @@ export class Contents {
     if (found === null) throw new NotFound('There is no such content.');
     const pieces = await orUnavailable(Array.fromAsync(found.bytes));
     const bytes = pieces.length === 1 ? Buffer.from(pieces[0] as Uint8Array) : Buffer.concat(pieces);
-    return { data: raw === true ? bytes : bytes.toString('base64'), sizeBytes: found.head.size };
+    const { size } = found.head;
+    const end = offset + bytes.length;
+    const direct =
+      canGoStraight === true && end < size
+        ? this.#door?.toGet(size - end, () => this.read(owner, sha256, { from: end, to: size }))
+        : undefined;
+    return { data: raw === true ? bytes : bytes.toString('base64'), sizeBytes: size, direct };
   }
 
   /** Unchecked: whoever reads all of it sums it up. */

@@ -6,10 +6,11 @@
  *  INCOMING-3 One that ends early, for whatever reason, leaves nothing that can be seen.
  */
 import { randomUUID } from 'node:crypto';
-import { letGo, PART_BYTES, type OpenUploadAnswer, type UploadPart } from '@penstock/artifacts';
+import { letGo, PART_BYTES, type OpenUploadAnswer, type OpenUploadRequest, type UploadPart } from '@penstock/artifacts';
 import type { Bus, BusSubscription } from '@penstock/bus';
 import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
 import { answerCalls } from '@penstock/service';
+import type { DirectDoor } from './direct-door.ts';
 
 const UPLOADS_MAX = 32;
 const WAITING_MAX = 8;
@@ -21,9 +22,22 @@ export type Storing = (bytes: AsyncIterable<Uint8Array>) => Promise<void>;
 
 export class IncomingUploads {
   readonly #uploads = new Map<string, Upload>();
+  readonly #door: Pick<DirectDoor, 'toPut'> | undefined;
 
-  /** Parts of a runner's upload come to this very process. */
-  listen(bus: Bus, runner: string, sizeBytes: number, store: Storing): OpenUploadAnswer {
+  /** `door`: for those who can go straight. */
+  constructor(door?: Pick<DirectDoor, 'toPut'>) {
+    this.#door = door;
+  }
+
+  /** What a runner sends comes to this very process. */
+  listen(
+    bus: Bus,
+    runner: string,
+    { sizeBytes, direct: canGoStraight }: Pick<OpenUploadRequest, 'sizeBytes' | 'direct'>,
+    store: Storing,
+  ): OpenUploadAnswer {
+    const direct = canGoStraight === true ? this.#door?.toPut(sizeBytes, store) : undefined;
+    if (direct !== undefined) return { upload: null, direct };
     const upload = this.begin(sizeBytes, store, () => listening.stop());
     const listening: BusSubscription = answerCalls(bus, 'registry', {
       [`upload.${runner}.${upload}`]: ({ offset, data }: UploadPart) => this.take(upload, offset, decoded(data)),

@@ -28,6 +28,7 @@ import type { ObjectStore } from '@penstock/object-store';
 import { StoreUnavailable, type DocumentStore } from '@penstock/store';
 import { asUnavailable } from '../catalogue/uploads.ts';
 import { Contents } from './contents.ts';
+import type { DirectDoor } from './direct-door.ts';
 import type { Grants } from './grants.ts';
 import { decoded, type IncomingUploads } from './incoming.ts';
 import { sweepArtifacts, type SweepParts, type SweptArtifacts } from './sweep.ts';
@@ -37,6 +38,8 @@ export interface KeeperOptions {
   readonly bus: Bus;
   readonly grants: Grants;
   readonly incoming: IncomingUploads;
+  /** For those who can read straight. */
+  readonly door?: Pick<DirectDoor, 'toGet'> | undefined;
   readonly store: DocumentStore;
   readonly objects: ObjectStore;
   readonly runOf: SweepParts['runOf'];
@@ -53,7 +56,7 @@ export class ArtifactKeeper {
   constructor(options: KeeperOptions) {
     this.#options = options;
     this.#incoming = options.incoming;
-    this.#contents = new Contents(options.objects, 'artifacts/');
+    this.#contents = new Contents(options.objects, 'artifacts/', options.door);
     this.#grants = options.grants;
     this.#usage = new KeptUsage(options.store, options.now);
   }
@@ -76,7 +79,7 @@ export class ArtifactKeeper {
     await this.#checkQuota(attempt, sizeBytes);
     if (await this.#contents.has(ref.runId, sha256)) return { upload: null };
     const { bus } = this.#options;
-    return this.#incoming.listen(bus, runner, sizeBytes, (bytes) =>
+    return this.#incoming.listen(bus, runner, request, (bytes) =>
       this.#contents.put(ref.runId, sha256, bytes, sizeBytes),
     );
   }

@@ -30,6 +30,7 @@ import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import type { CacheScope } from '@penstock/run';
 import { cacheScopeId, StoreUnavailable, type CacheEntries, type CacheEntry } from '@penstock/store';
 import { Contents } from '../artifacts/contents.ts';
+import type { DirectDoor } from '../artifacts/direct-door.ts';
 import type { Grants } from '../artifacts/grants.ts';
 import { decoded, type IncomingUploads } from '../artifacts/incoming.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
@@ -41,6 +42,8 @@ export interface CacheKeeperOptions {
   readonly objects: ObjectStore;
   readonly grants: Pick<Grants, 'of'>;
   readonly incoming: IncomingUploads;
+  /** For those who can read straight. */
+  readonly door?: Pick<DirectDoor, 'toGet'> | undefined;
   readonly now: () => number;
 }
 
@@ -66,7 +69,7 @@ export class CacheKeeper {
 
   constructor(options: CacheKeeperOptions) {
     this.#options = options;
-    this.#contents = new Contents(options.objects, 'caches/');
+    this.#contents = new Contents(options.objects, 'caches/', options.door);
   }
 
   async find(runner: string, request: FindCacheRequest): Promise<FindCacheAnswer> {
@@ -105,7 +108,7 @@ export class CacheKeeper {
     if (attempt.artifactBytes !== undefined && sizeBytes > attempt.artifactBytes) throw tooLarge(attempt.artifactBytes);
     if (await this.#contents.has(scope, sha256)) return { upload: null };
     const { bus, incoming } = this.#options;
-    return incoming.listen(bus, runner, sizeBytes, (bytes) => this.#contents.put(scope, sha256, bytes, sizeBytes));
+    return incoming.listen(bus, runner, request, (bytes) => this.#contents.put(scope, sha256, bytes, sizeBytes));
   }
 
   async get(runner: string, request: GetCacheRequest): Promise<PartAnswer> {

@@ -5,9 +5,12 @@
 import { backoffMs, pause } from '@penstock/async';
 import { NotFound, Unavailable } from '@penstock/errors';
 import {
+  DirectWayBroken,
   PART_BYTES,
+  readContent,
   type BeginRequest,
   type ByAttempt,
+  type DirectContent,
   type GetRequest,
   type OpenUploadAnswer,
   type OpenUploadRequest,
@@ -77,26 +80,19 @@ export class StorageCalls {
     sha256: string,
     of: { readonly scope?: string; readonly run?: string | undefined } = {},
   ): AsyncGenerator<Uint8Array, void> {
-    const part = async (offset: number): Promise<{ readonly bytes: Uint8Array; readonly size: number }> => {
-      const request = { ...this.#by, ...of, sha256, offset, raw: true } as const;
-      const { data, sizeBytes } = await this.#patiently<GetRequest, PartAnswer>(this.#verb('get'), request);
-      return { bytes: typeof data === 'string' ? Buffer.from(data, 'base64') : data, size: sizeBytes };
+    const part = async (offset: number, direct: true | undefined): Promise<PartAnswer> => {
+      const request = { ...this.#by, ...of, sha256, offset, raw: true, direct } as const;
+      return await this.#patiently<GetRequest, PartAnswer>(this.#verb('get'), request);
     };
-    // How large parts are is the other side's: the first one says.
-    const first = await part(0);
-    const { size } = first;
-    const ahead: ReturnType<typeof part>[] = [Promise.resolve(first)];
-    let asked = first.bytes.length;
-    for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
-      for (; first.bytes.length > 0 && ahead.length < PARTS_AT_ONCE && asked < size; asked += first.bytes.length) {
-        const later = part(asked);
-        later.catch(() => {});
-        ahead.push(later);
-      }
-      const { bytes } = await next;
-      if (bytes.length === 0 && size > 0) throw new NotFound('A part of the content is missing.');
+    const content = { part, from: 0, partsAtOnce: PARTS_AT_ONCE, way: this.#line.direct, signal: this.#signal };
+    let given = 0;
+    let size = 0;
+    for await (const { bytes, sizeBytes } of readContent(content)) {
+      size = sizeBytes;
+      given += bytes.length;
       yield bytes;
     }
+    if (given < size) throw new NotFound('A part of the content is missing.');
   }
 
   async #upload(sha256: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void> {
@@ -104,7 +100,9 @@ export class StorageCalls {
       ...this.#by,
       sha256,
       sizeBytes,
+      direct: this.#line.direct?.isOpen === true ? true : undefined,
     });
+    if (opened.direct !== undefined) return await this.#send(opened.direct, sizeBytes, bytes);
     if (opened.upload === null) return;
     const verb = `upload.${opened.upload}`;
     let offset = 0;
@@ -121,6 +119,16 @@ export class StorageCalls {
     }
     for (const sent of underway) await anew(sent);
     if (offset < sizeBytes) throw new NotFound('The file has become shorter while it was read.');
+  }
+
+  async #send(to: DirectContent, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void> {
+    try {
+      await this.#line.direct?.send(to, sizeBytes, bytes, this.#signal);
+    } catch (error) {
+      if (error instanceof DirectWayBroken || error instanceof Unavailable)
+        throw new NotFound('The upload was cut off.', {}, { cause: error });
+      throw error;
+    }
   }
 
   #verb(verb: string): string {

@@ -8,6 +8,7 @@ import { open, rm, type FileHandle } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ArtifactsFailed,
+  letGo,
   restoreCaches,
   saveCaches,
   type BeginCacheAnswer,
@@ -93,6 +94,7 @@ class KeptArchives implements CacheSource<FoundCache>, CacheTarget<SavedCache> {
         if (received > sizeBytes) break;
         hash.update(bytes);
         await file.appendFile(bytes);
+        letGo(bytes);
       }
       if (received !== sizeBytes || hash.digest('hex') !== sha256) {
         await this.#calls.ask<DropCacheRequest, null>('drop', { id });

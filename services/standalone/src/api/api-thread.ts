@@ -16,6 +16,7 @@ import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
 import { currentRequest } from '@penstock/telemetry/request';
 import type { FleetDoor } from '../fleet-door.ts';
 import type { ApiCalls } from './api-worker.ts';
+import { givenInQuestion } from './given-away.ts';
 import { doorCalls } from './door-calls.ts';
 import { CALL_MS_MAX, mirrorCalls, type EngineCalls, type MirrorCalls } from './mirror-calls.ts';
 import type { ApiOptions, BusAddress } from './start-api.ts';
@@ -182,7 +183,7 @@ export class ApiThread {
   #launch(): Running {
     const worker = new Worker(this.#worker, { resourceLimits: { maxOldGenerationSizeMb: heapMib() } });
     const calls = createBirpc<ApiCalls, EngineCalls>(this.#answers(), {
-      post: (message) => worker.postMessage(message, givenAway(message)),
+      post: (message) => worker.postMessage(message, givenInQuestion(message)),
       on: (handle) => worker.on('message', handle),
       timeout: CALL_MS_MAX,
     });
@@ -208,16 +209,6 @@ export class ApiThread {
       findRef: (request) => mirrors().findRef(request),
     };
   }
-}
-
-/** The bytes of a part of a file, which nobody needs here any more: copies of them would fill the memory of both threads. */
-function givenAway(message: unknown): ArrayBuffer[] {
-  const { a: [, verb, body] = [] } = message as { readonly a?: readonly unknown[] };
-  if (typeof verb !== 'string' || !verb.startsWith('upload.')) return [];
-  const { data } = body as { readonly data?: unknown };
-  return data instanceof Uint8Array && data.buffer instanceof ArrayBuffer && data.length === data.buffer.byteLength
-    ? [data.buffer]
-    : [];
 }
 
 /** An eighth of the machine's memory, within bounds. */

@@ -5,6 +5,7 @@ import { Unavailable } from '@penstock/errors';
 import { answerOf, type CallAnswer } from '@penstock/service';
 import { withRequest, type RequestContext } from '@penstock/telemetry/request';
 import { doorByCalls } from './door-calls.ts';
+import { givenInAnswer } from './given-away.ts';
 import { CALL_MS_MAX, mirrorsByCalls, type EngineCalls } from './mirror-calls.ts';
 import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
 
@@ -50,7 +51,7 @@ const engine = createBirpc<EngineCalls, ApiCalls>(
     },
   },
   {
-    post: (message) => port.postMessage(message),
+    post: (message) => port.postMessage(message, givenInAnswer(message)),
     on: (handle) => port.on('message', handle),
     timeout: CALL_MS_MAX,
   },

@@ -1,0 +1,193 @@
+/**
+ * The port by which large contents come and go without the broker: for runners and gateways in the network of the services. It owns
+ * the tickets that were given and not used yet, and the connections.
+ *
+ *  DOOR-1 A ticket opens one connection for one content in one direction, of an attempt, or a gateway, whose right was looked at when
+ *     it was given; who has none fails at the handshake.
+ *  DOOR-2 There are at most TICKETS_MAX tickets, for TICKET_MS_MAX, and CONNECTIONS_MAX connections; beyond, bytes go by the broker.
+ */
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:https';
+import { isIP, isIPv4, type AddressInfo } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import type { TLSSocket } from 'node:tls';
+import { letGo, LINE_IDLE_MS_MAX, LINE_KEY_BYTES, LINE_TLS, type DirectContent } from '@penstock/artifacts';
+import { ServiceError } from '@penstock/errors';
+import type { Log } from '@penstock/telemetry/log';
+import type { Storing } from './incoming.ts';
+
+export interface DirectDoorOptions {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly log: Log;
+}
+
+interface Ticket {
+  readonly key: Buffer;
+  readonly givenAt: number;
+  readonly method: 'PUT' | 'GET';
+  answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
+}
+
+const TICKETS_MAX = 256;
+const TICKET_MS_MAX = 30_000;
+const CONNECTIONS_MAX = 128;
+const HEAD_MS_MAX = 10_000;
+/** What is still sent of a content that was refused is read and dropped, so that the refusal is heard. */
+const REFUSED_MS_MAX = 5_000;
+const STORED = 204;
+const HERE = 200;
+const REFUSED = 409;
+
+export class DirectDoor {
+  readonly #server: Server;
+  readonly #log: Log;
+  readonly #tickets = new Map<string, Ticket>();
+  readonly #idsOf = new WeakMap<object, string>();
+  #host = '';
+
+  private constructor({ log }: DirectDoorOptions) {
+    this.#log = log;
+    this.#server = createServer(
+      {
+        ...LINE_TLS,
+        pskCallback: (socket, id) => this.#keyFor(socket, id),
+        handshakeTimeout: HEAD_MS_MAX,
+        headersTimeout: HEAD_MS_MAX,
+        // A large one on a slow line may take as long as it moves.
+        requestTimeout: 0,
+        keepAlive: false,
+      },
+      (request, response) => void this.#answer(request, response),
+    );
+    this.#server.maxConnections = CONNECTIONS_MAX;
+    this.#server.setTimeout(LINE_IDLE_MS_MAX, (socket) => socket.destroy());
+  }
+
+  static async open(options: DirectDoorOptions): Promise<DirectDoor> {
+    const door = new DirectDoor(options);
+    await door.#listen(options.listen);
+    return door;
+  }
+
+  /** Undefined: there is no room at the moment. */
+  toPut(sizeBytes: number, store: Storing): DirectContent | undefined {
+    return this.#give('PUT', async (request, response) => {
+      if (Number(request.headers['content-length']) !== sizeBytes) return response.writeHead(REFUSED).end();
+      await store(givenBack(request));
+      return response.writeHead(STORED).end();
+    });
+  }
+
+  /** See `toPut`. `read` is called when it is asked for. */
+  toGet(sizeBytes: number, read: () => AsyncIterable<Uint8Array>): DirectContent | undefined {
+    return this.#give('GET', async (_request, response) => {
+      response.writeHead(HERE, { 'content-length': sizeBytes });
+      for await (const piece of read()) {
+        if (response.destroyed) return;
+        await new Promise<void>((done) => response.write(piece, () => done()));
+        letGo(piece);
+      }
+      response.end();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#tickets.clear();
+    await new Promise<void>((closed) => {
+      this.#server.close(() => closed());
+      this.#server.closeAllConnections();
+    });
+  }
+
+  async #listen({ host, port }: DirectDoorOptions['listen']): Promise<void> {
+    await new Promise<void>((listening, failed) => {
+      this.#server.once('error', failed);
+      this.#server.listen(port, host, listening);
+    });
+    this.#host = reachableHost(host);
+    this.#server.on('error', (error) => this.#log.warn({ err: error }, 'the port for large contents met an error'));
+    this.#log.info({ host: this.#host, port: this.#port }, 'large contents come and go by this port');
+  }
+
+  get #port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  #give(
+    method: Ticket['method'],
+    answer: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>,
+  ): DirectContent | undefined {
+    const now = performance.now();
+    for (const [id, { givenAt }] of this.#tickets) {
+      if (now - givenAt < TICKET_MS_MAX) break;
+      this.#tickets.delete(id);
+    }
+    if (!this.#server.listening || this.#tickets.size >= TICKETS_MAX) return undefined;
+    const key = randomBytes(LINE_KEY_BYTES);
+    const ticket = randomUUID();
+    this.#tickets.set(ticket, {
+      key,
+      givenAt: now,
+      method,
+      answer: async (request, response) => void (await answer(request, response)),
+    });
+    return { host: this.#host, port: this.#port, ticket, key: key.toString('base64') };
+  }
+
+  #keyFor(socket: object, id: string): Buffer | null {
+    const ticket = this.#tickets.get(id);
+    if (ticket === undefined) return null;
+    this.#idsOf.set(socket, id);
+    return ticket.key;
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const id = this.#idsOf.get(request.socket as TLSSocket) ?? '';
+    const ticket = this.#tickets.get(id);
+    response.setHeader('connection', 'close');
+    response.on('error', () => {});
+    if (ticket === undefined || request.method !== ticket.method) {
+      response.writeHead(REFUSED).end();
+      return;
+    }
+    this.#tickets.delete(id);
+    try {
+      await ticket.answer(request, response);
+    } catch (error) {
+      if (!(error instanceof ServiceError) && !request.destroyed)
+        this.#log.warn({ err: error }, 'a large content could not be moved');
+      refuse(request, response, error);
+    }
+  }
+}
+
+function refuse(request: IncomingMessage, response: ServerResponse, error: unknown): void {
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return;
+  }
+  const body = error instanceof ServiceError ? { code: error.code, message: error.message } : {};
+  response.writeHead(REFUSED, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  request.resume();
+  const over = setTimeout(() => request.destroy(), REFUSED_MS_MAX);
+  request.once('close', () => clearTimeout(over));
+}
+
+/** Whoever stores them has copied a piece when it asks for the next one. */
+async function* givenBack(request: IncomingMessage): AsyncGenerator<Uint8Array, void> {
+  for await (const piece of request as AsyncIterable<Uint8Array>) {
+    yield piece;
+    letGo(piece);
+  }
+}
+
+/** Of a port that listens everywhere: the first address that others have. */
+function reachableHost(host: string): string {
+  if (isIP(host) === 0 || (host !== '0.0.0.0' && host !== '::')) return host;
+  const others = Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ internal }) => !internal)
+    .map(({ address }) => address);
+  return others.find((address) => isIPv4(address)) ?? others[0] ?? '127.0.0.1';
+}
