@@ -1,4 +1,6 @@
 /** A small cluster as a user starts it: services as processes, seen through the ingress only. */
+import { createHash } from 'node:crypto';
+import { PART_BYTES } from '@penstock/artifacts';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { processesOfFolder } from '../support/orphans.ts';
 import { until } from '../support/wait.ts';
@@ -7,7 +9,14 @@ import { startCluster, type Cluster } from './cluster.ts';
 let cluster: Cluster;
 
 beforeAll(async () => {
-  cluster = await startCluster({ schedulers: 1, runners: 1, gateways: 1, partitions: 4, slots: 2 });
+  cluster = await startCluster({
+    schedulers: 1,
+    runners: 1,
+    gateways: 1,
+    partitions: 4,
+    slots: 2,
+    envOf: { registry: { SERVICE_CONTENTS_LISTEN: '127.0.0.1:0' } },
+  });
 });
 afterAll(async () => {
   await cluster.stop();
@@ -79,6 +88,39 @@ describe('services as processes of their own', () => {
     });
     expect(await response.json()).toMatchObject({ data: { runs: [{ pipelineName: 'hello' }] } });
   });
+
+  it('a large file is kept, handed on and fetched past the broker', async () => {
+    const sizeBytes = 3_000_000;
+    const yaml = `pipeline: {name: large}
+stages:
+  make: {run: 'head -c ${sizeBytes} /dev/urandom > large; sha256sum large > sum', artifacts: [large, sum]}
+  take: {run: sha256sum -c sum, after: make, workspace: fresh}
+`;
+    const { body } = await graphql(
+      'mutation ($yaml: String) { triggerPipeline(yaml: $yaml, waitSeconds: 60) { run { id status } } }',
+      { yaml },
+    );
+    const { run } = body.data?.['triggerPipeline'] as {
+      readonly run: { readonly id: string; readonly status: string };
+    };
+    expect(run.status).toBe('SUCCESS');
+    const fetched = async (name: string): Promise<Buffer> => {
+      const response = await fetch(`${cluster.url}/pipeline/${run.id}/artifacts/make/${name}`, {
+        headers: { authorization: `Bearer ${cluster.apiKey}` },
+      });
+      return Buffer.from(await response.arrayBuffer());
+    };
+    const sum = createHash('sha256')
+      .update(await fetched('large'))
+      .digest('hex');
+    expect(String(await fetched('sum'))).toBe(`${sum}  large\n`);
+    const figures = await (await fetch(`${cluster.at('registry', 0).internalUrl}/metrics`)).text();
+    const moved = (direction: string): number =>
+      Number(new RegExp(`penstock_contents_bytes_total\\{direction="${direction}"\\} (\\d+)`).exec(figures)?.[1]);
+    expect(moved('in')).toBe(sizeBytes);
+    // But for the first part of each, to the runner and to the gateway.
+    expect(moved('out')).toBe(2 * (sizeBytes - PART_BYTES));
+  }, 120_000);
 
   it('a killed gateway is 503 with Retry-After at the ingress, and back when it is started again', async () => {
     await cluster.kill('gateway', 0);

@@ -109,6 +109,11 @@ export const METRICS = {
     help: 'Deliveries of outgoing webhooks: `taken`, `failed` (an attempt of them), `dead`, or `left_out` of a full outbox.',
     labels: ['outcome'],
   },
+  penstock_contents_bytes_total: {
+    type: 'counter',
+    help: 'Bytes of large files that came and went without the broker.',
+    labels: ['direction'],
+  },
   penstock_log_bytes_total: { type: 'counter', help: 'Bytes of log that this runner has handed in.', labels: [] },
 } as const satisfies Readonly<Record<string, Definition>>;
 

@@ -52,6 +52,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
             store,
             objects,
             log,
+            meter,
             tiers: loadTiers(settings.tiersFile),
             policy: settings.extensionPolicy,
             contentsListen: settings.contentsListen,

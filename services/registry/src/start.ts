@@ -6,6 +6,7 @@ import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { SERVICE_TENANT } from '@penstock/run';
 import { CacheEntries } from '@penstock/store';
+import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import { DirectDoor, type DirectDoorOptions } from './artifacts/direct-door.ts';
 import { Grants } from './artifacts/grants.ts';
 import { IncomingUploads } from './artifacts/incoming.ts';
@@ -21,6 +22,8 @@ import { addRegistryRoutes, type RegistryRoutesOptions } from './doors/routes.ts
 
 export interface StartRegistryOptions extends Omit<RegistryOptions, 'announce'> {
   readonly bus: Bus;
+  /** Default: nothing is counted. */
+  readonly meter?: Meter | undefined;
   /** Where large contents come and go without the broker. Default: nowhere. */
   readonly contentsListen?: DirectDoorOptions['listen'] | undefined;
 }
@@ -69,7 +72,8 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   ];
   await registry.load();
   const { contentsListen: listen } = options;
-  const door = listen === undefined ? undefined : await DirectDoor.open({ listen, log });
+  const door =
+    listen === undefined ? undefined : await DirectDoor.open({ listen, log, meter: options.meter ?? noMeter });
   const now = options.now ?? Date.now;
   subscriptions.push(answerRegistryCalls(bus, registry, now));
   const { store, objects } = options;

@@ -11,7 +11,7 @@ export interface ContentToRead {
   /** Parts under way, where they come by the broker. */
   readonly partsAtOnce: number;
   /** Undefined: there is none. */
-  readonly way: DirectWay | undefined;
+  readonly way: Pick<DirectWay, 'isOpen' | 'read'> | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -15,11 +15,13 @@ import type { TLSSocket } from 'node:tls';
 import { letGo, LINE_IDLE_MS_MAX, LINE_KEY_BYTES, LINE_TLS, type DirectContent } from '@penstock/artifacts';
 import { ServiceError } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
+import type { Meter } from '@penstock/telemetry/metrics';
 import type { Storing } from './incoming.ts';
 
 export interface DirectDoorOptions {
   readonly listen: { readonly host: string; readonly port: number };
   readonly log: Log;
+  readonly meter: Meter;
 }
 
 interface Ticket {
@@ -42,12 +44,14 @@ const REFUSED = 409;
 export class DirectDoor {
   readonly #server: Server;
   readonly #log: Log;
+  readonly #meter: Meter;
   readonly #tickets = new Map<string, Ticket>();
   readonly #idsOf = new WeakMap<object, string>();
   #host = '';
 
-  private constructor({ log }: DirectDoorOptions) {
+  private constructor({ log, meter }: DirectDoorOptions) {
     this.#log = log;
+    this.#meter = meter;
     this.#server = createServer(
       {
         ...LINE_TLS,
@@ -75,6 +79,7 @@ export class DirectDoor {
     return this.#give('PUT', async (request, response) => {
       if (Number(request.headers['content-length']) !== sizeBytes) return response.writeHead(REFUSED).end();
       await store(givenBack(request));
+      this.#meter.add('penstock_contents_bytes_total', { direction: 'in' }, sizeBytes);
       return response.writeHead(STORED).end();
     });
   }
@@ -85,7 +90,9 @@ export class DirectDoor {
       response.writeHead(HERE, { 'content-length': sizeBytes });
       for await (const piece of read()) {
         if (response.destroyed) return;
+        const { length } = piece;
         await new Promise<void>((done) => response.write(piece, () => done()));
+        this.#meter.add('penstock_contents_bytes_total', { direction: 'out' }, length);
         letGo(piece);
       }
       response.end();

@@ -10,7 +10,7 @@ export interface StorageLine {
    */
   (verb: string, body: unknown): Promise<unknown>;
   /** For large contents, where there is one. */
-  readonly direct?: DirectWay | undefined;
+  readonly direct?: Pick<DirectWay, 'isOpen' | 'read' | 'send'> | undefined;
 }
 
 /** Of one call: a part is written to a disk that may be slow. */
