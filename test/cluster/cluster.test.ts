@@ -100,9 +100,10 @@ stages:
       'mutation ($yaml: String) { triggerPipeline(yaml: $yaml, waitSeconds: 60) { run { id status } } }',
       { yaml },
     );
-    const { run } = body.data?.['triggerPipeline'] as {
-      readonly run: { readonly id: string; readonly status: string };
+    const { triggerPipeline } = body.data as {
+      readonly triggerPipeline: { readonly run: { readonly id: string; readonly status: string } };
     };
+    const { run } = triggerPipeline;
     expect(run.status).toBe('SUCCESS');
     const fetched = async (name: string): Promise<Buffer> => {
       const response = await fetch(`${cluster.url}/pipeline/${run.id}/artifacts/make/${name}`, {

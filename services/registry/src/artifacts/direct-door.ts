@@ -16,13 +16,15 @@ import { letGo, LINE_IDLE_MS_MAX, LINE_KEY_BYTES, LINE_TLS, type DirectContent }
 import { ServiceError } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
 import type { Meter } from '@penstock/telemetry/metrics';
-import type { Storing } from './incoming.ts';
 
 export interface DirectDoorOptions {
   readonly listen: { readonly host: string; readonly port: number };
   readonly log: Log;
   readonly meter: Meter;
 }
+
+/** Reads the bytes to their end, and stores them. */
+export type Storing = (bytes: AsyncIterable<Uint8Array>) => Promise<void>;
 
 interface Ticket {
   readonly key: Buffer;

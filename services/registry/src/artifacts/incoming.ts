@@ -10,15 +10,12 @@ import { letGo, PART_BYTES, type OpenUploadAnswer, type OpenUploadRequest, type 
 import type { Bus, BusSubscription } from '@penstock/bus';
 import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
 import { answerCalls } from '@penstock/service';
-import type { DirectDoor } from './direct-door.ts';
+import type { DirectDoor, Storing } from './direct-door.ts';
 
 const UPLOADS_MAX = 32;
 const WAITING_MAX = 8;
 /** Without a part for so long its sender is gone. */
 const IDLE_MS_MAX = 60_000;
-
-/** Reads the bytes to their end, and stores them. */
-export type Storing = (bytes: AsyncIterable<Uint8Array>) => Promise<void>;
 
 export class IncomingUploads {
   readonly #uploads = new Map<string, Upload>();
