@@ -2,9 +2,9 @@
  * The port by which large contents come and go without the broker: for runners and gateways in the network of the services. It owns
  * the tickets that were given and not used yet, and the connections.
  *
- *  DOOR-1 A ticket opens one connection for one content in one direction, of an attempt, or a gateway, whose right was looked at when
+ *  STRAIGHT-1 A ticket opens one connection for one content in one direction, of an attempt, or a gateway, whose right was looked at when
  *     it was given; who has none fails at the handshake.
- *  DOOR-2 There are at most TICKETS_MAX tickets, for TICKET_MS_MAX, and CONNECTIONS_MAX connections; beyond, bytes go by the broker.
+ *  STRAIGHT-2 There are at most TICKETS_MAX tickets, for TICKET_MS_MAX, and CONNECTIONS_MAX connections; beyond, bytes go by the broker.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
