@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The command `penstock`: dependencies and Node 26, a broker only for `serve`, then the command in the user's own folder. */
+/** The command `penstock`: dependencies and Node 26, a broker only where one is started, then the command in the user's own folder. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { withCompileCache } from './compile-cache.js';
@@ -9,7 +9,8 @@ import { withoutNpm } from './without-npm.js';
 
 await runEntry(async () => {
   const args = process.argv.slice(2);
-  const { node, env } = await ensure({ broker: args[0] === 'serve', dashboard: args[0] === 'serve' });
+  const isRestore = args[0] === 'admin' && args.includes('restore');
+  const { node, env } = await ensure({ broker: args[0] === 'serve' || isRestore, dashboard: args[0] === 'serve' });
   // `npm run penstock` changes into the checkout first and keeps the folder it was called from in INIT_CWD.
   const cwd = env.npm_lifecycle_event === 'penstock' && env.INIT_CWD ? env.INIT_CWD : process.cwd();
   const main = join(root, 'cli/src/main.ts');

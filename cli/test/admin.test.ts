@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { folder, penstock } from './command.ts';
 import { answering } from './fake-server.ts';
@@ -121,5 +122,43 @@ it.each([
   expect(await penstock(args, { cwd: folder() })).toMatchObject({
     code: 2,
     stderr: expect.stringContaining(message) as unknown,
+  });
+});
+
+describe('penstock admin backup', () => {
+  const DONE = {
+    folder: '/b',
+    startedAt: '2026-11-23T08:00:00.000Z',
+    finishedAt: '2026-11-23T08:00:02.500Z',
+    files: 12,
+    bytes: 3 * 1024 ** 2,
+    notes: ['SERVICE_MASTER_KEY is not in it.'],
+    problem: null,
+  };
+
+  it('waits for the end, and says what is in it and what is not; a folder is taken from where the command is', async () => {
+    const { requests, env } = await answering({
+      adminBackup: { ...DONE, finishedAt: null, files: null, bytes: null },
+      adminBackupState: DONE,
+    });
+    const cwd = folder();
+    const { code, stdout, stderr } = await penstock(['admin', 'backup', 'monday'], { cwd, env });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^\/b is a whole backup: 12 files, 3\.0 MiB, in 2\.5 s\./);
+    expect(stderr).toContain('SERVICE_MASTER_KEY is not in it.');
+    expect(requests[0]?.variables).toEqual({ folder: join(cwd, 'monday') });
+  });
+
+  it('fails where the server does, or was started anew meanwhile', async () => {
+    const failed = await answering({ adminBackup: { ...DONE, problem: 'the disk is full' } });
+    expect(await penstock(['admin', 'backup', '/b'], { cwd: folder(), env: failed.env })).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('there is no backup: the disk is full'),
+    });
+    const gone = await answering({ adminBackup: { ...DONE, finishedAt: null }, adminBackupState: null });
+    expect(await penstock(['admin', 'backup', '/b'], { cwd: folder(), env: gone.env })).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('was cut off'),
+    });
   });
 });

@@ -50,6 +50,7 @@ export { connectBus } from './wire/connect.ts';
 export { isPublicKey, newKeySeed, publicKeyOf } from './wire/key-seed.ts';
 export { connectionOf } from './wire/nats-bus.ts';
 export { brokerAddress } from './wire/address.ts';
+export { copyStream, lastingStreams, restoreStream, type StreamHead } from './jetstream/stream-copies.ts';
 export { bucketAgeMs, deleteBuckets, ensureStreams } from './jetstream/streams.ts';
 export {
   type AppendOptions,

@@ -142,6 +142,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     kept,
     people,
     refusalAudit,
+    backups: options.backups,
     now,
     log,
     identity: {

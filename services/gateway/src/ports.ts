@@ -7,6 +7,7 @@ import type { Tiers } from '@penstock/config';
 import type { AuditLog, AuditReader, DocumentStore, RunsReader } from '@penstock/store';
 import type { Authenticator, Callers } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
+import type { Backups } from './admin/backups.ts';
 import type { KeptContents } from './artifacts/kept-files.ts';
 
 /** What routes of other services are given when they are added to this server. */
@@ -72,6 +73,8 @@ export interface GatewayOptions {
     | undefined;
   /** Where the files are that stages have kept, if in this very process; default: they are asked for on the bus. */
   readonly contents?: KeptContents | undefined;
+  /** Where this process has the whole installation; default: it has not, and makes no backup. */
+  readonly backups?: Backups | undefined;
   /** Whether the process has been told to stop: `/ready` says so while what is under way is finished. */
   readonly isStopping?: (() => boolean) | undefined;
   readonly log?: Log | undefined;

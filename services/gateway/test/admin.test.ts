@@ -3,6 +3,7 @@ import { type BusSubscription, readControls, type SchedulerStatus, subjects } fr
 import { AuditRepository } from '@penstock/store';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import type { Backups, BackupState } from '../src/admin/backups.ts';
 import type { TestUser } from './fake-auth.ts';
 import { API_KEY, graphql, makeWorld, type World } from './harness.ts';
 
@@ -197,4 +198,53 @@ describe('draining', () => {
     expect((await ask(DRAIN, { runner: 'r1', undo: true })).data?.['adminDrain']).toEqual([]);
     expect(codes(await ask(DRAIN, { runner: 'r1', undo: true }))).toEqual(['NOT_FOUND']);
   }, 60_000);
+});
+
+describe('adminBackup', () => {
+  const BACKUP = 'mutation ($folder: String) { adminBackup(folder: $folder) { folder finishedAt problem notes } }';
+  const STATE = '{ adminBackupState { folder finishedAt files bytes notes problem } }';
+
+  it('begins one and says how it ended, for administrators alone; the audit log has who asked', async () => {
+    let last: BackupState | null = null;
+    const backups: Backups = {
+      last: () => last,
+      begin: (folder) => (last = { folder, startedAt: 1_700_000_000_000 }),
+    };
+    const audit = new AuditRepository(world.store, { log: { warn: () => {} } });
+    await begin({ backups, audit });
+    expect((await ask(STATE)).data).toEqual({ adminBackupState: null });
+    expect(codes(await ask(BACKUP, { folder: '/backup' }, ada.token))).toEqual(['FORBIDDEN']);
+    expect(codes(await ask(STATE, {}, ada.token))).toEqual(['FORBIDDEN']);
+    for (const folder of ['relative', '', `/${'x'.repeat(1_000)}`, null])
+      expect(codes(await ask(BACKUP, { folder }))).toEqual(['BAD_USER_INPUT']);
+    const { data } = await ask(BACKUP, { folder: '/backup' });
+    expect(data).toEqual({ adminBackup: { folder: '/backup', finishedAt: null, problem: null, notes: [] } });
+    last = {
+      folder: '/backup',
+      startedAt: 1,
+      finishedAt: 1_700_000_001_000,
+      files: 3,
+      bytes: 5e9,
+      notes: ['no bucket'],
+    };
+    expect((await ask(STATE)).data).toEqual({
+      adminBackupState: {
+        folder: '/backup',
+        finishedAt: '2023-11-14T22:13:21.000Z',
+        files: 3,
+        bytes: 5e9,
+        notes: ['no bucket'],
+        problem: null,
+      },
+    });
+    await audit.close();
+    const { data: recorded } = await ask('{ auditLog(limit: 50) { action target } }');
+    expect(recorded?.['auditLog']).toContainEqual({ action: 'admin.backup', target: '/backup' });
+  });
+
+  it('is refused, with where to read on, where the server has not everything itself', async () => {
+    await begin();
+    const { errors } = await ask(BACKUP, { folder: '/backup' });
+    expect(errors[0]?.message).toContain('docs/operating.md');
+  });
 });

@@ -1,1 +1,2 @@
+export { runRestore } from './run-restore.ts';
 export { runServe } from './run-serve.ts';

@@ -26,7 +26,10 @@ import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, type Meter } from '@penstock/telemetry/metrics';
 import { ApiThread } from './api/api-thread.ts';
 import { secretsOf } from './api/secrets-of.ts';
-import type { ApiOptions, BusAddress } from './api/start-api.ts';
+import type { ApiOptions } from './api/start-api.ts';
+import type { BusAddress } from './bus-address.ts';
+import { backupSettings } from './backup/backup-settings.ts';
+import { refuseHalfRestored } from './backup/restore-mark.ts';
 import { startEmbeddedBroker, type EmbeddedBroker } from './broker.ts';
 import { FleetDoor } from './fleet-door.ts';
 import { closeInTurn, type Closing } from './closing.ts';
@@ -98,6 +101,7 @@ const LAST_EVENTS_MS = 500;
 export async function serve(options: ServeOptions): Promise<RunningServer> {
   const { dataDir } = options;
   await checkListenAddress(options.listen);
+  refuseHalfRestored(dataDir);
   makeDataFolder(dataDir);
   const logFor = (service: string): Logger =>
     createLogger({ service, level: options.logLevel ?? 'info', secrets: secretsOf(options) });
@@ -117,7 +121,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
     const { fleetPort } = engine;
-    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids, fleetPort }, engine.busAddress, {
+    const backup = fleetPort === undefined ? undefined : backupSettings({ ...options, objectsUrl });
+    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids, fleetPort, backup }, engine.busAddress, {
       mirrors: engine.mirrors,
       door: engine.door,
       figures: () => metrics.snapshot(),

@@ -8,6 +8,8 @@ import { readAdminCredentials } from '../../server/read-credentials.ts';
 import { serverAddress } from '../../server/server-address.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../../server/server-options.ts';
 import { audit } from './audit.ts';
+import { backup, restore } from './backups.ts';
+import type { LocalAction } from './local-action.ts';
 import { drain, pause, resume } from './pauses.ts';
 import { runners, status } from './status.ts';
 
@@ -16,7 +18,7 @@ interface ActionSpec {
   readonly names: string | null;
   /** Beside those of every action. */
   readonly options: readonly string[];
-  readonly act: NamedAction;
+  readonly act: NamedAction | { readonly here: LocalAction };
 }
 
 const ACTIONS: Readonly<Record<string, ActionSpec>> = {
@@ -26,6 +28,8 @@ const ACTIONS: Readonly<Record<string, ActionSpec>> = {
   resume: { names: null, options: ['key', 'label'], act: resume },
   drain: { names: 'the name of a runner', options: ['reason', 'undo'], act: drain },
   audit: { names: null, options: ['since', 'limit'], act: audit },
+  backup: { names: 'a folder that is empty or not there yet', options: [], act: backup },
+  restore: { names: 'the folder of a backup', options: [], act: { here: restore } },
 };
 
 const OF_SOME_ACTIONS = [...new Set(Object.values(ACTIONS).flatMap(({ options }) => options))];
@@ -33,11 +37,12 @@ const OF_SOME_ACTIONS = [...new Set(Object.values(ACTIONS).flatMap(({ options })
 export const adminCommand: Command = {
   spec: {
     name: 'admin',
-    usage: 'status | runners | pause | resume | drain <runner> | audit',
+    usage: 'status | runners | pause | resume | drain <runner> | audit | backup <folder> | restore <folder>',
     about:
       'For who operates a server. `status` shows schedulers, partitions, runners, what waits and what is paused; `runners` the runners alone. `pause` hands no stage to a ' +
       'runner any more, none at all or none of a key or for a label: what runs goes on, what waits stays, also over restarts, until `resume`. `drain` hands a runner nothing ' +
-      'but stages of runs that it has begun. `audit` shows who did what, the newest first.',
+      'but stages of runs that it has begun. `audit` shows who did what, the newest first. `backup` copies everything of `penstock serve` to a folder of its machine ' +
+      'while it runs; `restore` makes a new data folder from that, on the machine where it is called and without a server.',
     options: {
       key: {
         type: 'string',
@@ -76,6 +81,14 @@ export const adminCommand: Command = {
       ['penstock admin pause --label gpu', 'nothing that asks for the label gpu'],
       ['penstock admin drain worker-3', 'before that machine is taken away'],
       ['penstock admin audit --since 24h', 'who did what since yesterday'],
+      [
+        'penstock admin backup /mnt/backup/monday',
+        'all runs that were accepted before it began, logs, objects and keys',
+      ],
+      [
+        'penstock admin restore /mnt/backup/monday --data-dir /var/lib/penstock',
+        'then: penstock serve --data-dir /var/lib/penstock',
+      ],
     ],
     exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
   },
@@ -94,6 +107,10 @@ async function admin(args: ParsedArguments, context: CommandContext): Promise<nu
     (option) => !action.options.includes(option) && (args.text(option) !== undefined || args.flag(option)),
   );
   if (strange !== undefined) throw new UsageError(`'admin ${word}' takes no --${strange}`, 'admin');
+  if (typeof action.act === 'object') {
+    await action.act.here(name ?? '', args, context);
+    return EXIT.success;
+  }
   const server = serverAddress(args.text('server'), context.env);
   await action.act(serverClient(server, await readAdminCredentials(args, context, server)), name ?? '', args, context);
   return EXIT.success;

@@ -11,7 +11,8 @@ import type { CollectionSpec } from '../port.ts';
 import type { DatabaseOptions } from './database.ts';
 import type { Operation, Results } from './engine.ts';
 import { errorOf, type Failure } from '../failure.ts';
-import { monotonicMs, type WorkerAnswer, type WorkerCall, type WorkerStart } from './worker.ts';
+import { monotonicMs } from './monotonic.ts';
+import type { WorkerAnswer, WorkerCall, WorkerStart } from './worker.ts';
 
 /** A projector and a gateway have a few dozen calls under way; thousands mean that the disk has stopped. */
 const CALLS_MAX = 4_000;

@@ -7,13 +7,14 @@ import type { CollectionSpec } from '../port.ts';
 import type { DatabaseOptions } from './database.ts';
 import { SqliteEngine, type Operation, type Results } from './engine.ts';
 import type { Failure } from '../failure.ts';
+import { monotonicMs } from './monotonic.ts';
 import { failureOf } from './failures.ts';
 
 export interface WorkerStart extends DatabaseOptions {
   readonly specs: readonly CollectionSpec[];
 }
 
-/** `expiresAtMs` is of the machine's monotonic clock, which threads share. */
+/** `expiresAtMs` is of the clock of `monotonic.ts`. */
 export type WorkerCall =
   | { readonly id: number; readonly expiresAtMs: number; readonly operation: Operation }
   | { readonly close: true };
@@ -21,10 +22,6 @@ export type WorkerCall =
 export type WorkerAnswer =
   | { readonly id: number; readonly result: Results[Operation['kind']] }
   | { readonly id: number; readonly failure: Failure };
-
-export function monotonicMs(): number {
-  return Number(process.hrtime.bigint() / 1_000_000n);
-}
 
 const port = parentPort;
 if (port !== null) {

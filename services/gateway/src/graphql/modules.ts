@@ -3,6 +3,7 @@ import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import { adminModule } from './admin.ts';
+import { adminBackupModule } from './admin-backup.ts';
 import { cachesModule } from './caches.ts';
 import { approvalsModule } from './approvals.ts';
 import type { GraphqlContext } from './arguments.ts';
@@ -27,6 +28,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
     adminModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
+    adminBackupModule(options),
     approvalsModule(options),
     historyModule(options),
     hooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),

@@ -18,6 +18,7 @@ import { VERDICT_FIELDS } from './verdicts.ts';
 import { artifactsOf } from '../artifacts/listing.ts';
 import type { People } from '../people/people.ts';
 import type { KeptFiles } from '../artifacts/kept-files.ts';
+import type { Backups } from '../admin/backups.ts';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import type { IdentityModuleOptions } from './identity.ts';
 
@@ -35,6 +36,7 @@ export interface GraphqlOptions {
   readonly kept: KeptFiles;
   readonly people: People;
   readonly refusalAudit: RefusalAudit;
+  readonly backups: Backups | undefined;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }

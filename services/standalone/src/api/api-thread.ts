@@ -19,7 +19,8 @@ import type { ApiCalls } from './api-worker.ts';
 import { givenInQuestion } from './given-away.ts';
 import { doorCalls } from './door-calls.ts';
 import { CALL_MS_MAX, mirrorCalls, type EngineCalls, type MirrorCalls } from './mirror-calls.ts';
-import type { ApiOptions, BusAddress } from './start-api.ts';
+import type { BusAddress } from '../bus-address.ts';
+import type { ApiOptions } from './start-api.ts';
 
 const WORKER = new URL('./api-worker.ts', import.meta.url);
 const MEBIBYTE = 1024 * 1024;

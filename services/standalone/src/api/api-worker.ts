@@ -7,7 +7,8 @@ import { withRequest, type RequestContext } from '@penstock/telemetry/request';
 import { doorByCalls } from './door-calls.ts';
 import { givenInAnswer } from './given-away.ts';
 import { CALL_MS_MAX, mirrorsByCalls, type EngineCalls } from './mirror-calls.ts';
-import { startApi, type ApiOptions, type BusAddress, type RunningApi } from './start-api.ts';
+import type { BusAddress } from '../bus-address.ts';
+import { startApi, type ApiOptions, type RunningApi } from './start-api.ts';
 
 export interface ApiCalls {
   /** Resolves when it listens; rejects with the cause. */

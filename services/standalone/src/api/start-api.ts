@@ -17,6 +17,9 @@ import {
 import { createLogger, type LogLevel, type Logger } from '@penstock/telemetry';
 import { Metrics, type MetricsSnapshot } from '@penstock/telemetry/metrics';
 import { ingestCollections, startWebhookIngest, type WebhookSettings } from '@penstock/webhook-ingest';
+import type { BusAddress } from '../bus-address.ts';
+import { BackupDesk } from '../backup/backup-desk.ts';
+import type { BackupSettings } from '../backup/make-backup.ts';
 import { reachableUrl } from '../reachable-url.ts';
 import { closeInTurn, type Closing } from '../closing.ts';
 import { allFigures } from './all-figures.ts';
@@ -67,9 +70,9 @@ export interface ApiOptions {
   readonly store: StoreAddress;
   /** Where the broker listens for runners of the fleet, on loopback; absent: it is not this server's own. */
   readonly fleetPort?: number | undefined;
+  /** What a backup copies; absent: the whole is not this server's own. */
+  readonly backup?: BackupSettings | undefined;
 }
-
-export type BusAddress = Pick<Parameters<typeof connectBus>[0], 'servers' | 'user' | 'pass'>;
 
 /** What it asks of the other thread. */
 export interface EngineForApi {
@@ -159,11 +162,15 @@ async function startParts(
     log: logFor('webhook-ingest'),
   });
   started.push(() => ingest.close());
+  const { backup } = options;
+  const backups = backup === undefined ? undefined : new BackupDesk(backup, busAddress, logFor('backup'));
+  started.push(() => backups?.close());
   let isStopping = false;
   const gateway = await startGateway({
     listen: options.listen,
     isStopping: () => isStopping,
     contents: registry.artifacts,
+    backups,
     bus,
     runs: new RunsRepository(store),
     store,
