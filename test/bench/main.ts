@@ -7,6 +7,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   bus: async () => (await import('./bus.ts')).benchBus(),
   store: async () => (await import('./store.ts')).benchStore(),
   executor: async () => (await import('./executor.ts')).benchExecutor(),
+  executors: async () => (await import('./executors.ts')).benchExecutors(),
   containers: async () => (await import('./containers.ts')).benchContainers(),
   local: async () => (await import('./local-run.ts')).benchLocalRun(),
   runs: async () => (await import('./runs.ts')).benchRuns(),

@@ -24,6 +24,7 @@ import { contentsOf, emptyFoldersOf, type Brought } from './pod/folders.ts';
 import { renderPodJob } from './pod/job-text.ts';
 import { labelOf, labelsOfSession, selectorOfRunner } from './pod/labels.ts';
 import { imagesOf, outputFileOf, refusalOf, type PodLimits } from './pod/pod-manifest.ts';
+import { RenewedFiles } from './pod/renewed-files.ts';
 import { pastOf, type PodPast } from './pod-notes.ts';
 import { StagePod, type Holding } from './stage-pod.ts';
 import { endEarlierPod, sweepOrphans } from './sweep.ts';
@@ -107,6 +108,10 @@ export class KubernetesExecutor implements Executor {
 
   resume(spec: StageSpec, sink: OutputSink, record: StageRecord, notes: StageNotes): StageProcess {
     return this.#look(spec, { sink, record, past: pastOf(notes) ?? undefined });
+  }
+
+  hasBegun(notes: StageNotes): boolean {
+    return pastOf(notes)?.begunAt !== undefined;
   }
 
   async discard(notes: StageNotes): Promise<void> {
@@ -193,9 +198,10 @@ export class KubernetesExecutor implements Executor {
       if (found === null) full.push({ from: folder, to: folder, contents });
       else empty.push(...found);
     }
+    const renewed = new RenewedFiles(spec.renewedFiles);
     let job;
     try {
-      job = renderPodJob(spec, empty);
+      job = renderPodJob({ ...spec, env: { ...spec.env, ...renewed.env } }, empty);
     } catch (error) {
       return refuse(error instanceof Error ? error.message : String(error));
     }
@@ -211,7 +217,7 @@ export class KubernetesExecutor implements Executor {
       limits,
     };
     this.#held.add(plan.name);
-    const pod = new StagePod({ plan, job, folders: full, laidOver, sink, record, past }, this.#holding);
+    const pod = new StagePod({ plan, job, renewed, folders: full, laidOver, sink, record, past }, this.#holding);
     onPod(pod);
     const exit = await pod.ended;
     const removal = pod.removed.finally(() => {
@@ -235,11 +241,13 @@ class StartingStage implements StageProcess {
   #stopped: StopReason | null = null;
   #isAbandoned = false;
   readonly #faults: ReadonlyMap<string, string>;
+  readonly #replaced = new Map<string, string>();
 
   constructor({ leavings }: StageSpec, run: (onPod: (pod: StagePod) => void) => Promise<StageExit>) {
     this.#faults = faultsOfAll(leavings, 'it never ran');
     this.ended = run((pod) => {
       this.#pod = pod;
+      for (const [variable, content] of this.#replaced) pod.replaceFile(variable, content);
       if (this.#stopped !== null) pod.stop(this.#stopped);
       if (this.#isAbandoned) pod.abandon();
     }).catch((error: unknown) => ({ kind: 'lost', cause: error instanceof Error ? error.message : String(error) }));
@@ -251,6 +259,11 @@ class StartingStage implements StageProcess {
 
   get leavingFaults(): ReadonlyMap<string, string> {
     return this.#pod?.leavingFaults ?? this.#faults;
+  }
+
+  replaceFile(variable: string, content: string): void {
+    if (this.#pod === null) this.#replaced.set(variable, content);
+    else this.#pod.replaceFile(variable, content);
   }
 
   stop(reason: StopReason): void {

@@ -36,6 +36,7 @@ import type { Brought } from './pod/folders.ts';
 import type { PodJob } from './pod/job-text.ts';
 import { keepGivenFiles } from './pod/given-files.ts';
 import { maskFileOf, renderPod, renderSecrets, type PodPlan } from './pod/pod-manifest.ts';
+import type { RenewedFiles } from './pod/renewed-files.ts';
 import { podNotes, type PodEnding, type PodPast } from './pod-notes.ts';
 import { stateOf, type PodState } from './pod/pod-state.ts';
 import { ServiceLogs } from './services/service-logs.ts';
@@ -59,6 +60,7 @@ export interface Holding {
 export interface StageOfPod {
   readonly plan: PodPlan;
   readonly job: PodJob;
+  readonly renewed: RenewedFiles;
   /** Those that are to be brought by archive. */
   readonly folders: readonly Brought[];
   /** And what lies over them. */
@@ -91,6 +93,7 @@ export class StagePod implements StageProcess {
   readonly leavingFaults: Map<string, string>;
   readonly #plan: PodPlan;
   readonly #job: PodJob;
+  readonly #renewed: RenewedFiles;
   readonly #folders: readonly Brought[];
   readonly #laidOver: readonly Brought[];
   readonly #sink: OutputSink;
@@ -111,6 +114,8 @@ export class StagePod implements StageProcess {
   #timeout: NodeJS.Timeout | undefined;
   // The line.
   #line: Line | null = null;
+  /** The line has said that it is of this Pod. */
+  #isKnown = false;
   #connecting = false;
   #connectAt = 0;
   #connectFailures = 0;
@@ -129,9 +134,10 @@ export class StagePod implements StageProcess {
   readonly #serviceSince = new Map<string, number>();
   #wake: () => void = () => {};
 
-  constructor({ plan, job, folders, laidOver, sink, record, past }: StageOfPod, holding: Holding) {
+  constructor({ plan, job, renewed, folders, laidOver, sink, record, past }: StageOfPod, holding: Holding) {
     this.#plan = plan;
     this.#job = job;
+    this.#renewed = renewed;
     this.#folders = folders;
     this.#laidOver = laidOver;
     this.#areFoldersThere = folders.length + laidOver.length === 0;
@@ -172,6 +178,12 @@ export class StagePod implements StageProcess {
     if (reason === 'cancelled') this.#leavingStopped.abort();
     this.#line?.send(`stop ${this.#plan.graceMs}`);
     this.#wake();
+  }
+
+  replaceFile(variable: string, content: string): void {
+    const order = this.#renewed.replace(variable, content);
+    // A line that has not come up yet says all of them when it does.
+    if (this.#isKnown) this.#line?.send(order);
   }
 
   /** The session is over: it is not answered any more, and deleted. */
@@ -419,10 +431,12 @@ export class StagePod implements StageProcess {
     if (line === null) return;
     if (uid !== this.#state?.uid) throw new BadLine(`its uid is ${uid}`);
     this.#connectFailures = 0;
+    this.#isKnown = true;
     line.send(`attach ${this.#taken.out} ${this.#taken.err}`);
     // What an earlier line has acknowledged may not have arrived, and the guard waits for it when its window is full.
     for (const stream of ['out', 'err'] as const)
       if (this.#taken[stream] > 0) line.send(`ack ${stream} ${this.#taken[stream]}`);
+    for (const order of this.#renewed.orders) line.send(order);
     if (this.#stopped !== null) line.send(`stop ${this.#plan.graceMs}`);
     else if (state === 'waiting' && !this.#isAbandoned) this.#begin(line);
   }
@@ -503,6 +517,7 @@ export class StagePod implements StageProcess {
 
   #onClose(error: unknown): void {
     this.#line = null;
+    this.#isKnown = false;
     if (error instanceof BadLine) this.#nonsense ??= error;
     this.#connectFailures += 1;
     this.#connectAt = bootClockMs() + backoffMs(this.#connectFailures, CONNECT_RETRY);

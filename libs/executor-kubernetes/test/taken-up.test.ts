@@ -236,6 +236,40 @@ it('the time of a stage counts from its start, not from the restart', async () =
   expect(await stage.ended).toEqual({ kind: 'timeout' });
 });
 
+it('a file that is replaced while it runs is told to its guard, by each line, and by those of the next process', async () => {
+  const spec = stageOf('true', { renewedFiles: [{ variable: 'TOKEN', content: 'first' }] });
+  const first = process();
+  const record = new Record();
+  const stage = first.executor.start(spec, new RecordingSink(), record);
+  const pod = await podOf();
+  const guard = api.guardOf(pod);
+  await vi.waitFor(() => expect(guard.starts).toBe(1), WAIT);
+  expect([...guard.files]).toEqual([['file-TOKEN', 'first']]);
+  guard.loses = /^file/;
+  stage.replaceFile?.('TOKEN', 'lost');
+  await vi.waitFor(() => expect(guard.lost).toEqual(['file file-TOKEN lost']), WAIT);
+  expect(guard.files.get('file-TOKEN')).toBe('first');
+  guard.loses = null;
+  guard.hangUp();
+  await vi.waitFor(() => expect(guard.files.get('file-TOKEN')).toBe('lost'), WAIT);
+  kill(first, record);
+
+  const again = read(record);
+  const taken = process().executor.resume(stageOf('true'), again.sink, again.record, again.notes);
+  taken.replaceFile?.('TOKEN', 'renewed');
+  await vi.waitFor(() => expect(guard.files.get('file-TOKEN')).toBe('renewed'), WAIT);
+  guard.end(0);
+  expect(await taken.ended).toEqual({ kind: 'exit', code: 0 });
+});
+
+it('whether it may have begun is known by what was noted', async () => {
+  const { first, record } = await startOne();
+  const { executor } = first;
+  expect(executor.hasBegun(new Map(record.notes))).toBe(true);
+  expect(executor.hasBegun(new Map([['pod', ['p']]]))).toBe(false);
+  expect(executor.hasBegun(new Map())).toBe(false);
+});
+
 it('the log of a service is gone on with by its stamps', async () => {
   const stamp = (ms: number): string => new Date(1_790_000_000_000 + ms).toISOString().replace('Z', '000000Z');
   const log = [`${stamp(0)} up`, `${stamp(900)} same`, `${stamp(900)} same`];

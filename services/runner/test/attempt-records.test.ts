@@ -135,6 +135,32 @@ it('of an attempt with secrets is in memory, and of none where there is no such 
   expect(without.open(headOf({ secrets }).job)).toBeUndefined();
 });
 
+it.each<Partial<Job>>([
+  { idTokens: [{ audience: 'sts', variable: 'TOKEN' }] },
+  { place: { image: { name: 'app', secret: 'LOGIN' } } },
+])('of an attempt with %o is in memory too', (more) => {
+  const { job } = headOf(more);
+  const record = records().open(job);
+  record?.begin({ ...headOf(more), masked: ['canary'] });
+  record?.keep({ pod: 'p' });
+  expect(readdirSync(disk)).toEqual([]);
+  expect(readdirSync(memory)).toHaveLength(1);
+});
+
+it('knows what came to be masked later, before and after anything was noted', () => {
+  const head = headOf();
+  const record = records().open(head.job);
+  record?.begin({ ...head, masked: ['first'] });
+  record?.mask(['second']);
+  expect(readdirSync(disk)).toEqual([]);
+  record?.keep({ pod: 'p' });
+  record?.mask(['third', 'fourth']);
+  record?.keep({}, { stream: 'stdout', bytes: Buffer.from('x') });
+  const read = only(records());
+  expect(read.masked).toEqual(['first', 'second', 'third', 'fourth']);
+  expect([...read.output].map(({ bytes }) => Buffer.from(bytes).toString())).toEqual(['x']);
+});
+
 it('of before the last start of the machine is taken up by nobody', () => {
   const record = records().open(headOf().job);
   record?.begin(headOf());

@@ -202,6 +202,29 @@ describe('an attempt (P16)', () => {
     expect(log).toBe('own-value ***\n***\n*** *** last\n');
   });
 
+  it('with secrets whose stage has not begun is not taken up again, for it would begin without them', async () => {
+    const discarded: unknown[] = [];
+    const past = {
+      prepared: { folders: {} as never, packageFolder: undefined, maskFile: join(folder, 'mask') },
+      timeoutMs: 60_000,
+      notes: new Map([['pod', ['p']]]),
+      output: [],
+      stands: Promise.resolve(true),
+    };
+    let isRemoved = false;
+    const record = { remove: () => void (isRemoved = true) } as unknown as AttemptRecord;
+    const executor: Partial<Executor> = {
+      resume: () => {
+        throw new Error('it was taken up');
+      },
+      hasBegun: () => false,
+      discard: async (notes) => void discarded.push(notes),
+    };
+    const secrets = [{ name: 'KEY', variable: 'KEY', file: false }];
+    expect(await attempt({ ...job, secrets }, executor, { past, record }).result).toBeNull();
+    expect([discarded, isRemoved]).toEqual([[past.notes], true]);
+  });
+
   it('that was killed with its session has none', async () => {
     const one = attempt();
     await started.promise;

@@ -8,13 +8,13 @@ const about = { run: 'run-1', stage: 'deploy', attempt: 1, withheld: [] };
 const jobOf = (parts: Partial<Job>): Job =>
   ({ runId: 'run-1', stage: 'deploy', attempt: 1, slip: 'signed', ...parts }) as unknown as Job;
 
-async function given(job: Job, content: SlipContent, tokensAsFiles = false) {
+async function given(job: Job, content: SlipContent) {
   const desk = {
     present: async () => ({ kind: 'sealed', sealed: '' }) as const,
     renewLease: async () => {},
     open: async () => Buffer.from(JSON.stringify(content)),
   };
-  return await stageSecrets(job, desk, () => 0, new AbortController().signal, tokensAsFiles);
+  return await stageSecrets(job, desk, () => 0, new AbortController().signal);
 }
 
 it('an image’s secret is a login, which is no variable of the stage, and both it and its password are masked', async () => {
@@ -33,16 +33,11 @@ it('an image’s secret that is no login keeps the stage from starting, and is n
   });
 });
 
-it('id tokens come beside secrets, or as files among them where nothing can be written later', async () => {
+it('id tokens come beside secrets', async () => {
   const job = jobOf({ idTokens: [{ audience: 'sts', variable: 'TOKEN_FILE' }] });
   const idTokens = { tokens: { sts: 'a.b.c' }, lifeMs: 60_000 };
   const found = await given(job, { ...about, values: {}, idTokens });
   expect(found).toMatchObject({ idTokens });
-  const asFiles = await given(job, { ...about, values: {}, idTokens }, true);
-  expect(asFiles).toMatchObject({
-    idTokens: undefined,
-    secrets: { files: { files: [{ variable: 'TOKEN_FILE', content: 'a.b.c' }] } },
-  });
   expect(await given(job, { ...about, values: {}, idTokens: { why: 'a run that is not trusted gets none' } })).toEqual({
     lacking: ['the stage cannot start: it gets no id token: a run that is not trusted gets none'],
   });

@@ -3,7 +3,7 @@
 #
 #   in:   "attach <out> <err>" blocks up to these were taken: send from there     "ack <stream> <n>" so many blocks were taken
 #         "ask" the time is asked for, to be answered by "until <ms>"             "put <name> <mark>" the lines up to the mark
-#         "go", "stop <ms>", "bye" are for the guard
+#         "file <name> <text>" the text, from now on     "go", "stop <ms>", "bye" are for the guard
 #   out:  on 2: "hello <uid> <state>", "ask <ms>"; on 1: "blocks <stream> <first> <count>", so many lines of `wc -c`, "data" and the bytes;
 #         "masks <size>" and the bytes that the file of the masks holds, before what was printed after them;
 #         "outputs <size>" and the bytes; "done <code> <cause>"
@@ -98,6 +98,12 @@ while read -r order first second; do
       # For the stage's user to read; nobody else has this folder.
       umask 022
       while IFS= read -r text && [ "$text" != "$second" ]; do printf '%s\n' "$text"; done >"$first"
+      umask 077
+      ;;
+    file)
+      # Who reads it meanwhile has the whole of the one before.
+      umask 022
+      printf %s "$second" >file.new && mv file.new "$first"
       umask 077
       ;;
     go) mv job.new job && echo go >&9 ;;

@@ -12,8 +12,11 @@ export class FakeGuard {
   starts = 0;
   /** Until when it may run, on the boot clock. */
   deadline = 0;
+  /** The files that may be replaced, by name. */
+  readonly files = new Map<string, string>();
   /** Orders that never arrive, as with a line that breaks. */
   loses: RegExp | null = null;
+  readonly lost: string[] = [];
   readonly #uid: string;
   readonly #onEnd: (code: number, message: string) => void;
   readonly #blocks: Record<Stream, Buffer[]> = { out: [], err: [] };
@@ -59,6 +62,11 @@ export class FakeGuard {
     this.#pump();
   }
 
+  /** Its line breaks. */
+  hangUp(): void {
+    this.#socket?.close();
+  }
+
   /** Blocks of output that its stage could not write yet. */
   get held(): number {
     return this.#waiting.length;
@@ -71,12 +79,14 @@ export class FakeGuard {
       this.#orders = this.#orders.slice(end + 1);
       if (this.#putting !== null) {
         if (line === this.#putting) this.#putting = null;
-      } else if (this.loses?.test(line) !== true) this.#onOrder(line.split(' '));
+      } else if (this.loses?.test(line) === true) this.lost.push(line);
+      else this.#onOrder(line.split(' '));
     }
   }
 
   #onOrder([order, first = '', second = '', ...rest]: string[]): void {
     if (order === 'put') this.#putting = [second, ...rest].join(' ');
+    else if (order === 'file') this.files.set(first, second);
     else if (order === 'go') this.starts += 1;
     else if (order === 'until') this.deadline = Number(first);
     else if (order === 'ask') this.#say(2, `ask ${Math.floor(bootClockMs())}\n`);

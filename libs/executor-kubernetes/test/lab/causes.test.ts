@@ -47,6 +47,21 @@ describe.runIf(found !== null)('a stage in a Pod', () => {
     await untilNone();
   });
 
+  it('finds files that are replaced while it runs, and cannot write them', async () => {
+    const sink = new RecordingSink();
+    const script = [
+      'cat "$TOKEN"; echo; echo no 2>/dev/null >"$TOKEN" || echo kept',
+      'until [ "$(cat "$TOKEN")" = second.part ]; do sleep 0.1; done; wc -c <"$TOKEN"; ls -l "$TOKEN" | cut -c1-10',
+    ].join('\n');
+    const renewedFiles = [{ variable: 'TOKEN', content: 'first' }];
+    const stage = executor.start(stageOf(script, { renewedFiles }), sink);
+    await sink.until('kept\n');
+    stage.replaceFile?.('TOKEN', 'second.part');
+    expect(await stage.ended).toEqual({ kind: 'exit', code: 0 });
+    expect(sink.text()).toBe('first\nkept\n11\n-rw-r--r--\n');
+    await untilNone();
+  });
+
   it('reaches its services by name when they are ready, and their output is a stream of its own', async () => {
     const sink = new RecordingSink();
     const script =

@@ -118,6 +118,8 @@ export interface StageSpec {
   /** Where its files stay inside: what is brought out of them once it has ended, one after the other, before `ended` resolves. Absent: nothing. */
   readonly leavings?: readonly StageLeavings[] | undefined;
   readonly files?: StageFiles | undefined;
+  /** Where its files stay inside: one line of text each, which may be replaced while it runs; its variable holds the path of the file. */
+  readonly renewedFiles?: readonly { readonly variable: string; readonly content: string }[] | undefined;
   /** Absent: a plain process. An executor that cannot give what it asks for refuses the stage by a remark and code 126. */
   readonly place?: StagePlace | undefined;
   /** Counts from the start of the stage's first process. */
@@ -168,6 +170,8 @@ export interface StageProcess {
   readonly startedAtMs: number | undefined;
   /** Once it has ended, by where it was to be brought: why what it has left is not there, or not all of it, as a line for its log. */
   readonly leavingFaults?: ReadonlyMap<string, string> | undefined;
+  /** The content of one of its `renewedFiles` from now on: as soon as it can be brought there, and not once the stage has ended. Never throws. */
+  replaceFile?(variable: string, content: string): void;
   /** SIGTERM to all of its processes, SIGKILL after the grace. Also before it has started: then it never does. Idempotent. */
   stop(reason: StopReason): void;
 }
@@ -192,6 +196,8 @@ export interface Executor {
    * holds. Absent: stages end with the process that has started them.
    */
   resume?(spec: StageSpec, sink: OutputSink, record: StageRecord, notes: StageNotes): StageProcess;
+  /** Whether such a stage may have begun: if not, what `resume` is given is all that it begins with. */
+  hasBegun?(notes: StageNotes): boolean;
   /** Ends such a stage instead; resolves when nothing of it can run any more. Never rejects. */
   discard?(notes: StageNotes): Promise<void>;
   /** Makes sure that up to `count` stages could start at once without a new helper. */

@@ -26,13 +26,14 @@ import type { StageNotes, StagePiece, StageRecord } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
 import { writeAll } from '../report/disk.ts';
 import type { Prepared } from '../workspace/preparation.ts';
+import { holdsSecrets } from './stage-secrets.ts';
 
 /** What is known of an attempt when its stage is about to start. */
 export interface RecordHead {
   readonly job: Job;
   readonly prepared: Prepared;
   readonly timeoutMs: number;
-  /** What is masked in its output from its beginning on. */
+  /** What is masked in its output, of its secrets and tokens. */
   readonly masked?: readonly string[] | undefined;
 }
 
@@ -83,6 +84,8 @@ interface RecordLine {
   readonly boot?: string;
   readonly head?: RecordHead;
   readonly holder?: string;
+  /** Besides what the head says. */
+  readonly masked?: readonly string[];
   readonly notes?: Readonly<Record<string, string>>;
   /** Begins a file of the output's end: its number, each higher than that before, and what was noted before. */
   readonly end?: number;
@@ -118,10 +121,16 @@ export class AttemptRecordsOnDisk implements AttemptRecords {
     return records.flatMap((name) => this.#read(join(folder, name)) ?? []);
   }
 
-  open({ session, credit, secrets }: Job): AttemptRecord | undefined {
-    const folder = secrets === undefined ? this.#folders.disk : this.#folders.memory;
-    if (folder === undefined || (secrets !== undefined && !this.#hasMemory())) return undefined;
-    return new AttemptRecord(join(folder, `${session}-${credit}`), this.#boot, this.#log, this.#bytesMaxIn(folder));
+  open(job: Job): AttemptRecord | undefined {
+    const isSecret = holdsSecrets(job);
+    const folder = isSecret ? this.#folders.memory : this.#folders.disk;
+    if (folder === undefined || (isSecret && !this.#hasMemory())) return undefined;
+    return new AttemptRecord(
+      join(folder, `${job.session}-${job.credit}`),
+      this.#boot,
+      this.#log,
+      this.#bytesMaxIn(folder),
+    );
   }
 
   #hasMemory(): boolean {
@@ -209,6 +218,14 @@ export class AttemptRecord implements StageRecord {
     else this.#append(line, output?.bytes);
   }
 
+  /** Masked as well from here on: they were nowhere before. */
+  mask(values: readonly string[]): void {
+    const head = this.#head?.head;
+    if (this.#main.length > 0) this.#append({ masked: values });
+    else if (head !== undefined)
+      this.#head = { ...this.#head, head: { ...head, masked: [...(head.masked ?? []), ...values] } };
+  }
+
   /** The lease of this session lists it from now on. */
   heldBy(session: string): void {
     this.#append({ holder: session });
@@ -274,6 +291,7 @@ interface ReadRecord extends Omit<EarlierAttempt, 'record'> {
 function readRecord(path: string): ReadRecord | null {
   let first: RecordLine | undefined;
   let holder = '';
+  const masked: string[] = [];
   const notes = new Map<string, string[]>();
   const note = (name: string, values: readonly string[]): void => {
     const before = notes.get(name);
@@ -285,6 +303,7 @@ function readRecord(path: string): ReadRecord | null {
     for (const { line, next } of linesOf(file)) {
       first ??= line;
       holder = line.holder ?? holder;
+      masked.push(...(line.head?.masked ?? line.masked ?? []));
       for (const [name, values] of Object.entries(line.again ?? {})) note(name, values);
       for (const [name, value] of Object.entries(line.notes ?? {})) note(name, [value]);
       length = next;
@@ -301,7 +320,17 @@ function readRecord(path: string): ReadRecord | null {
   for (const { file, at } of ends) endLengths[at === 0 ? 0 : 1] = lengthOf(file);
   const files = [path, ...ends.map(({ file }) => file)];
   const turns = ends.at(-1)?.turn ?? 0;
-  return { ...first.head, boot: first.boot ?? '', holder, notes, output: piecesOf(files), length, endLengths, turns };
+  return {
+    ...first.head,
+    masked,
+    boot: first.boot ?? '',
+    holder,
+    notes,
+    output: piecesOf(files),
+    length,
+    endLengths,
+    turns,
+  };
 }
 
 function* piecesOf(files: readonly string[]): Generator<StagePiece, void> {

@@ -46,7 +46,8 @@ import type { SlipDesk } from '../session/slip-desk.ts';
 import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
 import { withAdded } from './added-stages.ts';
 import { StageIdTokens } from './stage-id-tokens.ts';
-import { stageSecrets, type GivenToStage } from './stage-secrets.ts';
+import { holdsSecrets, stageSecrets, type GivenToStage } from './stage-secrets.ts';
+import { TokensInFolder, TokensInside } from './token-files.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 
 export interface AttemptParts {
@@ -126,6 +127,8 @@ export class Attempt {
   #logins: GivenToStage['logins'] = new Map();
   #tokens: IdTokens | undefined;
   #idTokens: StageIdTokens | undefined;
+  #tokenPlace: TokensInFolder | TokensInside | undefined;
+  readonly #tokensSeen: string[] = [];
 
   constructor(job: Job, parts: AttemptParts) {
     this.job = job;
@@ -185,11 +188,14 @@ export class Attempt {
     const timeoutMs = needsFetching(job)
       ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
-    await this.#beginIdTokens(prepared, chunker);
+    if (this.#tokens !== undefined) {
+      this.#idTokens = this.#idTokensOf(prepared, chunker);
+      await this.#idTokens.begin(this.#tokens);
+    }
     this.#remarkLimits(executor, chunker);
     this.#left = this.#leftOf(executor, prepared);
     const record = executor.resume === undefined ? undefined : this.#parts.record;
-    record?.begin({ job, prepared, timeoutMs, masked: this.#secrets.values });
+    record?.begin({ job, prepared, timeoutMs, masked: [...this.#secrets.values, ...this.#tokensSeen] });
     record?.askForGap(() => chunker.truncated);
     const { maskFile, output } = this.#masking(prepared, chunker);
     const process = executor.start(this.#specOf(prepared, timeoutMs), output, record);
@@ -206,7 +212,9 @@ export class Attempt {
   ): Promise<ResultRequest | null> {
     const { executor, record, outgoingLog, log } = this.#parts;
     const isHeld = await stands;
-    if (executor?.resume === undefined || record === undefined || !isHeld || this.#abandoned) {
+    // What it was to begin with of secrets is nowhere any more.
+    const isGiven = !holdsSecrets(this.job) || executor?.hasBegun?.(notes) === true;
+    if (executor?.resume === undefined || record === undefined || !isHeld || !isGiven || this.#abandoned) {
       log.warn(
         { ...this.ref },
         'a stage of before the restart cannot be taken up again: it is ended, and counts as lost',
@@ -228,7 +236,9 @@ export class Attempt {
       else await sink.write(stream, bytes);
     }
     record.askForGap(() => chunker.truncated);
+    if (this.job.idTokens !== undefined) this.#idTokens = this.#idTokensOf(prepared, chunker);
     const process = executor.resume(this.#specOf(prepared, timeoutMs), sink, record, notes);
+    this.#idTokens?.takeUp();
     return this.#untilEnded(process, prepared, chunker, () => {
       maskFile.refresh();
       sink.finish();
@@ -413,9 +423,7 @@ export class Attempt {
   async #lackingSecrets(): Promise<readonly string[] | null> {
     const { slips, time } = this.#parts;
     try {
-      // Nothing can be put into a Pod later: its stage has the first token as a file among its secrets.
-      const inside = this.#parts.executor?.filesStayInside === true;
-      const found = await stageSecrets(this.job, slips, () => time.bootNow(), this.#preparing.signal, inside);
+      const found = await stageSecrets(this.job, slips, () => time.bootNow(), this.#preparing.signal);
       if ('lacking' in found) return found.lacking;
       this.#secrets = found.secrets;
       this.#logins = found.logins;
@@ -428,16 +436,23 @@ export class Attempt {
     }
   }
 
-  async #beginIdTokens({ folders }: Prepared, chunker: Chunker): Promise<void> {
-    if (this.#tokens === undefined) return;
+  #idTokensOf({ folders }: Prepared, chunker: Chunker): StageIdTokens {
     const { job } = this;
-    const { slips, time, userOf } = this.#parts;
+    const { executor, slips, time, userOf, record } = this.#parts;
     const { mask } = this.#secrets;
-    this.#idTokens = new StageIdTokens({
-      ...{ job, time, mask, desk: slips, folder: folders.home, user: userOf?.(job.key) },
+    const isInside = executor?.filesStayInside === true;
+    this.#tokenPlace = isInside
+      ? new TokensInside(() => this.#process)
+      : new TokensInFolder(job, folders.home, userOf?.(job.key));
+    return new StageIdTokens({
+      ...{ job, time, desk: slips, place: this.#tokenPlace },
+      onTokens: (tokens) => {
+        mask.add(tokens);
+        this.#tokensSeen.push(...tokens);
+        record?.mask(tokens);
+      },
       remark: (text) => void chunker.remark(mask.text(text)),
     });
-    await this.#idTokens.begin(this.#tokens);
   }
 
   #withoutSecrets(lacking: readonly string[], chunker: Chunker): AttemptVerdict {
@@ -513,7 +528,7 @@ export class Attempt {
       commands: job.commands,
       env: stageEnvironment(
         inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)),
-        { ...job.env, ...this.#secrets.env, ...this.#idTokens?.env },
+        { ...job.env, ...this.#secrets.env, ...this.#tokenPlace?.env },
         {
           runId: job.runId,
           pipeline: job.pipelineName,
@@ -535,6 +550,7 @@ export class Attempt {
       files: this.#secrets.files,
       folders: [folders.home],
       contents: [folders.workspace, folders.outputFile, ...(packageFolder === undefined ? [] : [packageFolder])],
+      renewedFiles: this.#tokenPlace instanceof TokensInside ? this.#tokenPlace.files : undefined,
       laidOver: laidOverOf(prepared),
       leavings: this.#left?.all,
       run: { folder: folders.home, temporary: folders.temporary },

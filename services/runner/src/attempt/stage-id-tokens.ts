@@ -1,24 +1,29 @@
 /**
- * The id tokens of one attempt: a file each in a folder of its run, which no other run sees, replaced in place when three quarters
- * of their life are over, and removed when the stage has ended. Every one is masked in the stage's output.
+ * The id tokens of one attempt: a file each, replaced when three quarters of their life are over, and renewed no more when the stage has
+ * ended. Every one is masked in the stage's output. Where the files are is another's: `token-files.ts`.
  */
-import { randomUUID } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Time } from '@penstock/async';
 import type { IdTokens, Job } from '@penstock/bus';
-import type { StageSecrets, StageUser } from '@penstock/executor';
 import { redeemSlip, type SlipDesk } from '../session/slip-desk.ts';
 
 export interface StageIdTokensOptions {
   readonly job: Job;
   readonly desk: SlipDesk;
   readonly time: Time;
-  readonly mask: StageSecrets['mask'];
-  /** Of the run, where a stage finds it. */
-  readonly folder: string;
-  readonly user: StageUser | undefined;
+  readonly place: TokenPlace;
+  /** Before a new one is anywhere: so that it is masked. */
+  readonly onTokens: (tokens: readonly string[]) => void;
   readonly remark: (text: string) => void;
+}
+
+/** Where a stage finds its tokens. */
+export interface TokenPlace {
+  /** Variables of the stage: the paths of the files. */
+  readonly env: Readonly<Record<string, string>>;
+  /** By variable: now, and instead of what was there. */
+  write(tokens: ReadonlyMap<string, string>): Promise<void>;
+  /** The stage has ended. */
+  remove(): Promise<void>;
 }
 
 /** Of their life, after which they are renewed. */
@@ -27,28 +32,24 @@ const RENEWED_AT = 0.75;
 const RETRY_MS = 60_000;
 
 export class StageIdTokens {
-  /** Variables of the stage: the paths of the files. */
-  readonly env: Readonly<Record<string, string>>;
   readonly #options: StageIdTokensOptions;
-  readonly #folder: string;
   readonly #ending = new AbortController();
   #callOff: () => void = () => {};
   #underway: Promise<void> = Promise.resolve();
 
   constructor(options: StageIdTokensOptions) {
     this.#options = options;
-    this.#folder = options.folder;
-    const { idTokens = [] } = options.job;
-    this.env = Object.fromEntries(
-      idTokens.map(({ variable }) => [variable, join(this.#folder, `id-token-${randomUUID()}`)]),
-    );
   }
 
   /** Before the stage starts. */
   async begin(tokens: IdTokens): Promise<void> {
-    if (Object.keys(this.env).length === 0) return;
     await this.#write(tokens);
     this.#renewIn(tokens.lifeMs * RENEWED_AT);
+  }
+
+  /** Of a stage that has its tokens, and nobody knows for how long. */
+  takeUp(): void {
+    this.#renewIn(0);
   }
 
   /** When the stage has ended: none is renewed any more. */
@@ -60,7 +61,7 @@ export class StageIdTokens {
   async end(): Promise<void> {
     this.stop();
     await this.#underway;
-    await Promise.all(Object.values(this.env).map((path) => rm(path, { force: true, recursive: true })));
+    await this.#options.place.remove();
   }
 
   #renewIn(milliseconds: number): void {
@@ -87,20 +88,10 @@ export class StageIdTokens {
     this.#renewIn(RETRY_MS);
   }
 
-  /** The folder is the stage's to write: a file is made under a name that nobody can know, and takes the place of whatever is there. */
   async #write({ tokens }: IdTokens): Promise<void> {
-    const { job, mask, user } = this.#options;
-    mask.add(Object.values(tokens));
-    for (const { audience, variable } of job.idTokens ?? []) {
-      const incoming = join(this.#folder, `.id-token-${randomUUID()}`);
-      const file = await open(incoming, 'wx', 0o600);
-      try {
-        await file.writeFile(tokens[audience] ?? '');
-        if (user !== undefined) await file.chown(user.uid, user.gid);
-      } finally {
-        await file.close();
-      }
-      await rename(incoming, this.env[variable] ?? '');
-    }
+    const { job, place, onTokens } = this.#options;
+    onTokens(Object.values(tokens));
+    const { idTokens = [] } = job;
+    await place.write(new Map(idTokens.map(({ audience, variable }) => [variable, tokens[audience] ?? ''])));
   }
 }

@@ -12,18 +12,21 @@ export interface GivenToStage {
   readonly idTokens: IdTokens | undefined;
 }
 
-/** `tokensAsFiles`: id tokens are files among the secrets, which stay as they are. Or the lines that say in the stage's log which it does not get, and why. Rejects with the signal's reason. */
+/** What of a job is not to be kept on a disk. */
+export function holdsSecrets({ secrets = [], idTokens = [], place }: Job): boolean {
+  return secrets.length + idTokens.length + imageSecretsOf(place).length > 0;
+}
+
+/** Or the lines that say in the stage's log which it does not get, and why. Rejects with the signal's reason. */
 export async function stageSecrets(
   job: Job,
   desk: SlipDesk,
   bootNow: () => number,
   signal: AbortSignal,
-  tokensAsFiles = false,
 ): Promise<GivenToStage | { readonly lacking: readonly string[] }> {
   const { secrets: uses = [], idTokens: wanted = [] } = job;
   const ofImages = imageSecretsOf(job.place);
-  if (uses.length + wanted.length + ofImages.length === 0)
-    return { secrets: secretsOf([], new Map()), logins: new Map(), idTokens: undefined };
+  if (!holdsSecrets(job)) return { secrets: secretsOf([], new Map()), logins: new Map(), idTokens: undefined };
   const outcome = await redeemSlip(job, desk, bootNow, signal);
   const named = uses.length + ofImages.length === 0 ? 'id tokens' : 'secrets';
   if ('why' in outcome) return { lacking: [`the stage cannot start: its ${named} could not be had: ${outcome.why}`] };
@@ -37,16 +40,12 @@ export async function stageSecrets(
   const texts = Object.entries(values).map(([name, value]) => [name, Buffer.from(value, 'base64').toString()] as const);
   const { logins, lacking } = imageLogins(ofImages, new Map(texts));
   if (lacking.length > 0) return { lacking: lacking.map((line) => `the stage cannot start: ${line}`) };
-  const given = idTokens === undefined || 'why' in idTokens ? undefined : idTokens;
-  const asFiles = tokensAsFiles && given !== undefined ? wanted : [];
-  const files = asFiles.map(({ variable, audience }) => ({ variable, name: `id token ${audience}`, file: true }));
-  const contents = asFiles.map(({ audience }) => [`id token ${audience}`, given?.tokens[audience] ?? ''] as const);
-  const secrets = secretsOf([...uses, ...files], new Map([...texts, ...contents]));
+  const secrets = secretsOf(uses, new Map(texts));
   const passwords = [...logins.values()].map(({ password }) => password);
   secrets.mask.add(passwords);
   return {
     secrets: { ...secrets, values: [...secrets.values, ...passwords] },
     logins,
-    idTokens: tokensAsFiles ? undefined : given,
+    idTokens: idTokens === undefined || 'why' in idTokens ? undefined : idTokens,
   };
 }
