@@ -158,4 +158,63 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     await page.locator('.run-head .status', { hasText: 'passed' }).waitFor();
     expect(complaints).toEqual([]);
   });
+
+  it('goes back in time within a run, and sets two runs side by side', async () => {
+    const first = await trigger(server, pipeline('twice', { a: { run: 'true' }, b: { after: 'a', run: 'true' } }));
+    const file = pipeline('twice', { a: { run: 'true' }, b: { after: 'a', run: 'exit 1' }, c: { run: 'true' } });
+    await server.graphql(TRIGGER, { yaml: file, waitSeconds: 60 });
+    await open('/runs?pipeline=twice');
+    await signIn(page, 'ada');
+    await page
+      .locator('tr', { has: page.getByRole('img', { name: 'failed' }) })
+      .locator('.run-link')
+      .click();
+    await page.locator('.node.is-failed', { hasText: 'b' }).waitFor();
+
+    await page.getByRole('button', { name: 'Back in time' }).click();
+    const slider = page.getByRole('slider', { name: 'Version of the run' });
+    await slider.press('Home');
+    await page.waitForURL((url) => url.searchParams.get('at') === '1');
+    await page.locator('.node.is-pending', { hasText: 'b' }).waitFor();
+    expect(await page.locator('.node.is-failed').count()).toBe(0);
+    await page.getByRole('heading', { name: 'b', exact: true }).click();
+    await page.keyboard.press(']');
+    await page.waitForURL((url) => url.searchParams.get('at') === '2');
+    expect(await obstaclesOf(page)).toEqual([]);
+    await slider.press('End');
+    await page.locator('.node.is-failed', { hasText: 'b' }).waitFor();
+    await page.getByRole('button', { name: 'Back in time' }).click();
+    await slider.waitFor({ state: 'detached' });
+
+    await page.getByText('Compare with another run').click();
+    await page.getByRole('group', { name: 'Other runs' }).getByRole('link').click();
+    await page.waitForURL((url) => url.searchParams.get('a') === first);
+    await page.getByRole('row', { name: 'b broken' }).waitFor();
+    await page.getByRole('row', { name: 'c added' }).waitFor();
+    expect(await page.getByRole('row', { name: 'a same' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'All stages' }).click();
+    await page.getByRole('row', { name: 'a same' }).waitFor();
+    expect(await obstaclesOf(page)).toEqual([]);
+    await page.getByRole('link', { name: 'The other way round' }).click();
+    await page.getByRole('row', { name: 'b fixed' }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it('draws what a file would run while it is typed, and leads from a stage to its lines', async () => {
+    await open('/trigger');
+    const preview = page.getByRole('region', { name: 'What it would run' });
+    await preview.getByText('2 stages').waitFor();
+    const editor = page.getByRole('textbox', { name: 'Pipeline file' });
+    await editor.click();
+    await page.keyboard.press('Control+End');
+    await page.keyboard.type('  deploy: {after: test, run: echo}');
+    await preview.getByText('3 stages').waitFor();
+    expect(await preview.locator('.node').allTextContents()).toEqual(['build', 'test', 'deploy']);
+    expect(await obstaclesOf(page)).toEqual([]);
+    await preview.getByRole('button', { name: 'build' }).click();
+    await page.keyboard.type('X');
+    await preview.getByText('before the mistake').waitFor();
+    expect(await editor.textContent()).toContain('Xbuild:');
+    expect(complaints).toEqual([]);
+  });
 });

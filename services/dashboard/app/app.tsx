@@ -15,6 +15,7 @@ import { HooksPage } from './pages/hooks-page.tsx';
 import { SchedulesPage } from './pages/schedules-page.tsx';
 import { PipelinesPage } from './pipelines/pipelines-page.tsx';
 import { TriggerPage } from './trigger/trigger-page.tsx';
+import { ComparePage } from './run/comparison.tsx';
 import { RunPage } from './run/run-page.tsx';
 import { RunsPage } from './runs/runs-page.tsx';
 import { acceptOffer, offered, refusal, refuseOffer, session, signIn, signOut } from './session/session.ts';
@@ -114,6 +115,10 @@ function Page(): ComponentChildren {
   if (path === '/pipelines') {
     const name = place.value.query.get('name');
     return <PipelinesPage key={name ?? ''} name={name} />;
+  }
+  if (path === '/compare') {
+    const [a, b] = [place.value.query.get('a') ?? '', place.value.query.get('b') ?? ''];
+    return <ComparePage key={`${a} ${b}`} a={a} b={b} />;
   }
   if (path === '/trigger') return <TriggerPage />;
   if (path === '/schedules') return <SchedulesPage />;

@@ -432,6 +432,27 @@ describe('validatePipeline', () => {
     expect(world.owner.created.length).toBe(before);
   });
 
+  it('tells what a file would run, a matrix in full and by its name where others come after it', async () => {
+    const app = await world.gateway();
+    const planned = async (yaml: string): Promise<unknown> => {
+      const query = 'query ($yaml: String) { validatePipeline(yaml: $yaml) { stages { name after } } }';
+      const { data } = await graphql(app, query, { variables: { yaml } });
+      return (data?.['validatePipeline'] as { stages?: unknown } | undefined)?.stages;
+    };
+    const file =
+      'pipeline: {name: p}\nstages:\n  t: {matrix: {n: [1, 2]}, run: x}\n  d: {after: t, run: x}\n  l: {run: x}\n';
+    expect(await planned(file)).toEqual([
+      { name: 't (n=1)', after: [] },
+      { name: 't (n=2)', after: [] },
+      { name: 'd', after: ['t'] },
+      { name: 'l', after: [] },
+    ]);
+    expect(await planned('pipeline: {name: p}\nstages:\n  a: {rum: x}\n')).toEqual([]);
+    const many = `[${Array.from({ length: 250 }, (_, index) => index).join(', ')}]`;
+    const crossed = `pipeline: {name: p}\nstages:\n  a: {matrix: {n: ${many}}, run: x}\n  b: {after: a, matrix: {n: ${many}}, run: x}\n`;
+    expect(await planned(crossed)).toContainEqual({ name: 'b (n=1)', after: null });
+  });
+
   it('is for whoever may read: a caller without a token is UNAUTHENTICATED where reading is not public', async () => {
     const app = await world.gateway({ publicRead: false });
     const { errors } = await graphql(app, VALIDATE, { token: null, variables: { yaml: YAML } });

@@ -10,7 +10,7 @@ export const documents = {
   RunRow: `query RunRow($id: String) { run(id: $id) { ${runRow} } }`,
   Run: `query Run($id: String, $atVersion: Int) {
     run(id: $id, atVersion: $atVersion) {
-      ${runRow} outcome reason source trusted provider verdictEvidence parentRunId rootRunId children
+      ${runRow} version outcome reason source trusted provider verdictEvidence parentRunId rootRunId children
       inputs { key value }
       tick { cron at missed }
       ${waiting}
@@ -22,6 +22,19 @@ export const documents = {
         ${waiting}
       }
     }
+  }`,
+  RunMoment: `query RunMoment($id: String, $atVersion: Int, $after: Int) {
+    run(id: $id, atVersion: $atVersion) {
+      status finishedAt
+      stages {
+        name after status startedAt finishedAt reason attempt exitCode adopted
+        gate { approvers quorum preventSelf dueAt message }
+        approvals { by decision comment at }
+        tests { total passed failed skipped }
+        waitingOn { kind holder position since etaSecs message }
+      }
+    }
+    runEvents(id: $id, after: $after, limit: 1) { at stage summary }
   }`,
   Cancel: `mutation Cancel($id: String) { cancelPipeline(id: $id) { cancelledStages } }`,
   Rerun: `mutation Rerun($id: String, $from: [String!], $onlyFailed: Boolean) {
@@ -55,6 +68,8 @@ export const documents = {
     runEvents(id: $id, after: $after, limit: 200) { version type at stage attempt summary }
   }`,
   CompareRuns: `query CompareRuns($a: String, $b: String) {
+    one: run(id: $a) { ${runRow} inputs { key value } }
+    other: run(id: $b) { ${runRow} inputs { key value } }
     compareRuns(a: $a, b: $b) {
       stage change
       a { status startedAt finishedAt }
@@ -137,7 +152,7 @@ export const documents = {
     extensionVersions(extensionId: $id, limit: 20) { version packageHash sizeBytes readme changelog yanked publishedAt signed }
   }`,
   Validate: `query Validate($yaml: String) {
-    validatePipeline(yaml: $yaml) { valid diagnostics { line column message suggestion } }
+    validatePipeline(yaml: $yaml) { valid diagnostics { line column message suggestion } stages { name after } }
   }`,
   Trigger: `mutation Trigger($yaml: String, $inputs: [KeyValueInput!]) {
     triggerPipeline(yaml: $yaml, inputs: $inputs, waitSeconds: 0) { run { id } }

@@ -66,6 +66,7 @@ export interface Operations {
         readonly repository: string | null;
         readonly ref: string | null;
         readonly commit: string | null;
+        readonly version: number;
         readonly outcome: string | null;
         readonly reason: string | null;
         readonly source: string | null;
@@ -131,6 +132,62 @@ export interface Operations {
           }[];
         }[];
       } | null;
+    };
+  };
+  readonly RunMoment: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+      readonly atVersion?: number | null | undefined;
+      readonly after?: number | null | undefined;
+    };
+    readonly data: {
+      readonly run: {
+        readonly status: RunStatus;
+        readonly finishedAt: string | null;
+        readonly stages: readonly {
+          readonly name: string;
+          readonly after: readonly string[] | null;
+          readonly status: RunStatus;
+          readonly startedAt: string | null;
+          readonly finishedAt: string | null;
+          readonly reason: string | null;
+          readonly attempt: number;
+          readonly exitCode: number | null;
+          readonly adopted: boolean;
+          readonly gate: {
+            readonly approvers: readonly string[] | null;
+            readonly quorum: number;
+            readonly preventSelf: boolean;
+            readonly dueAt: string | null;
+            readonly message: string | null;
+          } | null;
+          readonly approvals: readonly {
+            readonly by: string;
+            readonly decision: string;
+            readonly comment: string | null;
+            readonly at: string;
+          }[];
+          readonly tests: {
+            readonly total: number;
+            readonly passed: number;
+            readonly failed: number;
+            readonly skipped: number;
+          } | null;
+          readonly waitingOn: readonly {
+            readonly kind: string;
+            readonly holder: string | null;
+            readonly position: number | null;
+            readonly since: string | null;
+            readonly etaSecs: number | null;
+            readonly message: string;
+          }[];
+        }[];
+      } | null;
+      readonly runEvents: readonly {
+        readonly at: string;
+        readonly stage: string | null;
+        readonly summary: string;
+      }[];
     };
   };
   readonly Cancel: {
@@ -289,6 +346,40 @@ export interface Operations {
       readonly b?: string | null | undefined;
     };
     readonly data: {
+      readonly one: {
+        readonly id: string;
+        readonly pipelineName: string;
+        readonly status: RunStatus;
+        readonly startedAt: string;
+        readonly finishedAt: string | null;
+        readonly verdict: string | null;
+        readonly trigger: string;
+        readonly actor: string | null;
+        readonly repository: string | null;
+        readonly ref: string | null;
+        readonly commit: string | null;
+        readonly inputs: readonly {
+          readonly key: string;
+          readonly value: string;
+        }[];
+      } | null;
+      readonly other: {
+        readonly id: string;
+        readonly pipelineName: string;
+        readonly status: RunStatus;
+        readonly startedAt: string;
+        readonly finishedAt: string | null;
+        readonly verdict: string | null;
+        readonly trigger: string;
+        readonly actor: string | null;
+        readonly repository: string | null;
+        readonly ref: string | null;
+        readonly commit: string | null;
+        readonly inputs: readonly {
+          readonly key: string;
+          readonly value: string;
+        }[];
+      } | null;
       readonly compareRuns: readonly {
         readonly stage: string;
         readonly change: string;
@@ -747,6 +838,10 @@ export interface Operations {
           readonly column: number;
           readonly message: string;
           readonly suggestion: string | null;
+        }[];
+        readonly stages: readonly {
+          readonly name: string;
+          readonly after: readonly string[] | null;
         }[];
       };
     };

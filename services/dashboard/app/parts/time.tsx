@@ -1,6 +1,7 @@
 /** Times as people say them, with the exact one at hand, and going on by themselves. */
 import { signal } from '@preact/signals';
-import type { JSX } from 'preact';
+import { createContext, type JSX } from 'preact';
+import { useContext } from 'preact/hooks';
 
 /** Each second, while somebody looks. */
 const now = signal(Date.now());
@@ -16,11 +17,16 @@ export function Ago({ at }: { readonly at: string }): JSX.Element {
   );
 }
 
+/** The time that is looked at, where that is not now: what had not ended by then lasted until then. */
+export const AsOf = createContext<string | null>(null);
+
 /** From one time to another, or to now. */
 export function Lasted({ from, to }: { readonly from: string | null; readonly to: string | null }): JSX.Element | null {
+  const asOf = useContext(AsOf);
   if (from === null) return null;
-  const ms = (to === null ? now.value : Date.parse(to)) - Date.parse(from);
-  return <span title={`${exact(from)} to ${to === null ? 'now' : exact(to)}`}>{durationOf(ms)}</span>;
+  const until = to ?? asOf;
+  const ms = (until === null ? now.value : Date.parse(until)) - Date.parse(from);
+  return <span title={`${exact(from)} to ${until === null ? 'now' : exact(until)}`}>{durationOf(ms)}</span>;
 }
 
 function agoOf(ms: number): string {

@@ -7,9 +7,12 @@ import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
 import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
-import { StatusWord } from '../parts/status.tsx';
-import { exact, Lasted } from '../parts/time.tsx';
+import { StatusSign } from '../parts/status.tsx';
+import { Ago, exact, Lasted } from '../parts/time.tsx';
+import { hrefOf } from '../router.ts';
+import { shortRef } from '../runs/runs-page.tsx';
 import { session } from '../session/session.ts';
+import { Comparison } from './comparison.tsx';
 import type { Run } from './stage-groups.ts';
 
 type Artifact = Operations['Artifacts']['data']['artifacts'][number];
@@ -27,6 +30,7 @@ export function RunExtras({ run }: { readonly run: Run }): JSX.Element {
           {() => <Comparison key={version} a={run.parentRunId ?? ''} b={run.id} />}
         </Opened>
       )}
+      <Opened title="Compare with another run">{() => <Others run={run} />}</Opened>
     </div>
   );
 }
@@ -169,41 +173,51 @@ function History({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
-function Comparison({ a, b }: { readonly a: string; readonly b: string }): JSX.Element {
-  const asked = useAsked('CompareRuns', { a, b });
+const OTHERS = 30;
+
+/** The newest runs of its pipeline, each a way to the comparison with it. */
+function Others({ run }: { readonly run: Run }): JSX.Element {
+  const asked = useAsked('Runs', { pipelineName: run.pipelineName, limit: OTHERS });
   return (
-    <WhenAsked asked={asked} what="the comparison">
-      {({ compareRuns }) => (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Stage</th>
-              <th scope="col">Change</th>
-              <th scope="col">Before</th>
-              <th scope="col">Now</th>
-            </tr>
-          </thead>
-          <tbody>
-            {compareRuns.map((each) => (
-              <tr key={each.stage}>
-                <th scope="row">
-                  <Name text={each.stage} />
-                </th>
-                <td>{each.change}</td>
-                {[each.a, each.b].map((side, index) => (
-                  <td key={index}>
-                    {side === null ? null : (
-                      <>
-                        <StatusWord status={side.status} /> <Lasted from={side.startedAt} to={side.finishedAt} />
-                      </>
-                    )}
-                  </td>
+    <WhenAsked asked={asked} what="the runs">
+      {({ runs }) => {
+        const others = runs.filter(({ id }) => id !== run.id);
+        if (others.length === 0) return <p class="faint">This pipeline has no other run.</p>;
+        return (
+          <div class="table-frame" tabIndex={0} role="group" aria-label="Other runs">
+            <table>
+              <tbody>
+                {others.map((each) => (
+                  <tr key={each.id}>
+                    <td>
+                      <StatusSign status={each.status} />
+                    </td>
+                    <td>
+                      {/* The older one stands at the left. */}
+                      <a href={compared(each.id, run.id)}>
+                        <Ago at={each.startedAt} />
+                      </a>
+                    </td>
+                    <td>
+                      {each.ref === null ? null : <Name text={shortRef(each.ref)} />}{' '}
+                      {each.commit === null ? null : <code>{each.commit.slice(0, 8)}</code>}
+                    </td>
+                    <td>
+                      <Lasted from={each.startedAt} to={each.finishedAt} />
+                    </td>
+                  </tr>
                 ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      )}
+              </tbody>
+            </table>
+          </div>
+        );
+      }}
     </WhenAsked>
   );
+}
+
+/** Ids of runs begin with their time. */
+function compared(one: string, other: string): string {
+  const [a, b] = one < other ? [one, other] : [other, one];
+  return hrefOf(`/compare?${new URLSearchParams({ a, b }).toString()}`);
 }

@@ -11,6 +11,7 @@ import { go, hrefOf, place, withQuery } from '../router.ts';
 import { session } from '../session/session.ts';
 import { RunExtras } from './run-extras.tsx';
 import { RunHead } from './run-head.tsx';
+import { Scrubber } from './scrubber.tsx';
 import { RunView } from './run-view.ts';
 import type { Run } from './stage-groups.ts';
 import { StageDetails } from './stage-details.tsx';
@@ -68,6 +69,7 @@ function Shown({ run, log, onDone }: { readonly run: Run; readonly log: RunLog; 
   const asked = query.get('stage');
   const chosen = run.stages.find(({ name }) => name === asked) ?? null;
   const view = viewOf(query.get('view'), run);
+  const at = versionOf(query.get('at'), run);
   const line = Number.parseInt(query.get('line') ?? '', 10);
   document.title = `${run.pipelineName} · Penstock`;
   // What is shown first is what one has come for: the failure, else what runs.
@@ -99,10 +101,22 @@ function Shown({ run, log, onDone }: { readonly run: Run; readonly log: RunLog; 
               {VIEWS[each]}
             </button>
           ))}
+          <button
+            type="button"
+            class="quiet"
+            aria-pressed={at !== null}
+            onClick={() => go(withQuery({ at: at === null ? String(run.version) : null }), { replace: true })}
+          >
+            Back in time
+          </button>
         </div>
-        {view === 'graph' ? <StageGraph run={run} chosen={stage?.name ?? null} onChoose={select} /> : null}
-        {view === 'table' ? <StageTable run={run} chosen={stage?.name ?? null} onChoose={select} /> : null}
-        {view === 'time' ? <Waterfall run={run} chosen={stage?.name ?? null} onChoose={select} /> : null}
+        {at === null ? (
+          <Stages view={view} run={run} chosen={stage?.name ?? null} onChoose={select} />
+        ) : (
+          <Scrubber run={run} at={at}>
+            {(past) => <Stages view={view} run={past} chosen={stage?.name ?? null} onChoose={select} />}
+          </Scrubber>
+        )}
       </section>
       {stage === null ? null : (
         <section class="stage" aria-label="Stage">
@@ -122,6 +136,24 @@ function Shown({ run, log, onDone }: { readonly run: Run; readonly log: RunLog; 
       <RunExtras run={run} />
     </>
   );
+}
+
+interface StagesProps {
+  readonly view: View;
+  readonly run: Pick<Run, 'stages' | 'startedAt' | 'finishedAt'>;
+  readonly chosen: string | null;
+  onChoose(stage: string): void;
+}
+
+function Stages({ view, ...shown }: StagesProps): JSX.Element {
+  if (view === 'graph') return <StageGraph {...shown} />;
+  return view === 'table' ? <StageTable {...shown} /> : <Waterfall {...shown} />;
+}
+
+/** Which of its versions is looked at; null: as it stands. */
+function versionOf(asked: string | null, { version }: Run): number | null {
+  const at = Number.parseInt(asked ?? '', 10);
+  return Number.isSafeInteger(at) ? Math.max(1, Math.min(at, version)) : null;
 }
 
 function viewOf(asked: string | null, { stages }: Run): View {

@@ -6,15 +6,17 @@ import { Name } from '../parts/name.tsx';
 import { StatusSign } from '../parts/status.tsx';
 import { layOut, NODE } from './graph-layout.ts';
 import { Lasted } from '../parts/time.tsx';
-import { criticalPath, nodesOf, type Node, type Run } from './stage-groups.ts';
+import { criticalPath, nodesOf, type Drawn, type Node } from './stage-groups.ts';
 
 interface Props {
-  readonly run: Run;
+  readonly run: { readonly stages: readonly Drawn[]; readonly finishedAt: string | null };
   readonly chosen: string | null;
+  /** Where nothing of it has run, no sign says of a stage how it stands. */
+  readonly isPlan?: boolean;
   onChoose(stage: string): void;
 }
 
-export function StageGraph({ run, chosen, onChoose }: Props): JSX.Element {
+export function StageGraph({ run, chosen, isPlan = false, onChoose }: Props): JSX.Element {
   const unfolded = useSignal<ReadonlySet<string>>(new Set());
   const nodes = useMemo(() => nodesOf(run.stages, unfolded.value), [run, unfolded.value]);
   const shape = nodes.map(({ name, after }) => `${name}\0${after.join('\0')}`).join('\u0001');
@@ -55,11 +57,11 @@ export function StageGraph({ run, chosen, onChoose }: Props): JSX.Element {
                 else onChoose(node.name);
               }}
             >
-              <StatusSign status={node.status} />
+              {isPlan ? null : <StatusSign status={node.status} />}
               <span class="node-name">
                 <Name text={node.name} />
               </span>
-              {node.isFolded ? <Folded node={node} /> : <NodeTime node={node} />}
+              {node.isFolded ? <Folded node={node} isPlan={isPlan} /> : <NodeTime node={node} />}
             </button>
           );
         })}
@@ -68,11 +70,12 @@ export function StageGraph({ run, chosen, onChoose }: Props): JSX.Element {
   );
 }
 
-function Folded({ node }: { readonly node: Node }): JSX.Element {
+function Folded({ node, isPlan }: { readonly node: Node; readonly isPlan: boolean }): JSX.Element {
   const over = node.stages.filter(({ finishedAt, status }) => finishedAt !== null || status === 'SKIPPED').length;
   return (
     <span class="node-count" title="Show all of them">
-      {over}/{node.stages.length}
+      {isPlan ? '' : `${over}/`}
+      {node.stages.length}
     </span>
   );
 }

@@ -5,10 +5,13 @@ export type Run = NonNullable<Operations['Run']['data']['run']>;
 export type Stage = Run['stages'][number];
 type Status = Stage['status'];
 
+/** What is drawn of a stage: of a run's, or of one that a file would run. */
+export type Drawn = Pick<Stage, 'name' | 'after' | 'status' | 'startedAt' | 'finishedAt'>;
+
 export interface Node {
   /** The name of the stage, or of the matrix. */
   readonly name: string;
-  readonly stages: readonly Stage[];
+  readonly stages: readonly Drawn[];
   readonly isFolded: boolean;
   /** Of all its stages, in one word. */
   readonly status: Status;
@@ -26,8 +29,8 @@ function matrixOf(name: string): string | null {
 }
 
 /** `unfolded`: the matrices that somebody wants to see whole. */
-export function nodesOf(stages: readonly Stage[], unfolded: ReadonlySet<string>): Node[] {
-  const members = new Map<string, Stage[]>();
+export function nodesOf(stages: readonly Drawn[], unfolded: ReadonlySet<string>): Node[] {
+  const members = new Map<string, Drawn[]>();
   for (const stage of stages) {
     const matrix = matrixOf(stage.name);
     if (matrix !== null) members.set(matrix, [...(members.get(matrix) ?? []), stage]);
@@ -39,7 +42,7 @@ export function nodesOf(stages: readonly Stage[], unfolded: ReadonlySet<string>)
     const matrix = matrixOf(name);
     return matrix !== null && folded.has(matrix) ? matrix : name;
   };
-  const afterOf = (stage: Stage): string[] =>
+  const afterOf = (stage: Drawn): string[] =>
     (stage.after ?? []).flatMap((name) =>
       members.has(name) && !folded.has(name) ? (members.get(name) ?? []).map((each) => each.name) : [nodeOf(name)],
     );
@@ -65,16 +68,16 @@ export function nodesOf(stages: readonly Stage[], unfolded: ReadonlySet<string>)
 const BY_WEIGHT: readonly Status[] = ['FAILED', 'RUNNING', 'QUEUED', 'PENDING', 'CANCELLED', 'SUCCESS', 'SKIPPED'];
 
 /** Of many one: what asks for attention most. */
-function statusOf(stages: readonly Stage[]): Status {
+function statusOf(stages: readonly Drawn[]): Status {
   return BY_WEIGHT.find((status) => stages.some((stage) => stage.status === status)) ?? 'PENDING';
 }
 
 /** The names of the stages whose ends have decided when the run was over: from the last one to end, back along who ended last before it. */
-export function criticalPath(stages: readonly Stage[]): ReadonlySet<string> {
+export function criticalPath(stages: readonly Drawn[]): ReadonlySet<string> {
   const byName = new Map(stages.map((stage) => [stage.name, stage]));
   const byMatrix = Map.groupBy(stages, ({ name }) => matrixOf(name) ?? '');
-  const lastOf = (each: readonly Stage[]): Stage | null =>
-    each.reduce<Stage | null>((last, stage) => (endOf(stage) > (last === null ? 0 : endOf(last)) ? stage : last), null);
+  const lastOf = (each: readonly Drawn[]): Drawn | null =>
+    each.reduce<Drawn | null>((last, stage) => (endOf(stage) > (last === null ? 0 : endOf(last)) ? stage : last), null);
   const path = new Set<string>();
   let stage = lastOf(stages);
   while (stage !== null && !path.has(stage.name)) {
@@ -90,6 +93,6 @@ export function criticalPath(stages: readonly Stage[]): ReadonlySet<string> {
 }
 
 /** 0 for a stage that never ran. */
-function endOf({ startedAt, finishedAt }: Stage): number {
+function endOf({ startedAt, finishedAt }: Drawn): number {
   return startedAt === null || finishedAt === null ? 0 : Date.parse(finishedAt);
 }

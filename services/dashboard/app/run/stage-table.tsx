@@ -6,7 +6,7 @@ import { Lasted } from '../parts/time.tsx';
 import type { Run, Stage } from './stage-groups.ts';
 
 interface Props {
-  readonly run: Run;
+  readonly run: Pick<Run, 'stages'>;
   readonly chosen: string | null;
   onChoose(stage: string): void;
 }

@@ -1,18 +1,21 @@
 /** The stages in time: since when each could have begun, and how long it ran. */
 import type { JSX } from 'preact';
+import { useContext } from 'preact/hooks';
 import { Name } from '../parts/name.tsx';
-import { durationOf } from '../parts/time.tsx';
+import { AsOf, durationOf } from '../parts/time.tsx';
 import type { Run, Stage } from './stage-groups.ts';
 
 interface Props {
-  readonly run: Run;
+  readonly run: Pick<Run, 'stages' | 'startedAt' | 'finishedAt'>;
   readonly chosen: string | null;
   onChoose(stage: string): void;
 }
 
 export function Waterfall({ run, chosen, onChoose }: Props): JSX.Element {
+  const asOf = useContext(AsOf);
+  const until = run.finishedAt ?? asOf;
   const began = Date.parse(run.startedAt);
-  const ended = run.finishedAt === null ? Date.now() : Date.parse(run.finishedAt);
+  const ended = until === null ? Date.now() : Date.parse(until);
   const span = Math.max(1, ended - began);
   const ends = new Map(
     run.stages.map(({ name, finishedAt }) => [name, finishedAt === null ? null : Date.parse(finishedAt)]),

@@ -20,6 +20,8 @@ export interface Finding {
 export interface Editor {
   show(findings: readonly Finding[]): void;
   goTo(line: number, column: number): void;
+  /** To where it stands in the file; nowhere where it is not found. */
+  goToStage(name: string): void;
   close(): void;
 }
 
@@ -95,6 +97,12 @@ export function openEditor({ host, text, onChange }: EditorOptions): Editor {
       view.dispatch({ selection: { anchor: offsetOf(view.state, line, column) }, scrollIntoView: true });
       view.focus();
     },
+    goToStage: (name) => {
+      const found = keysBelow(view.state, 'stages').find(({ text: key }) => key === name);
+      if (found === undefined) return;
+      view.dispatch({ selection: { anchor: found.from }, scrollIntoView: true });
+      view.focus();
+    },
     close: () => view.destroy(),
   };
 }
@@ -110,18 +118,22 @@ function offsetOf(state: EditorState, line: number, column: number): number {
   return Math.min(to, from + Math.max(0, column - 1));
 }
 
-/** The keys below `inputs` at the top of the file. */
 function inputsOf(state: EditorState): string[] {
+  return keysBelow(state, 'inputs').map(({ text }) => text);
+}
+
+/** The keys below one at the top of the file, and where each stands. */
+function keysBelow(state: EditorState, section: string): { readonly text: string; readonly from: number }[] {
   const textOf = ({ from, to }: { readonly from: number; readonly to: number }): string =>
     state.doc.sliceString(from, to).replace(/^['"]|['"]$/gu, '');
   const top = syntaxTree(state).topNode.getChild('Document')?.getChild('BlockMapping');
   const pair = top?.getChildren('Pair').find((each) => {
     const key = each.getChild('Key');
-    return key !== null && textOf(key) === 'inputs';
+    return key !== null && textOf(key) === section;
   });
   const pairs = (pair?.getChild('BlockMapping') ?? pair?.getChild('FlowMapping'))?.getChildren('Pair') ?? [];
   return pairs.flatMap((each) => {
     const key = each.getChild('Key');
-    return key === null ? [] : [textOf(key)];
+    return key === null ? [] : [{ text: textOf(key), from: key.from }];
   });
 }

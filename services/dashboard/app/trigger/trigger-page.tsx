@@ -11,6 +11,7 @@ import { Loading, ProblemNote } from '../parts/states.tsx';
 import { go } from '../router.ts';
 import { session } from '../session/session.ts';
 import type { Editor } from './editor.ts';
+import { PlanPreview } from './plan-preview.tsx';
 
 type Validation = Operations['Validate']['data']['validatePipeline'];
 
@@ -152,6 +153,10 @@ export function TriggerPage(): JSX.Element {
           </p>
         </div>
       </div>
+      <PlanPreview
+        stages={validation.value?.valid === true ? validation.value.stages : null}
+        onChoose={(name) => editor.current?.goToStage(name)}
+      />
     </>
   );
 }

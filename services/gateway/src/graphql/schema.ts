@@ -32,10 +32,19 @@ export const SCHEMA = /* GraphQL */ `
     suggestion: String
   }
 
+  "A stage that a file would run (additional)."
+  type PlannedStage {
+    name: String!
+    "The stages that it comes after, a whole matrix by its name; null where the file has too many to tell."
+    after: [String!]
+  }
+
   type PipelineValidation {
     valid: Boolean!
     "Of a valid file: warnings, which hold nothing up."
     diagnostics: [PipelineDiagnostic!]!
+    "What a valid file would run, every expansion of a matrix by itself; of any other none (additional)."
+    stages: [PlannedStage!]!
   }
 
   type StageRun {
@@ -64,6 +73,8 @@ export const SCHEMA = /* GraphQL */ `
     "When the run was accepted, ISO 8601 in UTC."
     startedAt: String!
     finishedAt: String
+    "How many events the run is made of so far: up to where 'atVersion' goes (additional)."
+    version: Int!
     "'interrupted' where a lost runner ended it, 'quarantined' where the engine could not go on (additional)."
     outcome: String
     "Why the run as a whole failed, where no stage says it (additional)."

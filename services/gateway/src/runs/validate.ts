@@ -3,7 +3,8 @@ import { BadUserInput } from '@penstock/errors';
 import type { LockEntry } from '@penstock/extension';
 import { requireReader, type Caller } from '@penstock/identity';
 import { parsePipelineOffThread } from '@penstock/parse-pool';
-import { warningsOf, type Diagnostic } from '@penstock/pipeline';
+import { warningsOf, type Diagnostic, type PipelineDefinition } from '@penstock/pipeline';
+import { planOf } from '@penstock/run';
 import { diagnosticsOf } from './bad-pipeline.ts';
 import type { UsesResolver } from './extensions.ts';
 import { readingTurn } from './reading-turn.ts';
@@ -17,10 +18,18 @@ export interface Validation {
   readonly valid: boolean;
   /** Of a valid file: what is to be looked at, and holds nothing up. */
   readonly diagnostics: readonly Pick<Diagnostic, 'line' | 'column' | 'message' | 'suggestion'>[];
+  readonly stages: readonly PlannedStage[];
+}
+
+export interface PlannedStage {
+  readonly name: string;
+  readonly after: readonly string[] | null;
 }
 
 /** As a trigger waits for its file. */
 const PARSE_MS_MAX = 5_000;
+/** Two matrices of one file may mean millions, and everybody waits for whoever counts them. */
+const EDGES_MAX = 50_000;
 /** Of callers without a tenant of their own. */
 const ANONYMOUS = 'anonymous';
 
@@ -43,11 +52,21 @@ export async function validatePipeline(
       PARSE_MS_MAX,
     );
     return parsed.ok
-      ? { valid: true, diagnostics: warningsOf(yaml, parsed.definition, now()) }
-      : { valid: false, diagnostics: parsed.diagnostics };
+      ? {
+          valid: true,
+          diagnostics: warningsOf(yaml, parsed.definition, now()),
+          stages: plannedStages(parsed.definition),
+        }
+      : { valid: false, diagnostics: parsed.diagnostics, stages: [] };
   } catch (error) {
     const diagnostics = diagnosticsOf(error);
     if (diagnostics === undefined) throw error;
-    return { valid: false, diagnostics };
+    return { valid: false, diagnostics, stages: [] };
   }
+}
+
+function plannedStages(definition: PipelineDefinition): PlannedStage[] {
+  const edges = definition.stages.reduce((count, { after }) => count + after.length, 0);
+  if (edges > EDGES_MAX) return definition.stages.map(({ name }) => ({ name, after: null }));
+  return planOf(definition).stages.map(({ definition: { name }, after }) => ({ name, after: after ?? null }));
 }
