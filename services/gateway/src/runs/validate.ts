@@ -21,7 +21,7 @@ export interface Validation {
   readonly stages: readonly PlannedStage[];
 }
 
-export interface PlannedStage {
+interface PlannedStage {
   readonly name: string;
   readonly after: readonly string[] | null;
 }
