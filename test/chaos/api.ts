@@ -1,4 +1,5 @@
 /** The public API as the load sees it: every call has a deadline, and every failure a kind that says what is known after it. */
+import type { Decision, RerunWish, ShownLineage } from './steer/account.ts';
 
 type Failure =
   /** Answered: not now, and nothing was done that cannot be repeated. */
@@ -24,19 +25,30 @@ const CALL_MS_MAX = 20_000;
 /** Of each kind of failure. */
 const EXAMPLES_MAX = 3;
 const RUN_FIELDS = 'id status stages { name status attempt }';
+/** All that may not change of a run that is over. */
+const PICTURE_FIELDS =
+  'id status startedAt finishedAt outcome reason parentRunId rootRunId inputs { key value } stages { name status attempt startedAt finishedAt exitCode reason adopted outputs { key value } approvals { by decision at } attempts { number status startedAt finishedAt } }';
+const DECIDE = { approved: 'approveStage', rejected: 'rejectStage' } as const;
 
 export class Api {
   readonly url: string;
   readonly apiKey: string;
   /** Milliseconds of each accepted trigger without waiting, for the report. */
   readonly triggerMs: number[] = [];
-  readonly failures = new Map<string, number>();
+  readonly failures: Map<string, number>;
   /** The first of each kind, with its words. */
-  readonly examples: string[] = [];
+  readonly examples: string[];
 
-  constructor(url: string, apiKey: string) {
+  constructor(url: string, apiKey: string, beside?: Api) {
     this.url = url;
     this.apiKey = apiKey;
+    this.failures = beside?.failures ?? new Map<string, number>();
+    this.examples = beside?.examples ?? [];
+  }
+
+  /** Somebody else's; what fails is counted here too. */
+  as(token: string): Api {
+    return new Api(this.url, token, this);
   }
 
   async trigger(yaml: string, runId: string, waitSeconds: number): Promise<Outcome<RunAnswer>> {
@@ -55,6 +67,42 @@ export class Api {
       { id },
     );
     return outcome.ok ? { ok: true, value: outcome.value.cancelPipeline.run } : outcome;
+  }
+
+  async rerun(id: string, runId: string, wish: RerunWish): Promise<Outcome<RunAnswer>> {
+    const outcome = await this.#call<{ rerunPipeline: { run: RunAnswer } }>(
+      `mutation ($id: String, $runId: String, $from: [String!], $onlyFailed: Boolean, $inputs: [KeyValueInput!], $yaml: String) { rerunPipeline(id: $id, runId: $runId, from: $from, onlyFailed: $onlyFailed, inputs: $inputs, yaml: $yaml) { run { ${RUN_FIELDS} } } }`,
+      { id, runId, from: wish.from, onlyFailed: wish.onlyFailed, inputs: wish.inputs, yaml: wish.yaml },
+    );
+    return outcome.ok ? { ok: true, value: outcome.value.rerunPipeline.run } : outcome;
+  }
+
+  async decide(decision: Decision, runId: string, stage: string): Promise<Outcome<{ readonly status: string }>> {
+    const name = DECIDE[decision];
+    const outcome = await this.#call<Record<string, { status: string }>>(
+      `mutation ($runId: String, $stage: String) { ${name}(runId: $runId, stage: $stage) { status } }`,
+      { runId, stage },
+    );
+    return outcome.ok ? { ok: true, value: { status: outcome.value[name]?.status ?? 'none' } } : outcome;
+  }
+
+  /** Of a run: what is shown of it, as a text. */
+  async picture(id: string): Promise<Outcome<{ readonly status: string; readonly text: string } | null>> {
+    const outcome = await this.#call<{ run: { status: string } | null }>(
+      `query ($id: String) { run(id: $id) { ${PICTURE_FIELDS} } }`,
+      { id },
+    );
+    if (!outcome.ok) return outcome;
+    const { run } = outcome.value;
+    return { ok: true, value: run === null ? null : { status: run.status, text: JSON.stringify(run) } };
+  }
+
+  async lineage(id: string): Promise<Outcome<ShownLineage | null>> {
+    const outcome = await this.#call<{ run: ShownLineage | null }>(
+      'query ($id: String) { run(id: $id) { parentRunId rootRunId children } }',
+      { id },
+    );
+    return outcome.ok ? { ok: true, value: outcome.value.run } : outcome;
   }
 
   async run(id: string): Promise<Outcome<RunAnswer | null>> {

@@ -4,9 +4,9 @@
  */
 import { parsePipeline } from '@penstock/pipeline';
 import { planOf, type RunEvent } from '@penstock/run';
-import { foldRun } from '@penstock/scheduler/testing';
+import { foldRun, type Commit } from '@penstock/scheduler/testing';
 import type { StreamEvent } from '../support/sse.ts';
-import type { ChaosPipeline } from './pipelines.ts';
+import type { ChaosStage } from './pipelines.ts';
 import { endOf, isOver, type JournaledRun } from './journal.ts';
 import type { AcceptedRun, LoadAccount } from './load.ts';
 import { rightTime } from './clock.ts';
@@ -16,11 +16,22 @@ import { executions } from './executions.ts';
 import { checkNumbers } from './line-checks.ts';
 import type { Mark, Marks } from './marks.ts';
 import { checkStream } from './stream-checks.ts';
-import type { Violation, ViolationKind } from './violations.ts';
+import { checkAdded, stagesOf } from './steer/added-stages.ts';
+import { beganBefore, checkGate, type GateEvidence } from './steer/gate-checks.ts';
+import { adoptedIn, checkRerun } from './steer/lineage-checks.ts';
+import { checkPictures, checkRefused, type Looks } from './steer/looks.ts';
+import { steeredTotals, type SteeredTotals } from './steer/totals.ts';
+import { checkTicks } from './steer/tick-checks.ts';
+import type { TickAccount } from './steer/tick-load.ts';
+import type { Report, Violation, ViolationKind } from './violations.ts';
 
 export interface Evidence {
   readonly account: LoadAccount;
-  readonly journal: { readonly runs: ReadonlyMap<string, JournaledRun>; readonly faults: readonly string[] };
+  readonly journal: {
+    readonly runs: ReadonlyMap<string, JournaledRun>;
+    readonly faults: readonly string[];
+    readonly commits?: readonly Commit[];
+  };
   readonly marks: Marks;
   /** Of the accepted runs: the version and status of their documents. */
   readonly documents: ReadonlyMap<
@@ -41,6 +52,10 @@ export interface Evidence {
   readonly logsLimited?: boolean;
   /** Where the load came in by the other doors too. */
   readonly doors?: DoorAccount | undefined;
+  /** Of runs that were repeated, and those that repeat them: what clients are shown in the end. */
+  readonly looks?: Looks | undefined;
+  /** Where repositories had schedules. */
+  readonly ticks?: TickAccount | undefined;
 }
 
 export interface Totals {
@@ -53,6 +68,7 @@ export interface Totals {
   readonly watched: number;
   readonly reconnects: number;
   readonly lines: number;
+  readonly steered: SteeredTotals;
 }
 
 /** The moments of events are whole milliseconds. */
@@ -70,9 +86,10 @@ export function check(evidence: Evidence): { readonly violations: readonly Viola
   for (const orphan of evidence.orphans) report('orphan', '', orphan);
   for (const { kind, runId, detail } of account.broken) report('answer', runId, `${kind}: ${detail}`);
   for (const run of account.accepted) checkAccepted(run, evidence, (kind, detail) => report(kind, run.id, detail));
-  for (const { id, pipeline } of account.unanswered) {
+  for (const run of account.unanswered) {
+    const { id } = run;
     const journaled = journal.runs.get(id);
-    if (journaled !== undefined) checkRun(journaled, pipeline, evidence, (kind, detail) => report(kind, id, detail));
+    if (journaled !== undefined) checkRun(journaled, run, evidence, (kind, detail) => report(kind, id, detail));
   }
   checkGroups(account, evidence.marks, report);
   for (const watched of account.watched) {
@@ -82,11 +99,21 @@ export function check(evidence: Evidence): { readonly violations: readonly Viola
     for (const detail of checkStream(watched, replay ?? null, evidence.logsLimited === true))
       report('stream', watched.runId, detail);
   }
+  checkPictures(account, evidence.looks, report);
+  checkRefused(account, journal.runs, report);
+  if (evidence.ticks !== undefined)
+    checkTicks(
+      {
+        account: evidence.ticks,
+        runs: journal.runs,
+        commits: journal.commits ?? [],
+        clocksStepped: evidence.clocksStepped === true,
+      },
+      report,
+    );
   if (evidence.doors !== undefined) violations.push(...checkDoors(evidence.doors, journal.runs));
   return { violations, totals: totalsOf(evidence) };
 }
-
-type Report = (kind: ViolationKind, detail: string) => void;
 
 function checkAccepted(run: AcceptedRun, evidence: Evidence, report: Report): void {
   const journaled = evidence.journal.runs.get(run.id);
@@ -105,10 +132,15 @@ function checkAccepted(run: AcceptedRun, evidence: Evidence, report: Report): vo
   else if (document.version !== journaled.events.length)
     report('document', `it stands for version ${document.version} of ${journaled.events.length}`);
   else if (document.open && isOver(journaled)) report('document', 'it is still marked as open');
-  checkRun(journaled, run.pipeline, evidence, report);
+  checkRun(journaled, run, evidence, report);
 }
 
-function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence, report: Report): void {
+function checkRun(
+  run: JournaledRun,
+  { pipeline, rerun }: Pick<AcceptedRun, 'pipeline' | 'rerun'>,
+  evidence: Evidence,
+  report: Report,
+): void {
   if (endOf(run) === undefined) report('unfinished', `after ${JSON.stringify(run.events.at(-1))}`);
   else if (!isOver(run)) report('unfinished', 'it has ended, but an attempt of it was never confirmed gone');
   if (endOf(run) === 'QUARANTINED')
@@ -126,19 +158,40 @@ function checkRun(run: JournaledRun, pipeline: ChaosPipeline, evidence: Evidence
       ? run.events.map((event, index) => ({ ...event, at: run.committedAt?.[index] ?? event.at }))
       : run.events,
   );
-  for (const stage of pipeline.stages) {
+  const { runs } = evidence.journal;
+  const stages = stagesOf(run, pipeline, runs);
+  checkAdded(executed, stages, new Set(marks.keys()), report);
+  const gates: GateEvidence = {
+    events: executed,
+    marks,
+    answers: (evidence.account.gates ?? []).filter(({ runId }) => runId === run.id),
+    clocksStepped: evidence.clocksStepped === true,
+  };
+  const adopted = new Set(adoptedIn(run.events).map(({ stage }) => stage));
+  for (const stage of stages) {
     const own = marks.get(stage.name) ?? [];
+    if (stage.gate !== undefined) {
+      checkGate(stage, gates, report);
+      continue;
+    }
     checkAttempts(stage.name, own, executed, evidence, report);
     const started = own.find(({ kind }) => kind === 'start');
+    if (started === undefined) continue;
     for (const before of stage.after) {
+      if (adopted.has(before)) continue;
       const last = (marks.get(before) ?? []).at(-1);
-      if (started !== undefined && (last === undefined || last.at > started.at))
-        report('order', `${stage.name} started before ${before} had ended`);
+      const earlier = stages.find(({ name }) => name === before);
+      // Gates leave none, nor does what was lost before it began.
+      const isEarly =
+        last === undefined ? earlier === undefined || beganBefore(earlier, started.at, gates) : last.at > started.at;
+      if (isEarly) report('order', `${stage.name} started before ${before} had ended`);
     }
   }
+  if (rerun !== undefined)
+    checkRerun(run, rerun, pipeline, { runs, marks, shown: evidence.looks?.lineages ?? new Map() }, report);
   const replay = evidence.replays.get(run.id);
   if (replay !== undefined && replay !== null)
-    checkLines(replay, executed, pipeline, evidence.logsLimited === true, report);
+    checkLines(replay, executed, stages, evidence.logsLimited === true, report);
 }
 
 function checkAfterEnd(events: readonly RunEvent[], report: Report): void {
@@ -220,7 +273,7 @@ function checkAttempts(
 function checkLines(
   replay: readonly StreamEvent[],
   events: readonly RunEvent[],
-  pipeline: ChaosPipeline,
+  stages: readonly ChaosStage[],
   mayMiss: boolean,
   report: Report,
 ): void {
@@ -228,7 +281,7 @@ function checkLines(
   if (problem !== undefined) return report('stream', problem);
   for (const event of events) {
     if (event.type !== 'stage_completed' || event.status !== 'SUCCESS' || missing.has(event.stage)) continue;
-    const lines = pipeline.stages.find(({ name }) => name === event.stage)?.lines ?? 0;
+    const lines = stages.find(({ name }) => name === event.stage)?.lines ?? 0;
     const seen = emitted.get(`${event.attempt} ${event.stage}`) ?? 0;
     if (seen !== lines)
       report(
@@ -264,7 +317,7 @@ function checkGroups(
   }
 }
 
-function totalsOf({ account, journal, replays }: Evidence): Totals {
+function totalsOf({ account, journal, replays, ticks }: Evidence): Totals {
   const ended: Record<string, number> = {};
   let attempts = 0;
   let attemptsLost = 0;
@@ -292,6 +345,7 @@ function totalsOf({ account, journal, replays }: Evidence): Totals {
     attemptsLost,
     attemptsReturned,
     lines,
+    steered: steeredTotals(account, journal.runs, ticks),
     watched: account.watched.length,
     reconnects: account.watched.reduce((sum, { reconnects }) => sum + reconnects, 0),
   };

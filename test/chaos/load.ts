@@ -12,6 +12,11 @@ import { Random } from '../support/random.ts';
 import type { Api, RunAnswer } from './api.ts';
 import type { DoorRates } from './doors/door-load.ts';
 import { makePipeline, type ChaosPipeline, type Shapes } from './pipelines.ts';
+import type { Approver, Client } from './steer/client.ts';
+import type { GateAnswer, Rerun, RerunAccount } from './steer/account.ts';
+import { GateLoad } from './steer/gate-load.ts';
+import { ID_REFUSED, RerunLoad } from './steer/rerun-load.ts';
+import type { BrokenAnswer } from './violations.ts';
 import { watchRun, type Watched } from './watcher.ts';
 
 export interface LoadProfile {
@@ -24,6 +29,10 @@ export interface LoadProfile {
   readonly waitShare: number;
   /** Of the connections of watchers, that they cut themselves. */
   readonly cutShare: number;
+  /** Of the accepted runs, that are run again; half as many of those that are repeats themselves. */
+  readonly rerunShare?: number;
+  /** Repositories have schedules. */
+  readonly ticks?: boolean;
   readonly cancelAfterMsMax: number;
   readonly shapes: Shapes;
   /** What comes in by the other doors; default nothing. */
@@ -34,6 +43,8 @@ export interface AcceptedRun {
   readonly id: string;
   readonly pipeline: ChaosPipeline;
   readonly acceptedAt: number;
+  /** The run that it repeats, and how. */
+  readonly rerun?: Rerun | undefined;
   /** The last answer to each cancel. */
   cancel?: 'cancelled' | 'had ended' | undefined;
   /** A cancel was sent more than once, so `had ended` may be of the first one's doing. */
@@ -42,17 +53,18 @@ export interface AcceptedRun {
   shownEnd?: string | undefined;
 }
 
-/** A promise of the API that a client saw broken. */
-export interface BrokenAnswer {
-  readonly kind: 'not found' | 'went back' | 'refused' | 'internal';
-  readonly runId: string;
-  readonly detail: string;
+export interface UnansweredRun {
+  readonly id: string;
+  readonly pipeline: ChaosPipeline;
+  readonly rerun?: Rerun | undefined;
 }
 
 export interface LoadAccount {
   readonly accepted: readonly AcceptedRun[];
   /** Triggers that were never answered: such a run may exist or not. */
-  readonly unanswered: readonly { readonly id: string; readonly pipeline: ChaosPipeline }[];
+  readonly unanswered: readonly UnansweredRun[];
+  readonly gates?: readonly GateAnswer[];
+  readonly reruns?: RerunAccount;
   readonly watched: readonly Watched[];
   readonly broken: readonly BrokenAnswer[];
   readonly reads: number;
@@ -67,7 +79,6 @@ const WAIT_SECS = 10;
 const READS_OF_A_RUN = 6;
 const BROKEN_KEPT = 50;
 const OLDER_MS = 8_000;
-const ID_REFUSED = "'runId' is of a time that has not come";
 
 export interface LoadOptions {
   readonly api: Api;
@@ -77,17 +88,21 @@ export interface LoadOptions {
   readonly token: string;
   /** A gateway whose clock is behind takes an id of now for one of the future, and refuses it (P7): another one takes it. */
   readonly clocksStepped?: boolean;
+  /** Who decides at gates that name somebody. */
+  readonly approvers?: readonly Approver[];
 }
 
 export class Load {
   readonly #options: LoadOptions;
   readonly #random: Random;
   readonly #accepted = new Map<string, AcceptedRun>();
-  readonly #unanswered = new Map<string, { readonly id: string; readonly pipeline: ChaosPipeline }>();
+  readonly #unanswered = new Map<string, UnansweredRun>();
   readonly #watched: Watched[] = [];
   readonly #broken: BrokenAnswer[] = [];
   readonly #tasks = new Set<Promise<void>>();
   readonly #givenUp = new AbortController();
+  readonly #gates: GateLoad;
+  readonly #reruns: RerunLoad;
   #triggering: Promise<void> = Promise.resolve();
   #stopped = false;
   #reads = 0;
@@ -96,6 +111,16 @@ export class Load {
   constructor(options: LoadOptions) {
     this.#options = options;
     this.#random = new Random(options.seed);
+    const client: Client = {
+      api: options.api,
+      givenUp: this.#givenUp.signal,
+      clocksStepped: options.clocksStepped === true,
+      report: (kind, runId, detail) => this.#report(kind, runId, detail),
+      judge: (runId, what, refusal) => this.#judge(runId, what, refusal),
+      beforeRepeat: (random) => this.#beforeRepeat(random),
+    };
+    this.#gates = new GateLoad(client, options.approvers ?? []);
+    this.#reruns = new RerunLoad(client);
   }
 
   start(): void {
@@ -114,17 +139,20 @@ export class Load {
       unanswered: [...this.#unanswered.values()],
       watched: this.#watched,
       broken: this.#broken,
+      gates: this.#gates.answers,
+      reruns: this.#reruns.account(),
       reads: this.#reads,
       cancels: this.#cancels,
     };
   }
 
   async #triggerForLong(): Promise<void> {
-    const { profile, marksFolder, token } = this.#options;
+    const { profile, marksFolder, token, approvers: people = [] } = this.#options;
+    const approvers = people.map(({ name }) => name);
     while (!this.#stopped) {
       await pause(Math.min(2_000, this.#random.exponential(1_000 / profile.ratePerSec)));
       if (this.#stopped || this.#unanswered.size >= PENDING_MAX) continue;
-      const pipeline = makePipeline({ random: this.#random, marksFolder, token, shapes: profile.shapes });
+      const pipeline = makePipeline({ random: this.#random, marksFolder, token, shapes: profile.shapes, approvers });
       const key = keyOf({ tenant: SERVICE_TENANT, pipelineName: pipeline.name });
       const id = newRunId({ now: Date.now(), key, random: this.#random.bytes(8) });
       this.#spawn(this.#client(id, pipeline, new Random(this.#random.int(2 ** 31))));
@@ -133,10 +161,15 @@ export class Load {
 
   /** One client and its run. */
   async #client(id: string, pipeline: ChaosPipeline, random: Random): Promise<void> {
-    const { profile } = this.#options;
     this.#unanswered.set(id, { id, pipeline });
     const run = await this.#trigger(id, pipeline, random);
-    if (run === null) return;
+    if (run !== null) this.#use(run, random);
+  }
+
+  /** What clients do with a run that they were promised. */
+  #use(run: AcceptedRun, random: Random): void {
+    const { profile } = this.#options;
+    const { id } = run;
     const wants = {
       watch: random.chance(profile.watchShare),
       cancel: random.chance(profile.cancelShare),
@@ -145,6 +178,23 @@ export class Load {
     if (wants.watch) this.#spawn(this.#watch(id, random));
     if (wants.cancel) this.#spawn(this.#cancel(run, random));
     if (wants.read) this.#spawn(this.#read(run, random));
+    if (run.pipeline.stages.some(({ gate }) => gate !== undefined))
+      this.#spawn(this.#gates.decideAll(id, run.pipeline, new Random(random.int(2 ** 31))));
+    const { rerunShare = 0 } = profile;
+    const isRepeated = random.chance(run.rerun === undefined ? rerunShare : rerunShare / 2);
+    if (isRepeated && !this.#stopped && RerunLoad.canRepeat(run.pipeline))
+      this.#spawn(this.#repeat(run, new Random(random.int(2 ** 31))));
+  }
+
+  async #repeat(parent: AcceptedRun, random: Random): Promise<void> {
+    const repeated = await this.#reruns.repeat(parent, random, (id, pipeline, rerun) =>
+      this.#unanswered.set(id, { id, pipeline, rerun }),
+    );
+    if (repeated === null) return;
+    const run: AcceptedRun = { ...repeated, acceptedAt: Date.now() };
+    this.#unanswered.delete(run.id);
+    this.#accepted.set(run.id, run);
+    this.#use(run, random);
   }
 
   async #trigger(id: string, pipeline: ChaosPipeline, random: Random): Promise<AcceptedRun | null> {

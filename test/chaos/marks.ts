@@ -19,7 +19,8 @@ export function readMarks(folder: string): Marks {
     const runId = file.slice(0, dot);
     const stages = marks.get(runId) ?? new Map<string, Mark[]>();
     marks.set(runId, stages);
-    stages.set(file.slice(dot + 1), parseMarks(readFileSync(join(folder, file), 'utf8')));
+    // No name of a file has a slash.
+    stages.set(file.slice(dot + 1).replaceAll('+', '/'), parseMarks(readFileSync(join(folder, file), 'utf8')));
   }
   return marks;
 }

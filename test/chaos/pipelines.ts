@@ -12,15 +12,40 @@ export interface ChaosPipeline {
   readonly grouped: boolean;
 }
 
-interface ChaosStage {
+export interface ChaosStage {
   readonly name: string;
   readonly after: readonly string[];
   /** Lines that a whole attempt writes. */
   readonly lines: number;
   readonly retriesLost: boolean;
+  /** It publishes which attempt of which run it is. */
+  readonly publishes?: boolean;
+  /** It runs nothing, and waits for so many people. */
+  readonly gate?: GateShape | undefined;
+  /** How many stages each attempt of it adds. */
+  readonly adds?: number | undefined;
 }
 
-type Shape = 'quick' | 'wide' | 'graph' | 'ticking' | 'chatty' | 'failing' | 'grouped' | 'daemon' | 'huge' | 'vast';
+interface GateShape {
+  readonly quorum: 1 | 2;
+  /** Whether it names its approvers; else whoever may cancel the run decides. */
+  readonly named: boolean;
+  readonly timeoutSecs: number;
+}
+
+type Shape =
+  | 'quick'
+  | 'wide'
+  | 'graph'
+  | 'ticking'
+  | 'chatty'
+  | 'failing'
+  | 'grouped'
+  | 'daemon'
+  | 'huge'
+  | 'vast'
+  | 'gated'
+  | 'generating';
 
 /** How often each shape is drawn, against the others. */
 export type Shapes = Readonly<Partial<Record<Shape, number>>>;
@@ -31,6 +56,8 @@ export interface PipelineMaker {
   readonly marksFolder: string;
   /** In the environment of every stage, so that its processes can be found. */
   readonly token: string;
+  /** The addresses of those who decide gates that name somebody. */
+  readonly approvers: readonly string[];
   readonly shapes: Shapes;
 }
 
@@ -43,18 +70,24 @@ const WIDE_FIRST = 30;
 /** Together nearly what a file may have, each nearly what a command may. */
 const HUGE_STAGES = 5;
 const HUGE_BYTES = 98 * 1024;
+/** What nobody decides in time ends by itself: also a run of which no client knows. */
+const GATE_SECS = 12;
+const SHORT_GATE_SECS = 3;
+/** The input that the shape with gates has, and what a run of its own accord has for it. */
+export const INPUT = { name: 'version', default: 'one' } as const;
 /** All that a run may have; behind the first, which fails, so that the others are skipped together. */
 const VAST_STAGES = 2_000;
 
-export function makePipeline({ random, marksFolder, token, shapes }: PipelineMaker): ChaosPipeline {
+export function makePipeline({ random, marksFolder, token, shapes, approvers }: PipelineMaker): ChaosPipeline {
   const shape = pickWeighted(random, shapes);
   const grouped = shape === 'grouped';
   const name = grouped ? `chaos-group-${random.int(GROUPED_NAMES)}` : `chaos-${random.int(NAMES)}`;
   const stages = stagesOf(shape, random);
   const lines = ['pipeline:', `  name: ${name}`, 'env:', `  CHAOS_TOKEN: ${token}`, `  MARKS: ${marksFolder}`];
   if (grouped) lines.push('concurrency:', '  group: all');
+  if (shape === 'gated') lines.push('inputs:', `  ${INPUT.name}: { type: string, default: ${INPUT.default} }`);
   lines.push('stages:');
-  for (const stage of stages) lines.push(...stageText(stage));
+  for (const stage of stages) lines.push(...stageText(stage, approvers));
   return { name, yaml: `${lines.join('\n')}\n`, stages, grouped };
 }
 
@@ -73,20 +106,27 @@ interface StageDraft extends ChaosStage {
   readonly isSkipped: boolean;
 }
 
+const PLAIN: StageDraft = {
+  name: '',
+  after: [],
+  lines: 2,
+  retriesLost: false,
+  tickSecs: 0.1,
+  ticks: 0,
+  failsUpTo: 0,
+  retriesFailure: false,
+  allowFailure: false,
+  leavesDaemon: false,
+  paddingBytes: 0,
+  isSkipped: false,
+};
+
 function stagesOf(shape: Shape, random: Random): StageDraft[] {
   const stage = (name: string, more: Partial<StageDraft> = {}): StageDraft => ({
+    ...PLAIN,
     name,
-    after: [],
-    lines: 2,
     retriesLost: random.chance(0.7),
-    tickSecs: 0.1,
     ticks: random.int(3),
-    failsUpTo: 0,
-    retriesFailure: false,
-    allowFailure: false,
-    leavesDaemon: false,
-    paddingBytes: 0,
-    isSkipped: false,
     ...more,
   });
   switch (shape) {
@@ -97,7 +137,7 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
         stage(`w${index}`, { ticks: 0, after: index < WIDE_FIRST ? [] : [`w${index % WIDE_FIRST}`] }),
       );
     case 'grouped':
-      return [stage('first'), stage('second', { after: ['first'] })];
+      return [stage('first', { publishes: true }), stage('second', { after: ['first'] })];
     case 'ticking':
       return [
         stage('tick', { ticks: 10 + random.int(30), lines: 5, retriesLost: true }),
@@ -131,20 +171,64 @@ function stagesOf(shape: Shape, random: Random): StageDraft[] {
         const after = Array.from({ length: index }, (_unused, before) => `s${before}`).filter(() =>
           random.chance(0.35),
         );
-        return stage(`s${index}`, { after });
+        return stage(`s${index}`, { after, publishes: true });
       });
+    case 'gated': {
+      const gate: GateShape = {
+        quorum: random.chance(0.3) ? 2 : 1,
+        named: true,
+        timeoutSecs: random.chance(0.25) ? SHORT_GATE_SECS : GATE_SECS,
+      };
+      return [
+        stage('build', { publishes: true, ticks: 0, retriesLost: true }),
+        stage('promote', {
+          after: ['build'],
+          lines: 0,
+          gate: gate.quorum === 1 && random.chance(0.3) ? { ...gate, named: false } : gate,
+        }),
+        stage('deploy', { after: ['promote'], publishes: true, retriesLost: true }),
+        stage('beside', { after: ['build'], publishes: true }),
+      ];
+    }
+    case 'generating':
+      return [
+        stage('plan', { adds: 1 + random.int(3), failsUpTo: random.int(2), retriesFailure: true, retriesLost: true }),
+        stage('then', { after: ['plan'], publishes: true }),
+      ];
   }
 }
 
-function stageText(stage: StageDraft): string[] {
+/** What the attempt of this number adds, and what that does. Another one adds others, so that it is seen whose were taken. */
+export function addedBy(generator: ChaosStage, attempt: number): ChaosStage[] {
+  return Array.from({ length: generator.adds ?? 0 }, (_, index) => ({
+    name: `${generator.name}/a${attempt}-${index}`,
+    after: index === FOLLOWING ? [generator.name, `${generator.name}/a${attempt}-0`] : [generator.name],
+    lines: ADDED_LINES,
+    retriesLost: true,
+    publishes: true,
+  }));
+}
+
+const ADDED_LINES = 2;
+/** Of the stages that are added: the one that comes after the first of them. */
+const FOLLOWING = 2;
+
+function stageText(stage: StageDraft, approvers: readonly string[]): string[] {
   const lines = [`  ${stage.name}:`];
   if (stage.after.length > 0) lines.push(`    after: [${stage.after.join(', ')}]`);
+  if (stage.gate !== undefined) {
+    const { quorum, named, timeoutSecs } = stage.gate;
+    const who = named ? [`approvers: [${approvers.join(', ')}]`] : [];
+    return [...lines, `    approval: { ${[...who, `quorum: ${quorum}`, `timeout: ${timeoutSecs}s`].join(', ')} }`];
+  }
   // Far beyond what any takes, and below what clocks are stepped by.
   lines.push('    timeout: 30m');
   if (stage.isSkipped) return [...lines, '    run: "true"'];
   const on = [...(stage.retriesLost ? ['lost'] : []), ...(stage.retriesFailure ? ['failure'] : [])];
   if (on.length > 0) lines.push(`    retry: { max: 6, delay: 1s, on: [${on.join(', ')}] }`);
   if (stage.allowFailure) lines.push('    allow_failure: true');
+  if (stage.adds !== undefined) lines.push('    generates: true');
+  if (stage.publishes === true) lines.push(`    outputs: [${OUTPUT}]`);
   lines.push('    run: |');
   for (const line of scriptOf(stage)) lines.push(`      ${line}`);
   for (let bytes = 0; bytes < stage.paddingBytes; bytes += PADDING.length + 7) lines.push(`      ${PADDING}`);
@@ -153,11 +237,14 @@ function stageText(stage: StageDraft): string[] {
 
 const PADDING = `# ${'-'.repeat(1_000)}`;
 
+/** What a stage publishes. */
+const OUTPUT = 'made';
+
 /** The moment is taken before it is written: a mark is never later than what it tells of. */
 function scriptOf(stage: StageDraft): string[] {
   const half = Math.floor(stage.lines / 2);
   return [
-    'f="$MARKS/$PENSTOCK_RUN_ID.$PENSTOCK_STAGE"; a=$PENSTOCK_ATTEMPT',
+    `f="$MARKS/$PENSTOCK_RUN_ID.\${MARKS_NAME:-$PENSTOCK_STAGE}"; a=$PENSTOCK_ATTEMPT`,
     'mark() { t=$(date +%s%N); echo "$1 $a $t" >> "$f"; }',
     'say() { i=$1; while [ $i -le $2 ]; do echo "line $a $i"; i=$((i+1)); done; }',
     'mark start',
@@ -167,9 +254,32 @@ function scriptOf(stage: StageDraft): string[] {
       ? [`n=0; while [ $n -lt ${stage.ticks} ]; do sleep ${stage.tickSecs}; mark tick; n=$((n+1)); done`]
       : []),
     `say ${half + 1} ${stage.lines}`,
+    ...(stage.adds === undefined ? [] : addingScript(stage)),
     ...(stage.failsUpTo > 0 ? [`[ $a -gt ${stage.failsUpTo} ] || { mark fail; exit 1; }`] : []),
+    ...(stage.publishes === true ? [`echo "${OUTPUT}=$PENSTOCK_RUN_ID.$a" >> "$SERVICE_OUTPUT"`] : []),
     'mark end',
   ];
+}
+
+/** An attempt that fails afterwards has written its stages all the same. */
+function addingScript(stage: StageDraft): string[] {
+  return addedBy(stage, 0).flatMap((_, index) => {
+    const added: StageDraft = { ...PLAIN, name: '', lines: ADDED_LINES, publishes: true };
+    return [
+      'cat >> "$SERVICE_STAGES" <<END',
+      `a$a-${index}:`,
+      // The name of another, as a text that is added gives it.
+      ...(index === FOLLOWING ? ['  after: a$a-0'] : []),
+      `  outputs: [${OUTPUT}]`,
+      '  timeout: 30m',
+      '  retry: { max: 6, delay: 1s, on: [lost] }',
+      // No name of a file has a slash.
+      `  env: { MARKS_NAME: ${stage.name}+a$a-${index} }`,
+      '  run: |',
+      ...scriptOf(added).map((line) => `    ${line.replaceAll(/[\\$`]/g, (each) => `\\${each}`)}`),
+      'END',
+    ];
+  });
 }
 
 function pickWeighted(random: Random, shapes: Shapes): Shape {

@@ -23,6 +23,8 @@ export function reportLines({
     `accepted      ${totals.accepted} runs (${totals.unanswered} triggers never answered): ${list(Object.entries(totals.ended))}`,
     `attempts      ${totals.attempts}; ${totals.attemptsLost} declared lost, ${totals.attemptsReturned} returned unstarted`,
     `watchers      ${totals.watched}, ${totals.reconnects} reconnects; ${totals.lines} lines compared`,
+    `gates         ${list(Object.entries(totals.steered.gatesEnded))}; decisions ${list(Object.entries(totals.steered.decisions))}`,
+    `steered       ${totals.steered.reruns} runs of runs (${totals.steered.rerunsRefused} refused), ${totals.steered.adopted} stages taken over; ${totals.steered.added} times stages added; ${totals.steered.ticks} times of schedules (${totals.steered.ticksMissed} missed)`,
     `faults        ${list(
       Map.groupBy(faults, ({ kind }) => kind)
         .entries()

@@ -20,6 +20,9 @@ import { canHappen, FAULT_KINDS, type FaultKind } from './fault-kinds.ts';
 import { FaultRunner, mayLoseAttempts, type DoneFault } from './faults.ts';
 import { isOver, Journal } from './journal.ts';
 import { Load, type LoadAccount } from './load.ts';
+import { logInApprovers } from './steer/approvers.ts';
+import { lookedAt } from './steer/looks.ts';
+import { TickLoad, ticksIn, type TickAccount } from './steer/tick-load.ts';
 import { readMarks } from './marks.ts';
 import { processesWithToken } from '../support/orphans.ts';
 import { recoveryTimes, type RecoveryTimes } from './recovery.ts';
@@ -64,6 +67,8 @@ const ORPHANS_MS_MAX = 5_000;
 const REPLAYS_BESIDE = 60;
 const REPLAYS_AT_ONCE = 8;
 const LOOK_MS = 300;
+/** Repositories with schedules are pushed again in the middle of the load: thousandths of its seconds. */
+const PUSHED_AGAIN_MS = 500;
 const STORE_TRIES_MAX = 8;
 
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
@@ -81,14 +86,28 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   if (impossible !== undefined) throw new RangeError(`this cluster is not made for ${impossible.kind}`);
   const api = new Api(cluster.url, cluster.apiKey);
   const clocksStepped = faults.some(({ kind }) => kind.endsWith('-clock'));
-  const load = new Load({ api, profile: schedule.profile, seed: seed ^ 0x5eed, marksFolder, token, clocksStepped });
-  const { doors: rates } = schedule.profile;
+  const { doors: rates, shapes, ticks: hasTicks = false } = schedule.profile;
+  const approvers =
+    shapes.gated === undefined ? [] : await logInApprovers(api, cluster.store.directUrl, new Random(seed ^ 0x9a7e));
+  const load = new Load({
+    api,
+    profile: schedule.profile,
+    seed: seed ^ 0x5eed,
+    marksFolder,
+    token,
+    clocksStepped,
+    approvers,
+  });
+  const tickLoad = hasTicks ? new TickLoad(cluster.url, new Random(seed ^ 0x71c5)) : undefined;
   const doorLoad =
     rates === undefined ? undefined : new DoorLoad({ url: cluster.url, apiKey: cluster.apiKey, rates, seed });
   const runner = new FaultRunner(cluster, say);
 
+  const pushed = new AbortController();
+  await tickLoad?.push(pushed.signal);
   load.start();
   doorLoad?.start();
+  const pushedAgain = pause(seconds * PUSHED_AGAIN_MS).then(() => tickLoad?.push(pushed.signal));
   await Promise.all([runner.run(faults), pause(seconds * 1_000)]);
   const healedAt = performance.now();
   await heal(cluster);
@@ -97,14 +116,28 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const bus = await connectBus({ servers: cluster.brokers.url, name: 'chaos' });
   try {
     const journal = new Journal(bus, cluster.partitions);
-    const [account, doors] = await Promise.all([load.finish(CLIENTS_MS_MAX), doorLoad?.finish(CLIENTS_MS_MAX)]);
-    await settle(journal, account, doors);
+    const [account, doors, ticks] = await Promise.all([
+      load.finish(CLIENTS_MS_MAX),
+      doorLoad?.finish(CLIENTS_MS_MAX),
+      pushedAgain.then(() =>
+        tickLoad?.finish(
+          async () => {
+            await journal.read();
+            return journal.runs;
+          },
+          { clocksWrong: clocksStepped },
+        ),
+      ),
+    ]);
+    await settle(journal, account, doors, ticks);
     const settledMs = performance.now() - healedAt;
     const evidence: Evidence = {
       account,
       journal,
       marks: readMarks(marksFolder),
       documents: await documentsOf(cluster, journal, account),
+      looks: await lookedAt(api, account),
+      ticks,
       replays: await replaysOf(api, account),
       orphans: await orphansOf(token),
       mayLoseAttempts: mayLoseAttempts(faults, options.runnerLeaseSecs),
@@ -165,7 +198,12 @@ async function heal(cluster: Cluster): Promise<void> {
   await cluster.ready();
 }
 
-async function settle(journal: Journal, account: LoadAccount, doors: DoorAccount | undefined): Promise<void> {
+async function settle(
+  journal: Journal,
+  account: LoadAccount,
+  doors: DoorAccount | undefined,
+  ticks: TickAccount | undefined,
+): Promise<void> {
   const deadline = AbortSignal.timeout(SETTLE_MS_MAX);
   const pushed = [...(doors?.deliveries.answered.values() ?? [])].flatMap((ids) => [...ids]);
   const ids = [...[...account.accepted, ...account.unanswered].map(({ id }) => id), ...pushed];
@@ -173,8 +211,10 @@ async function settle(journal: Journal, account: LoadAccount, doors: DoorAccount
     for (; !deadline.aborted; await pause(LOOK_MS)) {
       await journal.read(deadline);
       const accepted = [...account.accepted.map(({ id }) => id), ...pushed].every((id) => journal.runs.has(id));
+      const fired = ticksIn(journal.runs).filter(({ repository }) => ticks?.lines.has(repository));
       if (
         accepted &&
+        fired.every(({ run }) => isOver(run)) &&
         ids.every((id) =>
           isOver(
             journal.runs.get(id) ?? { id, partition: 0, events: [{ type: 'run_completed', at: 0, status: 'SKIPPED' }] },

@@ -37,8 +37,20 @@ const MIXED: LoadProfile = {
   readShare: 0.3,
   waitShare: 0.15,
   cutShare: 0.4,
+  rerunShare: 0.15,
+  ticks: true,
   cancelAfterMsMax: 2_500,
-  shapes: { quick: 3, graph: 3, ticking: 1.5, chatty: 1, failing: 1, grouped: 1, daemon: 0.5 },
+  shapes: {
+    quick: 3,
+    graph: 3,
+    ticking: 1.5,
+    chatty: 1,
+    failing: 1,
+    grouped: 1,
+    daemon: 0.5,
+    gated: 1.5,
+    generating: 1,
+  },
 };
 const LONG_STAGES: LoadProfile = { ...MIXED, ratePerSec: 3, shapes: { ticking: 5, graph: 2, quick: 1, grouped: 1 } };
 /** In this order, so that a short schedule has one of each service. */

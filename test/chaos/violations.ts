@@ -28,3 +28,15 @@ export interface Violation {
   readonly runId: string;
   readonly detail: string;
 }
+
+/** Of one run. */
+export type Report = (kind: ViolationKind, detail: string) => void;
+
+export type ReportRun = (kind: ViolationKind, runId: string, detail: string) => void;
+
+/** A promise of the API that a client saw broken. */
+export interface BrokenAnswer {
+  readonly kind: 'not found' | 'went back' | 'refused' | 'internal';
+  readonly runId: string;
+  readonly detail: string;
+}
