@@ -1,5 +1,5 @@
 /** The public API as the load sees it: every call has a deadline, and every failure a kind that says what is known after it. */
-import type { Decision, RerunWish, ShownLineage } from './steer/account.ts';
+import type { Decision, RerunWish, ShownLineage } from './steered.ts';
 
 type Failure =
   /** Answered: not now, and nothing was done that cannot be repeated. */

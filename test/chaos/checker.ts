@@ -8,7 +8,7 @@ import { foldRun, type Commit } from '@penstock/scheduler/testing';
 import type { StreamEvent } from '../support/sse.ts';
 import type { ChaosStage } from './pipelines.ts';
 import { endOf, isOver, type JournaledRun } from './journal.ts';
-import type { AcceptedRun, LoadAccount } from './load.ts';
+import type { AcceptedRun, LoadAccount } from './load-account.ts';
 import { rightTime } from './clock.ts';
 import { checkDoors } from './doors/door-checks.ts';
 import type { DoorAccount } from './doors/door-load.ts';

@@ -13,7 +13,7 @@ import type { Api, RunAnswer } from './api.ts';
 import type { DoorRates } from './doors/door-load.ts';
 import { makePipeline, type ChaosPipeline, type Shapes } from './pipelines.ts';
 import type { Approver, Client } from './steer/client.ts';
-import type { GateAnswer, Rerun, RerunAccount } from './steer/account.ts';
+import type { AcceptedRun, LoadAccount, UnansweredRun } from './load-account.ts';
 import { GateLoad } from './steer/gate-load.ts';
 import { ID_REFUSED, RerunLoad } from './steer/rerun-load.ts';
 import type { BrokenAnswer } from './violations.ts';
@@ -37,38 +37,6 @@ export interface LoadProfile {
   readonly shapes: Shapes;
   /** What comes in by the other doors; default nothing. */
   readonly doors?: DoorRates;
-}
-
-export interface AcceptedRun {
-  readonly id: string;
-  readonly pipeline: ChaosPipeline;
-  readonly acceptedAt: number;
-  /** The run that it repeats, and how. */
-  readonly rerun?: Rerun | undefined;
-  /** The last answer to each cancel. */
-  cancel?: 'cancelled' | 'had ended' | undefined;
-  /** A cancel was sent more than once, so `had ended` may be of the first one's doing. */
-  cancelRepeated?: boolean;
-  /** A final status that a client was shown. */
-  shownEnd?: string | undefined;
-}
-
-export interface UnansweredRun {
-  readonly id: string;
-  readonly pipeline: ChaosPipeline;
-  readonly rerun?: Rerun | undefined;
-}
-
-export interface LoadAccount {
-  readonly accepted: readonly AcceptedRun[];
-  /** Triggers that were never answered: such a run may exist or not. */
-  readonly unanswered: readonly UnansweredRun[];
-  readonly gates?: readonly GateAnswer[];
-  readonly reruns?: RerunAccount;
-  readonly watched: readonly Watched[];
-  readonly broken: readonly BrokenAnswer[];
-  readonly reads: number;
-  readonly cancels: number;
 }
 
 const REPEAT_MS_MIN = 150;

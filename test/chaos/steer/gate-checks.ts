@@ -7,7 +7,7 @@ import { rightTime } from '../clock.ts';
 import type { Mark } from '../marks.ts';
 import type { ChaosStage } from '../pipelines.ts';
 import type { Report } from '../violations.ts';
-import type { GateAnswer } from './account.ts';
+import type { GateAnswer } from '../steered.ts';
 
 type GateDecided = Extract<RunEvent, { readonly type: 'gate_decided' }>;
 

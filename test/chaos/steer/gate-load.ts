@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Random } from '../../support/random.ts';
 import type { RunAnswer } from '../api.ts';
 import type { ChaosPipeline, ChaosStage } from '../pipelines.ts';
-import type { Decision, GateAnswer } from './account.ts';
+import type { Decision, GateAnswer } from '../steered.ts';
 import type { Approver, Client } from './client.ts';
 
 interface Say {

@@ -7,7 +7,7 @@ import type { JournaledRun } from '../journal.ts';
 import type { Mark } from '../marks.ts';
 import { INPUT, type ChaosPipeline } from '../pipelines.ts';
 import type { Report } from '../violations.ts';
-import type { Rerun, ShownLineage } from './account.ts';
+import type { Rerun, ShownLineage } from '../steered.ts';
 
 export interface LineageEvidence {
   readonly runs: ReadonlyMap<string, JournaledRun>;

@@ -2,9 +2,9 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Api, Outcome } from '../api.ts';
 import type { JournaledRun } from '../journal.ts';
-import type { LoadAccount } from '../load.ts';
+import type { LoadAccount } from '../load-account.ts';
 import type { ReportRun } from '../violations.ts';
-import type { ShownLineage } from './account.ts';
+import type { ShownLineage } from '../steered.ts';
 import { succeededIn } from './lineage-checks.ts';
 
 export interface Looks {

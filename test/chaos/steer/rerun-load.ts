@@ -6,7 +6,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { keyOf, newRunId, SERVICE_TENANT } from '@penstock/run';
 import type { Random } from '../../support/random.ts';
 import { INPUT, type ChaosPipeline } from '../pipelines.ts';
-import type { Rerun, RerunAccount, RerunWish } from './account.ts';
+import type { Rerun, RerunAccount, RerunWish } from '../steered.ts';
 import type { Client } from './client.ts';
 
 const BEFORE_MS_MAX = 6_000;

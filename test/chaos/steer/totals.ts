@@ -1,6 +1,6 @@
 /** How much of what people steer was in a load. */
 import type { JournaledRun } from '../journal.ts';
-import type { LoadAccount } from '../load.ts';
+import type { LoadAccount } from '../load-account.ts';
 import { adoptedIn } from './lineage-checks.ts';
 import { ticksIn, type TickAccount } from './tick-load.ts';
 
