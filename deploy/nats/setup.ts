@@ -10,7 +10,7 @@ import { PACKAGES_BUCKET } from '@penstock/registry';
 const USAGE = `usage: SERVICE_NATS_URL=nats://setup:<password>@<host>:4222 node bootstrap/run.js deploy/nats/setup.ts
   SERVICE_PARTITIONS      as the services have it; default 16
   SERVICE_NATS_REPLICAS   copies; default 3 where the broker names a cluster, else 1
-  SERVICE_LOG_RETENTION   as the schedulers have it; default 7d`;
+  SERVICE_LOG_RETENTION   as the schedulers have it; default 90d`;
 
 const PARTITIONS = 16;
 

@@ -233,7 +233,15 @@ stages:
     const bus = await connectBus({ servers: this.#cluster.broker.url, name: 'sweep', log: silentLog });
     const store = await openStore(storeAddressOf(this.#cluster.store.url), [...runCollections, ...registryCollections]);
     const objects = await openObjectStore('nats', { bus, bucket: PACKAGES_BUCKET });
-    const registry = await startRegistry({ bus, store, objects, tiers: loadTiers(), policy: 'any', log: silentLog });
+    const registry = await startRegistry({
+      bus,
+      store,
+      objects,
+      tiers: loadTiers(),
+      policy: 'any',
+      logRetentionMs: 1e12,
+      log: silentLog,
+    });
     try {
       const entries = new CacheEntries(store);
       const keys = async (): Promise<string[]> => (await Array.fromAsync(entries.all())).map(({ key }) => key);

@@ -3,10 +3,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   ACT_WITHIN_MS,
+  ARCHIVED_KEPT_MS,
   CREDIT_MS,
   CREDIT_RENEWED_AFTER_MS,
   CREDIT_SPENT_WITHIN_MS,
   FENCE_MS,
+  LOGS_READ_WITHIN_MS,
   MEMBERSHIP_MS,
   MEMBERSHIP_RENEWALS,
   RESULT_REPEAT_MS,
@@ -37,6 +39,10 @@ describe('the times of the protocols', () => {
     expect(CREDIT_SPENT_WITHIN_MS).toBeLessThan(CREDIT_MS);
   });
 
+  it('TIMES-4: what is read of LOGS counts for well under the time that the chunks of an archived run stay there', () => {
+    expect(2 * LOGS_READ_WITHIN_MS).toBeLessThan(ARCHIVED_KEPT_MS);
+  });
+
   it('the lease of a runner is the one of the configuration where nobody sets another, and no shorter one is taken', () => {
     const leaseOf = (env: Record<string, string>): number =>
       readConfiguration(['runnerLeaseSecs'], { env }).runnerLeaseSecs * 1000;
@@ -57,6 +63,8 @@ describe('the times of the protocols', () => {
     `or ${seconds(CREDIT_MS)} old by the boot clock`,
     `again every ${seconds(RESULT_REPEAT_MS)} until an owner has answered`,
     `and every ${seconds(WATCH_ASK_MS)}.`,
+    `less than ${LOGS_READ_WITHIN_MS / 60_000} minutes after`,
+    `${ARCHIVED_KEPT_MS / 60_000} minutes where \`LOGS\` is half full`,
   ])('docs/protocols.md says: %s', (words) => {
     expect(text).toContain(words);
   });

@@ -16,6 +16,7 @@ export { type Control, controlName, type ControlTarget } from './contract/contro
 export type * from './contract/status-messages.ts';
 export { packText, unpackText } from './wire/packed-text.ts';
 export { type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
+export { decodeFrame, encodeFrame, FRAME_BYTES, type StoredChunk } from './contract/log-frame.ts';
 export {
   BrokerAway,
   LogQueueFull,
@@ -27,6 +28,7 @@ export {
 } from './contract/errors.ts';
 export {
   ACT_WITHIN_MS,
+  ARCHIVED_KEPT_MS,
   CONTROLS_HEARD_WITHIN_MS,
   CREDIT_MS,
   CREDIT_RENEWED_AFTER_MS,
@@ -34,6 +36,7 @@ export {
   FENCE_MS,
   GONE_WITHOUT_LOG_MS,
   JOB_REPEAT_MS,
+  LOGS_READ_WITHIN_MS,
   MEMBERSHIP_MS,
   MEMBERSHIP_RENEWALS,
   RESULT_REPEAT_MS,
@@ -70,13 +73,8 @@ export { putExpiring } from './jetstream/expiring-keys.ts';
 export { markLogEnds } from './jetstream/log-marks.ts';
 export { purgeLogs } from './jetstream/log-purge.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
-export {
-  lastChunks,
-  type LiveChunk,
-  readChunks,
-  type StoredChunk,
-  subscribeLiveChunks,
-} from './jetstream/log-reader.ts';
+export { lastChunks, type LiveChunk, readChunks, subscribeLiveChunks } from './jetstream/log-reader.ts';
+export { loggedRuns, type LoggedRuns } from './jetstream/logged-runs.ts';
 export { accountsConfiguration, type BrokerCredential } from './permissions/accounts.ts';
 export {
   brokerPermissions,

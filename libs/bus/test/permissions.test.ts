@@ -24,6 +24,8 @@ import {
   openDeliveryLog,
   openLog,
   putExpiring,
+  loggedRuns,
+  purgeLogs,
   readChunks,
   startDeliveryConsumer,
   type StoredChunk,
@@ -421,6 +423,23 @@ describe('each service does its whole job as its own user', () => {
     );
   });
 
+  it('P34: the registry sees which runs LOGS has, reads their chunks and purges them', async () => {
+    const [registry, runner] = [await busOf('registry'), await busOf('runner_r1')];
+    const writer = createLogWriter(runner);
+    const output = Buffer.from('line\n');
+    const chunk = { stage: 's', attempt: 1, offset: 0, at: 1, parts: [['stdout', 5] as const], output };
+    await writer.publish(subjects.log('archived', 'r1'), encodeChunk(chunk));
+    writer.close();
+    const has = async (): Promise<boolean> =>
+      (await loggedRuns(registry)).runs.some(({ runId }) => runId === 'archived');
+    expect(await has()).toBe(true);
+    expect(await Array.fromAsync(readChunks(registry, 'archived', 1))).toMatchObject([
+      { runner: 'r1', chunk: { at: 1 } },
+    ]);
+    await purgeLogs(registry, 'archived');
+    expect(await has()).toBe(false);
+  });
+
   it('P3, P12: that nobody answers is known at once, also from one account to another', async () => {
     const [scheduler, gateway, runner] = [await busOf('scheduler'), await busOf('gateway'), await busOf('runner_r1')];
     for (const [bus, subject] of [
@@ -660,12 +679,15 @@ const forbidden: {
   {
     user: 'registry',
     publish: [
-      ...everywhere,
+      // Logs of ended runs are archived by it (P34).
+      ...everywhere.filter((subject) => subject !== '$JS.API.STREAM.PURGE.LOGS'),
       ...journals,
       ...ownersOnly,
       'run.0.create',
       'log.run1.r1',
-      '$JS.API.DIRECT.GET.LOGS',
+      '$JS.API.STREAM.UPDATE.LOGS',
+      '$JS.API.STREAM.MSG.DELETE.LOGS',
+      '$JS.API.CONSUMER.CREATE.LOGS.c',
       '$KV.revocations.session.s',
       '$JS.API.STREAM.CREATE.OBJ_packages',
       '$O.other.C.x.0',

@@ -268,11 +268,10 @@ export const variables = {
   logRetention: variable({
     name: 'SERVICE_LOG_RETENTION',
     kind: duration({ minMs: DAY_MS, maxMs: 36_500 * DAY_MS }),
-    default: 7 * DAY_MS,
-    defaultText: '`7d`',
-    services: ['serve', 'scheduler'],
-    meaning:
-      'Lines of logs are kept for so long, also of runs that are kept longer, and less where all of them together take too much room.',
+    default: 90 * DAY_MS,
+    defaultText: '`90d`',
+    services: ['serve', 'scheduler', 'registry'],
+    meaning: 'Lines of logs are kept for so long, also of runs that are kept longer.',
   }),
   auditRetention: variable({
     name: 'SERVICE_AUDIT_RETENTION',

@@ -30,7 +30,7 @@ describe('configuration', () => {
       artifactExpire: 2_592_000_000,
       retention: 7_776_000_000,
       retentionRuns: 20,
-      logRetention: 604_800_000,
+      logRetention: 7_776_000_000,
       auditRetention: 34_560_000_000,
       stageDeny: [],
       stageMemoryBytes: undefined,

@@ -20,6 +20,13 @@ export {
 } from './run-documents.ts';
 export { StoredRetention, type OldRun, type RetentionLedger } from './retention.ts';
 export { DeletedRuns, type StoredStanding, type Tombstone } from './deleted-runs.ts';
+export {
+  type ArchivedFrame,
+  type ArchivedHead,
+  type ArchivedLog,
+  LogArchive,
+  type LogStanding,
+} from './log-archive.ts';
 export { CacheEntries, cacheScopeId, type CacheEntry, type NewCacheEntry } from './cache-entries.ts';
 export {
   hookDeliveriesSpec,

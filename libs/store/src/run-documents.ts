@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { RunEvent, RunState, RunView, Sequence, StoredRunState } from '@penstock/run';
 import { cachesSpec } from './cache-entries.ts';
 import { hookCollections } from './hook-documents.ts';
+import { logArchiveSpec } from './log-archive-spec.ts';
 import { schedulesSpec } from './schedule-documents.ts';
 import type { CollectionSpec, DocumentOf } from './port.ts';
 
@@ -92,6 +93,7 @@ export const runCollections: readonly CollectionSpec[] = [
   countersSpec,
   cachesSpec,
   schedulesSpec,
+  logArchiveSpec,
   ...hookCollections,
 ];
 

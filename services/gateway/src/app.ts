@@ -26,6 +26,7 @@ import { runToRepeat } from './runs/rerun.ts';
 import { People } from './people/people.ts';
 import { Trigger } from './runs/trigger.ts';
 import { OpenPlaces } from './sse/open-places.ts';
+import { StoredArchivedLogs } from './sse/archived-logs.ts';
 import { addStreamRoute } from './sse/route.ts';
 import { RunChanges } from './sse/run-changes.ts';
 import { addRunChangesRoute } from './sse/run-changes-route.ts';
@@ -166,6 +167,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     bus,
     owners,
     store: runs,
+    archive: new StoredArchivedLogs(bus, options.store),
     reads,
     callers,
     revocations,

@@ -26,6 +26,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
         'contentsListen',
         'tiersFile',
         'extensionPolicy',
+        'logRetention',
       ],
       check(settings) {
         const missing = [
@@ -56,6 +57,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
             tiers: loadTiers(settings.tiersFile),
             policy: settings.extensionPolicy,
             contentsListen: settings.contentsListen,
+            logRetentionMs: settings.logRetention,
           }),
         );
         await untilDone('publishing the extensions that come along', async () =>

@@ -8,6 +8,7 @@ import { SERVICE_TENANT } from '@penstock/run';
 import { CacheEntries } from '@penstock/store';
 import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import { DirectDoor, type DirectDoorOptions } from './artifacts/direct-door.ts';
+import { LogArchiveService } from './archive/log-archive-service.ts';
 import { Grants } from './artifacts/grants.ts';
 import { IncomingUploads } from './artifacts/incoming.ts';
 import { sweptRuns } from './artifacts/swept-runs.ts';
@@ -26,6 +27,8 @@ export interface StartRegistryOptions extends Omit<RegistryOptions, 'announce'> 
   readonly meter?: Meter | undefined;
   /** Where large contents come and go without the broker. Default: nowhere. */
   readonly contentsListen?: DirectDoorOptions['listen'] | undefined;
+  /** How long archived logs are kept. */
+  readonly logRetentionMs: number;
 }
 
 export interface BuiltInPackage {
@@ -85,6 +88,8 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   const caches = new CacheKeeper({ bus, entries: new CacheEntries(store), objects, now, grants, incoming, door });
   const verbs = runnerVerbs(artifacts, caches);
   subscriptions.push(answerArtifactCalls(bus, artifacts), answerCacheCalls(bus, caches), answerRunners(bus, verbs));
+  const { logRetentionMs } = options;
+  const logArchive = new LogArchiveService({ bus, store, objects, log, logRetentionMs });
   const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
   bus.events.on('reconnected', reload);
   const sweep = (): void => {
@@ -106,6 +111,7 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
       for (const subscription of subscriptions) subscription.stop();
       incoming.close();
       await door?.close();
+      await logArchive.close();
       await registry.close();
     },
   };

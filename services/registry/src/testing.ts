@@ -3,3 +3,4 @@ export { extensionsSpec } from './catalogue/collections.ts';
 export { extensionKey } from './catalogue/names.ts';
 export type { ExtensionRecord } from './catalogue/records.ts';
 export { Registry } from './operations/registry.ts';
+export { LogArchiveService } from './archive/log-archive-service.ts';

@@ -54,6 +54,7 @@ async function start(): Promise<RunningRegistry> {
     objects,
     tiers: loadTiers(),
     policy: 'any',
+    logRetentionMs: 1e9,
     log: silentLog,
   });
 }
@@ -170,6 +171,7 @@ it('what comes along is published once, signed, and with other bytes of the same
     objects,
     tiers: loadTiers(),
     policy: 'signed',
+    logRetentionMs: 1e9,
     log: { ...silentLog, warn: (_fields, message) => warnings.push(message) },
   });
   const bytes = await packageOf({ id: 'utility/along' });

@@ -50,13 +50,6 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly queueTimeoutMs?: number | undefined;
   readonly logBytesMax?: number | undefined;
   readonly artifactExpireMs?: number | undefined;
-  /** How long runs, lines of logs and the audit log are kept. */
-  readonly retention: {
-    readonly runMs: number;
-    readonly runs: number;
-    readonly logMs: number;
-    readonly auditMs: number;
-  };
   /** Hosts that no stage in a sandbox is to reach, beside the broker and the store. */
   readonly stageDeny: readonly string[];
   /** Folders of the machine that stages in a sandbox see beside its programs. */

@@ -56,3 +56,8 @@ export const RUN_ID_AHEAD_MS = 60_000;
 
 /** P20: who watches a run or waits for its end asks its owner again, so that a lost last event is noticed. */
 export const WATCH_ASK_MS = 15_000;
+
+/** P34: the chunks of an archived run stay in `LOGS` for so long at least, by the boot clock of who removes them. */
+export const ARCHIVED_KEPT_MS = 5 * 60_000;
+/** P34: what `LOGS` answers counts only so long after a moment at which the run was not archived, by the reader's boot clock. */
+export const LOGS_READ_WITHIN_MS = 2 * 60_000;

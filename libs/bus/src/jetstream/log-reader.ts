@@ -5,17 +5,12 @@
 import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus, BusSubscription } from '../wire/bus.ts';
-import { type Chunk, decodeChunk } from '../contract/chunk.ts';
+import { decodeChunk } from '../contract/chunk.ts';
+import type { StoredChunk } from '../contract/log-frame.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { StoreRefused } from '../contract/errors.ts';
 import { abortable, directBatch, leaderMessage, type StoredMessage } from './stored.ts';
 import { streams, subjects } from '../contract/subjects.ts';
-
-export interface StoredChunk {
-  readonly sequence: number;
-  readonly runner: string;
-  readonly chunk: Chunk;
-}
 
 export interface LiveChunk extends StoredChunk {
   /** Of the chunk before it on the same subject (run and runner); 0: it is the first. A gap means: read again. */

@@ -228,6 +228,9 @@ function registryUser(): PeerUser {
         one(api(`${verb}.${PACKAGES_STREAM}`)),
       ),
       one(api(`DIRECT.GET.${PACKAGES_STREAM}.${PACKAGES_SUBJECTS}`)),
+      // Logs of ended runs, which it archives (P34).
+      ...['STREAM.INFO', 'STREAM.MSG.GET', 'STREAM.PURGE'].map((verb) => one(api(`${verb}.${streams.logs}`))),
+      many(api(`DIRECT.GET.${streams.logs}`)),
     ],
     hears: [`${inboxPrefixOf('registry')}.>`],
     serves: [anyVerb('registry')],

@@ -11,6 +11,7 @@ import { Cursor } from '../event-stream/cursor.ts';
 import type { People } from '../people/people.ts';
 import type { OpenPlaces } from './open-places.ts';
 import { queryText, watcherOf } from './watcher.ts';
+import type { ArchivedLogs } from './archived-logs.ts';
 import { BusRunSource } from './run-source.ts';
 import { openStream } from './open-stream.ts';
 import { STREAM_HEADERS } from './stream-headers.ts';
@@ -21,6 +22,7 @@ export interface StreamRouteOptions {
   readonly bus: Bus;
   readonly owners: Owners;
   readonly store: RunsReader;
+  readonly archive: ArchivedLogs;
   readonly reads: RunReads;
   readonly callers: Callers;
   readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;

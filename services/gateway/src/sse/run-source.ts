@@ -1,6 +1,16 @@
-/** Where a run's events and log come from: the events from its owner while it goes on, then from the store; the log from the stream `LOGS`. */
+/**
+ * Where a run's events and log come from: the events from its owner while it goes on, then from the store; the log from the stream `LOGS`,
+ * then from the archive (P34).
+ *
+ *  RUNSOURCE-1 What `LOGS` answers counts only within `LOGS_READ_WITHIN_MS` of a moment at which the run was not archived: its chunks stay
+ *     there for longer than that once it is. Later it is asked again whether it is archived, and the reading goes on from there, at the
+ *     same sequence. A run that has not ended is not archived: who follows it needs no store.
+ */
+import { bootMs } from '@penstock/async';
+import { NotFound, Unavailable } from '@penstock/errors';
 import {
   lastChunks,
+  LOGS_READ_WITHIN_MS,
   readChunks,
   subjects,
   subscribeLiveChunks,
@@ -9,9 +19,10 @@ import {
   type LiveChunk,
   type StoredChunk,
 } from '@penstock/bus';
-import type { RunEvent } from '@penstock/run';
-import type { RunsReader } from '@penstock/store';
+import { closesRun, type RunEvent } from '@penstock/run';
+import type { ArchivedLog, RunsReader } from '@penstock/store';
 import { readRunEvents, type Owners } from '@penstock/run-client';
+import type { ArchivedLogs } from './archived-logs.ts';
 
 export interface RunSource {
   readonly runId: string;
@@ -32,46 +43,97 @@ export interface RunSource {
   }): () => void;
 }
 
+interface Sources {
+  readonly bus: Bus;
+  readonly owners: Owners;
+  readonly store: RunsReader;
+  readonly archive: ArchivedLogs;
+  /** Of the boot clock. */
+  readonly bootNow?: (() => number) | undefined;
+}
+
 export class BusRunSource implements RunSource {
   readonly runId: string;
-  readonly #bus: Bus;
-  readonly #owners: Owners;
-  readonly #store: RunsReader;
+  readonly #sources: Sources;
   readonly #tenants: readonly string[];
+  readonly #bootNow: () => number;
+  /** When it was asked last, and the run was not archived. */
+  #inLogsAt = -Infinity;
+  #hasEnd = false;
 
-  constructor(
-    sources: { readonly bus: Bus; readonly owners: Owners; readonly store: RunsReader },
-    runId: string,
-    tenants: readonly string[],
-  ) {
+  constructor(sources: Sources, runId: string, tenants: readonly string[]) {
     this.runId = runId;
-    this.#bus = sources.bus;
-    this.#owners = sources.owners;
-    this.#store = sources.store;
+    this.#sources = sources;
     this.#tenants = tenants;
+    this.#bootNow = sources.bootNow ?? bootMs;
   }
 
-  events(after: number): Promise<readonly RunEvent[]> {
-    return readRunEvents({ owners: this.#owners, store: this.#store }, this.runId, this.#tenants, after);
+  async events(after: number): Promise<readonly RunEvent[]> {
+    const askedAt = this.#bootNow();
+    const events = await readRunEvents(this.#sources, this.runId, this.#tenants, after);
+    this.#hasEnd ||= events.some(closesRun);
+    if (!this.#hasEnd) this.#inLogsAt = askedAt;
+    return events;
   }
 
-  chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk> {
-    return readChunks(this.#bus, this.runId, fromSequence, signal);
+  async *chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk> {
+    let next = fromSequence;
+    let gone: string | undefined;
+    for (;;) {
+      const archived = await this.#archived();
+      const chunks =
+        archived === null
+          ? readChunks(this.#sources.bus, this.runId, next, signal)
+          : this.#sources.archive.chunks(archived, next, signal);
+      try {
+        for await (const chunk of chunks) {
+          if (archived === null && !this.#isInLogs()) break;
+          yield chunk;
+          next = chunk.sequence + 1;
+        }
+      } catch (error) {
+        // The pack has been written anew meanwhile: the pointer names another one now, or the log is no longer kept.
+        if (archived === null || !(error instanceof NotFound)) throw error;
+        if (gone === archived.pack) throw new Unavailable('The archive lacks a part of this log.', { cause: error });
+        gone = archived.pack;
+        continue;
+      }
+      if (archived !== null || this.#isInLogs()) return;
+    }
   }
 
   async lastSequences(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
-    const chunks = await lastChunks(this.#bus, this.runId, signal);
-    return new Map(chunks.map(({ runner, sequence }) => [runner, sequence]));
+    for (;;) {
+      const archived = await this.#archived();
+      if (archived !== null) return new Map(Object.entries(archived.last));
+      const chunks = await lastChunks(this.#sources.bus, this.runId, signal);
+      if (this.#isInLogs()) return new Map(chunks.map(({ runner, sequence }) => [runner, sequence]));
+    }
+  }
+
+  /** Null: all of the log that there is is in `LOGS`, for as long as `#isInLogs` says. */
+  async #archived(): Promise<ArchivedLog | null> {
+    if (this.#isInLogs()) return null;
+    const askedAt = this.#bootNow();
+    const archived = await this.#sources.archive.of(this.runId);
+    if (archived === null) this.#inLogsAt = askedAt;
+    return archived;
+  }
+
+  #isInLogs(): boolean {
+    return this.#bootNow() - this.#inLogsAt < LOGS_READ_WITHIN_MS;
   }
 
   listen(listeners: Parameters<RunSource['listen']>[0]): () => void {
-    const partition = this.#owners.partitionOf(this.runId);
-    const events = this.#bus.subscribe<CommittedEvents>(subjects.events(this.runId), (committed) => {
-      if (!this.#owners.accepts(partition, committed.epoch)) return;
+    const { bus, owners } = this.#sources;
+    const partition = owners.partitionOf(this.runId);
+    const events = bus.subscribe<CommittedEvents>(subjects.events(this.runId), (committed) => {
+      if (!owners.accepts(partition, committed.epoch)) return;
+      this.#hasEnd ||= committed.events.some(closesRun);
       listeners.onEvents(committed.version - committed.events.length + 1, committed.events);
     });
-    const chunks = subscribeLiveChunks(this.#bus, this.runId, listeners.onChunk);
-    const stopAsking = this.#owners.onAskAgain(partition, listeners.onAskAgain);
+    const chunks = subscribeLiveChunks(bus, this.runId, listeners.onChunk);
+    const stopAsking = owners.onAskAgain(partition, listeners.onAskAgain);
     return () => {
       events.stop();
       chunks.stop();

@@ -62,6 +62,13 @@ export interface ApiOptions {
   /** The users that stages run as, where that is not the server's own. */
   readonly stageUids?: { readonly first: number; readonly last: number } | undefined;
   readonly extensionPolicy: 'any' | 'signed';
+  /** How long runs, lines of logs and the audit log are kept. */
+  readonly retention: {
+    readonly runMs: number;
+    readonly runs: number;
+    readonly logMs: number;
+    readonly auditMs: number;
+  };
   /** `nats`, or a folder. */
   readonly objectsUrl: string;
   readonly partitions: number;
@@ -141,6 +148,7 @@ async function startParts(
     store,
     tiers,
     policy: options.extensionPolicy,
+    logRetentionMs: options.retention.logMs,
     log: logFor('registry'),
     objects: await openObjectStore(options.objectsUrl, { bus, bucket: PACKAGES_BUCKET }),
   });

@@ -1,0 +1,84 @@
+/** What the archive of logs is made of: which runs LOGS has, and frames of their chunks (P34). */
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import {
+  type Bus,
+  connectBus,
+  createLogWriter,
+  decodeFrame,
+  encodeChunk,
+  encodeFrame,
+  ensureStreams,
+  loggedRuns,
+  purgeLogs,
+  readChunks,
+  subjects,
+} from '../src/index.ts';
+
+const MEBIBYTE = 1024 * 1024;
+let broker: TestBroker;
+let bus: Bus;
+beforeAll(async () => {
+  broker = await startTestBroker();
+  bus = await connectBus({ servers: broker.url, name: 'archive' });
+  await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 8 * MEBIBYTE });
+});
+afterAll(async () => {
+  await bus.close();
+  await broker.stop();
+});
+
+it('LOGS says which runs it has, how many chunks of each and how full it is; what is purged is gone', async () => {
+  expect(await loggedRuns(bus)).toEqual({ runs: [], share: 0 });
+  const writer = createLogWriter(bus);
+  const output = Buffer.alloc(64 * 1024, 'x');
+  const bytes = encodeChunk({ stage: 's', attempt: 1, offset: 0, at: 1, parts: [['stdout', output.length]], output });
+  for (const [run, runner] of ['b r1', 'a r1', 'b r2', 'b r1'].map((each) => each.split(' ')))
+    await writer.publish(subjects.log(run as string, runner as string), bytes);
+  writer.close();
+  const { runs, share } = await loggedRuns(bus);
+  expect(runs).toEqual([
+    { runId: 'a', chunks: 1 },
+    { runId: 'b', chunks: 3 },
+  ]);
+  expect(share).toBeGreaterThan(0.03);
+  expect(share).toBeLessThan(0.04);
+  await purgeLogs(bus, 'b');
+  expect((await loggedRuns(bus)).runs).toEqual([{ runId: 'a', chunks: 1 }]);
+});
+
+it('a frame gives back the chunks as LOGS had them, byte for byte', async () => {
+  const writer = createLogWriter(bus);
+  const texts = ['one\n', 'z\u00fcrich \ud83d\ude80\r\n', 'not the end of a line'];
+  let offset = 0;
+  for (const [index, text] of texts.entries()) {
+    const output = Buffer.concat([Buffer.from(text), Buffer.from([0, 255])]);
+    const chunk = { stage: 'bu"ild', attempt: 2, offset, at: 5, parts: [['stderr', output.length] as const], output };
+    await writer.publish(subjects.log('c', `r${index % 2}`), encodeChunk(chunk));
+    offset += output.length;
+  }
+  writer.close();
+  const stored = await Array.fromAsync(readChunks(bus, 'c', 1));
+  expect(stored).toHaveLength(3);
+  const read = await decodeFrame(await encodeFrame(stored));
+  const plain = (chunks: typeof read): unknown =>
+    chunks.map(({ sequence, runner, chunk }) => [sequence, runner, Buffer.from(encodeChunk(chunk)).toString('hex')]);
+  expect(plain(read)).toEqual(plain(stored));
+});
+
+it('a frame that is damaged at any byte is refused, and nothing else is read from it', async () => {
+  const output = Buffer.from('some output that is there twice, some output that is there twice\n');
+  const chunk = { stage: 's', attempt: 1, offset: 0, at: 1, parts: [['stdout', output.length] as const], output };
+  const frame = await encodeFrame([{ sequence: 7, runner: 'r1', chunk }]);
+  const read: string[] = [];
+  for (let index = 0; index < frame.length; index++) {
+    const damaged = Buffer.from(frame);
+    damaged[index] = (damaged[index] ?? 0) ^ 0x10;
+    const chunks = await decodeFrame(damaged).catch(() => null);
+    if (chunks !== null) read.push(Buffer.from(chunks[0]?.chunk.output ?? []).toString());
+  }
+  // A bit or two of its head stand for nothing that was asked of it.
+  expect(read.length).toBeLessThan(5);
+  expect(new Set([...read, output.toString()]).size).toBe(1);
+  await expect(decodeFrame(frame.subarray(0, frame.length - 3))).rejects.toThrow('unexpected end');
+});

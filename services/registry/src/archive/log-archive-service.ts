@@ -1,0 +1,98 @@
+/** The archive of logs as a part of a running registry: when it works, what it says of it, and its answers to gateways. */
+import { machineTime, type Time } from '@penstock/async';
+import { loggedRuns, purgeLogs, readChunks, type Bus, type BusSubscription } from '@penstock/bus';
+import type { ObjectStore } from '@penstock/object-store';
+import { answerCalls } from '@penstock/service';
+import { LogArchive, type DocumentStore } from '@penstock/store';
+import type { Log } from '@penstock/telemetry/log';
+import { LogArchiver } from './archiver.ts';
+import { sweepPacks } from './pack-sweep.ts';
+import { type PackPart, Packs } from './packs.ts';
+
+export interface LogArchiveOptions {
+  readonly bus: Bus;
+  readonly store: DocumentStore;
+  readonly objects: ObjectStore;
+  readonly log: Pick<Log, 'info' | 'warn'>;
+  readonly logRetentionMs: number;
+  readonly time?: Pick<Time, 'bootNow' | 'wallNow'> | undefined;
+}
+
+const FIRST_MS = 60_000;
+const EVERY_MS = 10 * 60_000;
+const SWEEP_MS = 60 * 60_000;
+
+export class LogArchiveService {
+  readonly #log: LogArchiveOptions['log'];
+  readonly #time: Pick<Time, 'bootNow' | 'wallNow'>;
+  readonly #archiver: LogArchiver;
+  readonly #sweepParts: Parameters<typeof sweepPacks>[0];
+  readonly #packs: Packs;
+  readonly #stopped = new AbortController();
+  readonly #timers: readonly NodeJS.Timeout[];
+  readonly #subscription: BusSubscription;
+  #working: Promise<void> | undefined;
+  #isFailing = false;
+  #sweptAt = -Infinity;
+
+  constructor(options: LogArchiveOptions) {
+    const { bus, store, objects, log, logRetentionMs, time = machineTime } = options;
+    this.#log = log;
+    this.#time = time;
+    this.#packs = new Packs(objects);
+    const archive = new LogArchive(store);
+    this.#archiver = new LogArchiver({
+      archive,
+      objects,
+      log,
+      time,
+      logs: {
+        runs: () => loggedRuns(bus),
+        chunks: (runId, signal) => readChunks(bus, runId, 1, signal),
+        purge: (runId) => purgeLogs(bus, runId),
+      },
+    });
+    this.#sweepParts = { archive, objects, packs: this.#packs, time, log, logRetentionMs };
+    this.#subscription = answerCalls(bus, 'registry', {
+      'log.part': async (part: PackPart) => ({ data: await this.#packs.part(part) }),
+    });
+    const work = (): void => void this.work();
+    this.#timers = [setTimeout(work, FIRST_MS).unref(), setInterval(work, EVERY_MS).unref()];
+  }
+
+  async close(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#stopped.abort();
+    this.#subscription.stop();
+    await this.#working;
+  }
+
+  /** Resolves when a pass, this one or that under way, is over. Never rejects: what fails is tried again by the next one, and said once. */
+  work(): Promise<void> {
+    this.#working ??= this.#pass().finally(() => {
+      this.#working = undefined;
+    });
+    return this.#working;
+  }
+
+  async #pass(): Promise<void> {
+    const log = this.#log;
+    const { signal } = this.#stopped;
+    try {
+      const done = await this.#archiver.pass(signal);
+      if (done.runs + done.purged > 0) log.info({ ...done }, 'archived logs of ended runs');
+      if (this.#time.bootNow() - this.#sweptAt >= SWEEP_MS && !signal.aborted) {
+        const swept = await sweepPacks(this.#sweepParts, signal);
+        this.#sweptAt = this.#time.bootNow();
+        if (Object.values(swept).some((count) => count > 0)) log.info({ ...swept }, 'swept archived logs');
+      }
+      if (this.#isFailing) log.info({}, 'logs of ended runs are archived again');
+      this.#isFailing = false;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (!this.#isFailing)
+        log.warn({ err: error }, 'logs of ended runs are not archived; they stay in LOGS, and it is tried again');
+      this.#isFailing = true;
+    }
+  }
+}
