@@ -23,6 +23,11 @@ export class MaskScanner {
   readonly #parents: Int32Array;
   /** Where the needles of two first bytes begin among all; they end where the next ones begin. */
   readonly #buckets: Int32Array;
+  /**
+   * For each needle how much it has in common with the one just below and the one just above those that are left when the search
+   * within its bucket comes to it.
+   */
+  readonly #shared: Uint8Array;
   readonly #window: number;
   readonly #isLong: boolean;
   readonly #shifts: Uint8Array;
@@ -38,6 +43,7 @@ export class MaskScanner {
     this.#isLong = this.#window >= LONG_WINDOW;
     this.#parents = parentsOf(needles);
     this.#buckets = bucketsOf(needles);
+    this.#shared = sharedOf(needles, this.#buckets);
     this.#shifts = shiftsOf(needles, this.#window, this.#isLong);
   }
 
@@ -75,14 +81,31 @@ export class MaskScanner {
     const from = this.#buckets[bucket] as number;
     // The last needle that is not behind the text in the order: what stands here is that one or what it begins with.
     let [low, high] = [from, this.#buckets[bucket + 1] as number];
+    const end = high;
+    // How much the text has in common with the needles just below and above those that are left: what these have in common with the
+    // one in the middle mostly tells on which side of it the text is, and no byte is looked at twice.
+    let [below, above] = [0, 0];
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#compare(middle, text, at) <= 0) low = middle + 1;
-      else high = middle;
+      const isByLow = below >= above;
+      const known = isByLow ? below : above;
+      const shared = (isByLow ? low === from : high === end)
+        ? known
+        : (this.#shared[2 * middle + (isByLow ? 0 : 1)] as number);
+      const common = shared === known ? this.#commonLength(middle, text, at, known) : Math.min(shared, known);
+      const isNotBehind =
+        shared === known ? this.#isNotBehind(middle, text, at, common) : isByLow ? shared > known : shared < known;
+      if (isNotBehind) {
+        low = middle + 1;
+        below = common;
+      } else {
+        high = middle;
+        above = common;
+      }
     }
     for (let needle = low - 1; needle >= from; needle = this.#parents[needle] as number) {
       const length = this.#lengthOf(needle);
-      if (at + length <= text.length && this.#commonLength(needle, text, at) === length) return at + length;
+      if (length <= below) return at + length;
     }
     return 0;
   }
@@ -96,7 +119,8 @@ export class MaskScanner {
     let high = end;
     while (low < high) {
       const middle = (low + high) >>> 1;
-      if (this.#compare(middle, text, at) < 0) low = middle + 1;
+      const common = this.#commonLength(middle, text, at);
+      if (this.#isNotBehind(middle, text, at, common) && !(common === text.length - at)) low = middle + 1;
       else high = middle;
     }
     // The needles that begin with it follow each other; the first may be all of it.
@@ -107,20 +131,18 @@ export class MaskScanner {
     return false;
   }
 
-  /** Of a needle with the rest of the text: below 0 where it stands before it in the order, 0 where they are equal. */
-  #compare(needle: number, text: Uint8Array, at: number): number {
-    const common = this.#commonLength(needle, text, at);
-    const length = this.#lengthOf(needle);
-    const rest = text.length - at;
-    if (common === length) return common === rest ? 0 : -1;
-    if (common === rest) return 1;
-    return (this.#text[(this.#starts[needle] as number) + common] as number) - (text[at + common] as number);
+  /** Whether a needle is what stands here, or the beginning of it, or before it in the order; `common`: so long they are alike. */
+  #isNotBehind(needle: number, text: Uint8Array, at: number, common: number): boolean {
+    if (common === this.#lengthOf(needle)) return true;
+    if (at + common === text.length) return false;
+    return (this.#text[(this.#starts[needle] as number) + common] as number) < (text[at + common] as number);
   }
 
-  #commonLength(needle: number, text: Uint8Array, at: number): number {
+  /** `from`: so long they are known to be alike. */
+  #commonLength(needle: number, text: Uint8Array, at: number, from = 0): number {
     const start = this.#starts[needle] as number;
     const length = Math.min(this.#lengthOf(needle), text.length - at);
-    let common = 0;
+    let common = from;
     while (common < length && this.#text[start + common] === text[at + common]) common += 1;
     return common;
   }
@@ -176,4 +198,30 @@ function bucketsOf(needles: readonly Buffer[]): Int32Array {
   for (let bucket = 1; bucket < buckets.length; bucket += 1)
     buckets[bucket] = (buckets[bucket] as number) + (buckets[bucket - 1] as number);
   return buckets;
+}
+
+/** Needles are shorter than 256 bytes. */
+function sharedOf(needles: readonly Buffer[], buckets: Int32Array): Uint8Array {
+  const shared = new Uint8Array(2 * needles.length);
+  for (let bucket = 0; bucket + 1 < buckets.length; bucket += 1) {
+    const from = buckets[bucket] as number;
+    const end = buckets[bucket + 1] as number;
+    const fill = (low: number, high: number): void => {
+      if (low >= high) return;
+      const middle = (low + high) >>> 1;
+      if (low > from) shared[2 * middle] = commonOf(needles[low - 1] as Buffer, needles[middle] as Buffer);
+      if (high < end) shared[2 * middle + 1] = commonOf(needles[middle] as Buffer, needles[high] as Buffer);
+      fill(low, middle);
+      fill(middle + 1, high);
+    };
+    fill(from, end);
+  }
+  return shared;
+}
+
+function commonOf(one: Buffer, other: Buffer): number {
+  const length = Math.min(one.length, other.length);
+  let common = 0;
+  while (common < length && one[common] === other[common]) common += 1;
+  return common;
 }
