@@ -62,7 +62,9 @@ async function startApart(folder: string): Promise<Product> {
     },
   });
   const watched = (['runner', 'registry', 'gateway'] as const).map((name) => ({ pid: cluster.at(name, 0).pid, name }));
-  return { name: 'services apart', url: cluster.url, apiKey: cluster.apiKey, watched, stop: () => cluster.stop() };
+  // Not by the ingress, which is the test's.
+  const url = cluster.at('gateway', 0).apiUrl ?? cluster.url;
+  return { name: 'services apart', url, apiKey: cluster.apiKey, watched, stop: () => cluster.stop() };
 }
 
 async function measured(product: Product, folder: string, source: string): Promise<string[]> {

@@ -156,6 +156,16 @@ describe('what a stage has left is collected', { timeout: 60_000 }, () => {
     await expect(collect(['large'], { bytesMax: 999 })).rejects.toMatchObject({ reason: 'quota' });
   });
 
+  it('names that no pattern asks for do not count, and names that cannot be kept do not hide others', async () => {
+    for (let index = 0; index < 30; index += 1) write(`many/${index}.txt`);
+    for (let index = 0; index < 30; index += 1) write(`many/back\\slash-${index}.log`);
+    write('many/z.log');
+    write('many/inner/y.log');
+    const { listing } = await collect(['many/**/*.log'], { filesMax: 2 });
+    expect(listing.files.map(({ path }) => path)).toEqual(['many/inner/y.log', 'many/z.log']);
+    expect(listing.leftOutCount).toBe(30);
+  });
+
   it('a folder in the place of the working folder is looked at by itself: a link there is refused', async () => {
     symlinkSync('/etc', join(root, 'link'));
     await expect(collect(['**'], { folder: join(root, 'link') })).rejects.toThrow(ArtifactsFailed);

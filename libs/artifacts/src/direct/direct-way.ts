@@ -6,6 +6,7 @@ import { request, type RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { NotFound, ServiceError, serviceErrorOf, TaggedError, type ErrorCode } from '@penstock/errors';
+import { letGo } from '../let-go.ts';
 import type { DirectContent } from '../messages.ts';
 import { LINE_IDLE_MS_MAX, LINE_TLS } from './line-security.ts';
 
@@ -17,6 +18,8 @@ export class DirectWayBroken extends TaggedError {
 const CONNECT_MS_MAX = 5_000;
 /** A port that a network keeps shut is not knocked at for every file. */
 const SHUT_MS = 60_000;
+/** A connection gives 16 KiB at a time, and each piece has its price with whoever passes it on. */
+const PIECE_BYTES = 256 * 1024;
 const ANSWER_BYTES_MAX = 64 * 1024;
 const STORED = 204;
 const HERE = 200;
@@ -76,7 +79,7 @@ export class DirectWay {
       asked.end();
       const response = await answered;
       if (response.statusCode !== HERE) throw await refusalOf(response);
-      yield* response as AsyncIterable<Uint8Array>;
+      yield* gathered(response as AsyncIterable<Uint8Array>);
     } catch (error) {
       signal?.throwIfAborted();
       if (error instanceof ServiceError || error instanceof DirectWayBroken) throw error;
@@ -130,6 +133,24 @@ function answerOf(asked: ClientRequest): Promise<IncomingMessage> {
 /** The next piece may take its memory then. What goes wrong is seen by who waits for the answer. */
 function written(asked: ClientRequest, piece: Uint8Array): Promise<void> {
   return new Promise((done) => asked.write(piece, () => done()));
+}
+
+async function* gathered(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
+  let waiting: Uint8Array[] = [];
+  let length = 0;
+  const joined = (): Uint8Array => {
+    const piece = Buffer.concat(waiting, length);
+    for (const each of waiting) letGo(each);
+    waiting = [];
+    length = 0;
+    return piece;
+  };
+  for await (const piece of bytes) {
+    waiting.push(piece);
+    length += piece.length;
+    if (length >= PIECE_BYTES) yield joined();
+  }
+  if (length > 0) yield joined();
 }
 
 async function refusalOf(response: IncomingMessage): Promise<Error> {

@@ -7,7 +7,7 @@
  *  WALK-2 A link is taken as the file that it leads to where every step of it stays below; a link that leaves, one to a folder,
  *     a device, a socket or a pipe is not taken.
  */
-import { closeSync, constants, fstatSync, openSync, readdirSync, readlinkSync, type Dirent } from 'node:fs';
+import { closeSync, constants, fstatSync, opendirSync, openSync, readlinkSync, type Dirent } from 'node:fs';
 import { pathFault } from '../manifest.ts';
 
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
@@ -76,6 +76,8 @@ export function findFiles(
       if (patterns.name(path)) folders.push(path);
     },
     isEnough: () => found.length > filesMax,
+    isWanted: (path) => patterns.includes(path),
+    filesMax,
   });
   return { found, leftOut, folders };
 }
@@ -86,6 +88,10 @@ export interface WalkHandlers {
   readonly folder?: ((path: string) => void) | undefined;
   /** Ends the walk. */
   readonly isEnough: () => boolean;
+  /** Of what is no folder; what is not wanted is not visited. Default: everything is. */
+  readonly isWanted?: ((path: string) => boolean) | undefined;
+  /** Of one folder no more than one beyond these are visited: a folder of a million files is not held in memory. Default: all. */
+  readonly filesMax?: number | undefined;
 }
 
 /** Everything below the folder that is led into, in the order of its names. */
@@ -93,7 +99,7 @@ export function walkBelow(folder: number, part: WalkedPart, handlers: WalkHandle
   let entries = 0;
   const look = (at: number, entry: Dirent<Buffer>, prefix: string, depth: number): void => {
     const name = entry.name.toString('utf8');
-    const path = prefix === '' ? name : `${prefix}/${name}`;
+    const path = pathOf(prefix, name);
     const isText = Buffer.compare(Buffer.from(name), entry.name) === 0;
     if (!entry.isDirectory()) return handlers.visit(at, entry, path, isText ? name : undefined);
     handlers.folder?.(path);
@@ -114,17 +120,43 @@ export function walkBelow(folder: number, part: WalkedPart, handlers: WalkHandle
     }
   };
   const walk = (at: number, prefix: string, depth: number): void => {
-    const names = readdirSync(`/proc/self/fd/${at}`, { withFileTypes: true, encoding: 'buffer' });
-    names.sort((a, b) => Buffer.compare(a.name, b.name));
-    for (const entry of names) {
-      entries += 1;
-      if (entries > ENTRIES_MAX) throw new WalkTooLarge(`the patterns lead to more than ${ENTRIES_MAX} names`);
+    for (const entry of namesOf(at, prefix)) {
       if (part.isExhausted) throw new WalkTooLarge('the patterns take too long to match');
       if (handlers.isEnough()) return;
       look(at, entry, prefix, depth);
     }
   };
+  /** In their order. Read one by one, for a stranger says how many there are. */
+  const namesOf = (at: number, prefix: string): Dirent<Buffer>[] => {
+    const { isWanted, filesMax = Infinity } = handlers;
+    const wanted: Dirent<Buffer>[] = [];
+    let files = 0;
+    // The types know no names that are bytes here.
+    const opened = opendirSync(`/proc/self/fd/${at}`, { encoding: 'buffer' as BufferEncoding });
+    try {
+      for (;;) {
+        const entry = opened.readSync() as Dirent<Buffer> | null;
+        if (entry === null || files > filesMax) break;
+        entries += 1;
+        if (entries > ENTRIES_MAX) throw new WalkTooLarge(`the patterns lead to more than ${ENTRIES_MAX} names`);
+        if (part.isExhausted) throw new WalkTooLarge('the patterns take too long to match');
+        if (isWanted !== undefined && !entry.isDirectory()) {
+          const path = pathOf(prefix, entry.name.toString('utf8'));
+          if (!isWanted(path)) continue;
+          if (entry.isFile() && pathFault(path) === undefined) files += 1;
+        }
+        wanted.push(entry);
+      }
+    } finally {
+      opened.closeSync();
+    }
+    return wanted.toSorted((a, b) => Buffer.compare(a.name, b.name));
+  };
   walk(folder, '', 1);
+}
+
+function pathOf(prefix: string, name: string): string {
+  return prefix === '' ? name : `${prefix}/${name}`;
 }
 
 /** A descriptor of the file; undefined where it is none, or not there any more. */
