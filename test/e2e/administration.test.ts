@@ -126,3 +126,65 @@ describe('penstock admin backup and restore', () => {
     });
   }, 120_000);
 });
+
+describe('penstock admin status, pause, resume and drain', () => {
+  const stagesOf = async (id: string): Promise<string | undefined> => {
+    const { data } = await server.graphql<{ run: { waitingOn: { kind: string }[] } | null }>(
+      'query ($id: String) { run(id: $id) { waitingOn { kind } } }',
+      { id },
+    );
+    return data.run?.waitingOn[0]?.kind;
+  };
+
+  it('a pause hands out nothing, says so to everybody who looks, and is over when it is taken back', async () => {
+    const paused = await penstock('admin', 'pause', '--reason', 'upgrade until 5');
+    expect(paused).toMatchObject({ code: 0, stdout: expect.stringContaining('upgrade until 5') });
+    const id = await trigger(server, quick('paused'));
+    await until('it waits for the pause', async () => (await stagesOf(id)) === 'paused', WAIT_MS);
+    const status = await penstock('admin', 'status');
+    expect(status.code).toBe(0);
+    expect(status.stdout).toMatch(/^HELD UP[^]*everything[^]*upgrade until 5/);
+    expect(status.stdout).toMatch(/\nSTAGES[^]*\n +1 +\d+s +paused /);
+    expect(status.stdout).toMatch(/\nlocal +0 +4 +idle /);
+    expect(await penstock('explain', id)).toMatchObject({ stdout: expect.stringContaining('upgrade until 5') });
+    expect(await penstock('admin', 'resume')).toMatchObject({ code: 0, stdout: 'Nothing is held up.\n' });
+    await until('it has ended', async () => (await statusOf(server, id)) === 'SUCCESS', WAIT_MS);
+    expect(await penstock('admin', 'resume')).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining('not held up'),
+    });
+  }, 120_000);
+
+  it('a pause of one label holds up what asks for it, and nothing else', async () => {
+    expect((await penstock('admin', 'pause', '--label', 'linux')).code).toBe(0);
+    const held = await trigger(server, 'pipeline: {name: held}\nstages: {a: {run: echo a, runs_on: [linux]}}\n');
+    const free = await trigger(server, quick('free'));
+    await until('the other one has ended', async () => (await statusOf(server, free)) === 'SUCCESS', WAIT_MS);
+    expect(await stagesOf(held)).toBe('paused');
+    expect((await penstock('admin', 'resume', '--label', 'linux')).code).toBe(0);
+    await until('it has ended', async () => (await statusOf(server, held)) === 'SUCCESS', WAIT_MS);
+  }, 120_000);
+
+  it('a drained runner ends the run that it has begun, and begins no other until that is taken back', async () => {
+    const gate = join(shared.path, 'drain-gate');
+    const begun = await trigger(server, waitingFor(gate));
+    const busy = async (): Promise<string> => (await penstock('admin', 'runners')).stdout;
+    await until('its stage runs', async () => /\nlocal +1 +4 +busy /.test(await busy()), WAIT_MS);
+    expect((await penstock('admin', 'drain', 'local', '--reason', 'new disk')).code).toBe(0);
+    const other = await trigger(server, quick('other'));
+    writeFileSync(gate, '');
+    await until('the run that it had begun ended', async () => (await statusOf(server, begun)) === 'SUCCESS', WAIT_MS);
+    await until('it is empty', async () => /\nlocal +0 +4 +drained /.test(await busy()), WAIT_MS);
+    expect(await statusOf(server, other)).not.toBe('SUCCESS');
+    expect((await penstock('admin', 'drain', 'local', '--undo')).code).toBe(0);
+    await until('the other one has ended', async () => (await statusOf(server, other)) === 'SUCCESS', WAIT_MS);
+    expect(await penstock('admin', 'drain', 'nobody')).toMatchObject({
+      code: 4,
+      stderr: expect.stringContaining("No runner 'nobody' is connected"),
+    });
+    const { stdout } = await penstock('admin', 'audit', '--json');
+    const actions = (JSON.parse(stdout) as { action: string }[]).map(({ action }) => action);
+    for (const action of ['admin.pause', 'admin.resume', 'admin.drain', 'admin.undrain', 'admin.backup'])
+      expect(actions).toContain(action);
+  }, 180_000);
+});

@@ -12,6 +12,7 @@ import { realpath, rm } from 'node:fs/promises';
 import { dirname, join, sep } from 'node:path';
 import { backup as copyDatabase, DatabaseSync } from 'node:sqlite';
 import { type Bus, copyStream, lastingStreams, openLog, streams } from '@penstock/bus';
+import { bootMs } from '@penstock/async';
 import { openStore, runCollections, RunsRepository } from '@penstock/store';
 import {
   bytesAt,
@@ -53,6 +54,13 @@ export interface BackupSettings {
 
 /** Each is a copy of the store: of a journal that is purged so fast no copy would ever fit. */
 const TRIES_MAX = 3;
+/**
+ * Chunks of logs leave `LOGS` five minutes after the store has the pointer to their archive (P34): within this time of the copy of the
+ * store, what has no pointer in it has its chunks.
+ */
+const LOGS_WITHIN_MS = 4 * 60_000;
+const LOGS_LATE =
+  'It took more than four minutes to copy the logs: those of runs that were archived meanwhile may be missing. Try again when less is going on.';
 /** How long a copy waits for another's write. */
 const LOCK_WAIT_MS = 30_000;
 /** All pages in one step: a copy in several begins anew at each write of somebody else. It runs beside this thread, and hinders no writer. */
@@ -91,6 +99,8 @@ class Backup {
   readonly #bus: Bus;
   readonly #begunAt = new Date();
   readonly #files = new Map<string, Copied>();
+  /** By the boot clock. */
+  #storeCopiedAtMs = 0;
 
   constructor(folder: string, settings: BackupSettings, bus: Bus) {
     this.#folder = folder;
@@ -106,6 +116,7 @@ class Backup {
     );
     await this.#storeThenJournal(others);
     await this.#stream(streams.logs);
+    const areLogsWhole = bootMs() - this.#storeCopiedAtMs < LOGS_WITHIN_MS;
     await this.#objects();
     const sums = this.#sums();
     await writeNew(join(this.#folder, SUMS), (append) => append(Buffer.from(sums)));
@@ -119,7 +130,7 @@ class Backup {
       files: this.#files.size,
       bytes: [...this.#files.values()].reduce((sum, { bytes }) => sum + bytes, 0),
       sums: createHash('sha256').update(sums).digest('hex'),
-      notes,
+      notes: areLogsWhole ? notes : [...notes, LOGS_LATE],
     });
     await rm(join(this.#folder, INCOMPLETE));
     await writeLast(this.#folder, MANIFEST, `${JSON.stringify(manifest, null, 2)}\n`);
@@ -152,6 +163,7 @@ class Backup {
   }
 
   async #store(): Promise<void> {
+    this.#storeCopiedAtMs = bootMs();
     const target = join(this.#folder, STORE);
     await rm(target, { force: true });
     // Ours alone from the beginning; SQLite fills what is there.
