@@ -162,3 +162,22 @@ describe('penstock admin backup', () => {
     });
   });
 });
+
+describe('penstock admin dead-letters', () => {
+  it('lists what was given up, and sends one of it again', async () => {
+    const endedAt = new Date(Date.now() - 3 * 3_600_000).toISOString();
+    const letter = { id: 'h_r_1', tenant: 'user/1', url: 'https://a/', event: 'run.completed', runId: 'r', endedAt };
+    const { requests, env } = await answering({ adminDeadLetters: [letter], adminRedrive: true });
+    const listed = await penstock(['admin', 'dead-letters'], { cwd: folder(), env });
+    expect(listed.stdout).toMatch(/^GIVEN UP[^]*\n3h +user\/1 +run\.completed +r .*h_r_1\n$/);
+    const again = await penstock(['admin', 'dead-letters', 'redrive', 'h_r_1'], { cwd: folder(), env });
+    expect(again).toMatchObject({ code: 0, stderr: expect.stringContaining('h_r_1 is sent again') });
+    expect(requests.at(-1)?.variables).toEqual({ id: 'h_r_1' });
+    for (const words of [
+      ['dead-letters', 'redrive'],
+      ['dead-letters', 'x'],
+      ['drain', 'a', 'b'],
+    ])
+      expect((await penstock(['admin', ...words], { cwd: folder(), env })).code).toBe(2);
+  });
+});

@@ -9,7 +9,7 @@ const CANCEL_EVERY = 10;
 const RERUN_EVERY = 7;
 const ENDS: readonly string[] = ['pipeline_completed', 'pipeline_cancelled'];
 const REST_MS = 100;
-const RUN_MS_MAX = 120_000;
+const RUN_MS_MAX = 10 * 60_000;
 
 const FILE = `pipeline: {name: soak}
 stages:

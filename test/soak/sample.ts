@@ -10,15 +10,16 @@ const KIB = 1024;
 
 /**
  * What is kept of a run for a while stays in the journal for two hours and in `LOGS` for seven days: it grows by runs, up to their bounds. Of one that
- * is deleted the store keeps a tombstone for 8 days, and the audit log who did it, for 400.
+ * is deleted the store keeps a tombstone for 8 days, and the audit log who did it, for 400. The
+ * runner keeps helpers for stages to come, as many as there was use for; each has three handles of the server's.
  */
 export const FIGURES = {
   'server MiB': { floor: 64 * MIB, share: 0.2 },
-  'server handles': { floor: 12, share: 0.1 },
+  'server handles': { floor: 64, share: 0.1 },
   'server threads': { floor: 2, share: 0.1 },
   'broker MiB': { floor: 64 * MIB, share: 0.25 },
   'broker handles': { floor: 12, share: 0.1 },
-  processes: { floor: 12, share: 0.1 },
+  processes: { floor: 24, share: 0.1 },
   'processes MiB': { floor: 48 * MIB, share: 0.25 },
   'store MiB': { floor: 4 * MIB, share: 0.15, perRun: 3 * KIB },
   'store WAL MiB': { floor: 20 * MIB, share: 0 },

@@ -82,7 +82,7 @@ export const hookDeliveriesSpec = {
     step: 'integer',
   },
   parts: ['body'],
-  indexes: [['open', 'hook'], ['hook'], ['hook', 'open', 'endedAt'], ['open', 'endedAt']],
+  indexes: [['open', 'hook'], ['hook'], ['hook', 'open', 'endedAt'], ['open', 'endedAt'], ['open', 'taken', 'endedAt']],
   version: ['revision', 'step'],
 } as const satisfies CollectionSpec;
 

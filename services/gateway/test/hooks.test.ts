@@ -23,6 +23,19 @@ const HOOK = {
 };
 const DELIVERY = { id: 'd', hook: 'a', status: 'WAITING', responseStatus: null };
 
+const DEAD = {
+  ...DELIVERY,
+  status: 'DEAD',
+  tenant: 'user/1',
+  url: 'https://a.example/',
+  event: 'run.started',
+  runId: 'r',
+  attempts: 3,
+  createdAt: 'before',
+  endedAt: 'then',
+  error: 'it answered 500',
+};
+
 let world: World;
 let ada: TestUser;
 let answering: BusSubscription;
@@ -39,6 +52,8 @@ beforeEach(async () => {
     'hooks.deliveries': { deliveries: [DELIVERY] },
     'hooks.delete': { deleted: true },
     'hooks.redeliver': DELIVERY,
+    'hooks.dead': { deliveries: [DEAD] },
+    'hooks.redrive': DELIVERY,
   };
   const handlers = Object.entries(answers).map(([verb, answer]) => [
     verb,
@@ -91,6 +106,24 @@ describe('webhooks', () => {
       const refused = await graphql(app, text, { token });
       expect(refused.errors.map(({ extensions }) => extensions['code'])).toEqual(['FORBIDDEN']);
     }
+    expect(asked).toEqual([]);
+  });
+});
+
+describe('dead letters', () => {
+  const LIST = '{ adminDeadLetters { id tenant url event runId attempts createdAt endedAt error } }';
+  const REDRIVE = 'mutation { adminRedrive(id: "d") }';
+
+  it('are of all tenants, for who administers and nobody else', async () => {
+    const app = await world.gateway({ mode: 'production' });
+    const root = await world.auth.login('root', { isAdmin: true });
+    const listed = await graphql(app, LIST, { token: root.token });
+    expect(listed.data?.['adminDeadLetters']).toMatchObject([{ id: 'd', tenant: 'user/1', error: 'it answered 500' }]);
+    expect((await graphql(app, REDRIVE, { token: root.token })).data).toEqual({ adminRedrive: true });
+    expect(asked.at(-1)).toEqual({ verb: 'hooks.redrive', request: { id: 'd' } });
+    asked.length = 0;
+    for (const token of [ada.token, API_KEY, null])
+      for (const text of [LIST, REDRIVE]) expect((await graphql(app, text, { token })).errors).toHaveLength(1);
     expect(asked).toEqual([]);
   });
 });

@@ -198,7 +198,11 @@ describe('a webhook', () => {
     expect((await deliveries()).filter(({ runId }) => runId === silent)).toEqual([]);
     receiver.answer = () => 200;
     const [dead] = await deliveries();
-    await ask('hooks.redeliver', { tenant: 'service', id: dead?.id ?? '' });
+    const { deliveries: all } = await ask('hooks.dead', { limit: 1_000 });
+    expect(all.map((each) => each.id).toSorted()).toEqual((await deliveries()).map((each) => each.id).toSorted());
+    expect(all[0]).toMatchObject({ tenant: 'service', url: expect.any(String), error: expect.any(String) });
+    expect(await ask('hooks.redrive', { id: dead?.id ?? '' })).toMatchObject({ status: 'WAITING' });
+    await expect(ask('hooks.redrive', { id: `${dead?.id}9` })).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expectSoon(async () => await hook()).toMatchObject({ active: true, lastError: null, failingSince: null });
     const heard = await startRun(ONE_STAGE);
     await expectSoon(() => told(heard)).toHaveLength(3);

@@ -8,6 +8,7 @@ import { readAdminCredentials } from '../../server/read-credentials.ts';
 import { serverAddress } from '../../server/server-address.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../../server/server-options.ts';
 import { audit } from './audit.ts';
+import { deadLetters, redrive } from './dead-letters.ts';
 import { backup, restore } from './backups.ts';
 import type { LocalAction } from './local-action.ts';
 import { drain, pause, resume } from './pauses.ts';
@@ -28,6 +29,8 @@ const ACTIONS: Readonly<Record<string, ActionSpec>> = {
   resume: { names: null, options: ['key', 'label'], act: resume },
   drain: { names: 'the name of a runner', options: ['reason', 'undo'], act: drain },
   audit: { names: null, options: ['since', 'limit'], act: audit },
+  'dead-letters': { names: null, options: [], act: deadLetters },
+  'dead-letters redrive': { names: 'the id of a dead letter', options: [], act: redrive },
   backup: { names: 'a folder that is empty or not there yet', options: [], act: backup },
   restore: { names: 'the folder of a backup', options: [], act: { here: restore } },
 };
@@ -37,11 +40,12 @@ const OF_SOME_ACTIONS = [...new Set(Object.values(ACTIONS).flatMap(({ options })
 export const adminCommand: Command = {
   spec: {
     name: 'admin',
-    usage: 'status | runners | pause | resume | drain <runner> | audit | backup <folder> | restore <folder>',
+    usage:
+      'status | runners | pause | resume | drain <runner> | audit | dead-letters [redrive <id>] | backup <folder> | restore <folder>',
     about:
       'For who operates a server. `status` shows schedulers, partitions, runners, what waits and what is paused; `runners` the runners alone. `pause` hands no stage to a ' +
       'runner any more, none at all or none of a key or for a label: what runs goes on, what waits stays, also over restarts, until `resume`. `drain` hands a runner nothing ' +
-      'but stages of runs that it has begun. `audit` shows who did what, the newest first. `backup` copies everything of `penstock serve` to a folder of its machine ' +
+      'but stages of runs that it has begun. `audit` shows who did what, the newest first. `dead-letters` shows deliveries of outgoing webhooks that were given up, and sends one of them again. `backup` copies everything of `penstock serve` to a folder of its machine ' +
       'while it runs; `restore` makes a new data folder from that, on the machine where it is called and without a server.',
     options: {
       key: {
@@ -67,7 +71,7 @@ export const adminCommand: Command = {
     },
     positionals: {
       min: 1,
-      max: 2,
+      max: 3,
       missing: 'administer what? penstock admin status, penstock admin pause, penstock admin drain <runner>, …',
     },
     environment: [
@@ -96,7 +100,7 @@ export const adminCommand: Command = {
 };
 
 async function admin(args: ParsedArguments, context: CommandContext): Promise<number> {
-  const [word = '', name] = args.positionals;
+  const [word, name] = wordsOf(args.positionals);
   const action = actionOf('admin', word, ACTIONS);
   if ((action.names === null) !== (name === undefined))
     throw new UsageError(
@@ -114,4 +118,11 @@ async function admin(args: ParsedArguments, context: CommandContext): Promise<nu
   const server = serverAddress(args.text('server'), context.env);
   await action.act(serverClient(server, await readAdminCredentials(args, context, server)), name ?? '', args, context);
   return EXIT.success;
+}
+
+/** `dead-letters redrive <id>` is the one action of two words; a word too many is refused as an argument is. */
+function wordsOf([first = '', second, third]: readonly string[]): readonly [word: string, name: string | undefined] {
+  if (first === 'dead-letters' && second === 'redrive') return [`${first} ${second}`, third];
+  if (third !== undefined) throw new UsageError(`'admin ${first}' takes one argument at most`, 'admin');
+  return [first, second];
 }

@@ -31,6 +31,22 @@ export interface HookCalls {
     readonly request: { readonly tenant: string; readonly id: string };
     readonly answer: HookDeliveryView;
   };
+  /** Of all tenants: what was given up, the latest first. */
+  readonly 'hooks.dead': {
+    readonly request: { readonly limit: number };
+    readonly answer: { readonly deliveries: readonly DeadHookDelivery[] };
+  };
+  /** As `hooks.redeliver`, of any tenant. */
+  readonly 'hooks.redrive': {
+    readonly request: { readonly id: string };
+    readonly answer: HookDeliveryView;
+  };
+}
+
+export interface DeadHookDelivery extends HookDeliveryView {
+  readonly tenant: string;
+  readonly url: string;
+  readonly endedAt: string;
 }
 
 export interface HookView {

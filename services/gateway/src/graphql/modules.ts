@@ -4,6 +4,7 @@ import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
 import { adminModule } from './admin.ts';
 import { adminBackupModule } from './admin-backup.ts';
+import { adminDeadLettersModule } from './admin-dead-letters.ts';
 import { cachesModule } from './caches.ts';
 import { approvalsModule } from './approvals.ts';
 import type { GraphqlContext } from './arguments.ts';
@@ -29,6 +30,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
     adminModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     adminBackupModule(options),
+    adminDeadLettersModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     approvalsModule(options),
     historyModule(options),
     hooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),

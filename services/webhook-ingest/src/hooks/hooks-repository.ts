@@ -106,6 +106,12 @@ export class HooksRepository {
     return (await this.#hooks.get(id, { parts: [] }))?.tenant === tenant;
   }
 
+  /** Where those of these ids lead, and whose they are; what was deleted is not among them. */
+  async addresses(ids: readonly string[]): Promise<ReadonlyMap<string, Pick<HookRow, 'tenant' | 'url'>>> {
+    const rows = ids.length === 0 ? [] : await this.#hooks.getMany([...new Set(ids)], { parts: [] });
+    return new Map(rows.map(({ id, tenant, url }) => [id, { tenant, url }]));
+  }
+
   /** Null: it was deleted. */
   async sending(id: string): Promise<SendingHook | null> {
     const row = await this.#hooks.get(id);

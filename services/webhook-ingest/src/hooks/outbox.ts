@@ -67,6 +67,16 @@ export class Outbox {
     });
   }
 
+  /** Of all hooks: what was given up, the latest first. */
+  async dead(limit: number): Promise<readonly OutboxRow[]> {
+    return await this.#deliveries.list({
+      where: { open: false, taken: false },
+      orderBy: { field: 'endedAt', direction: 'desc' },
+      limit,
+      parts: [],
+    });
+  }
+
   /** Leaves the newest of what has ended. */
   async trim(hook: string): Promise<void> {
     const ended = { open: false, hook };
