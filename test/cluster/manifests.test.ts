@@ -22,6 +22,7 @@ interface Container {
   readonly name: string;
   readonly args?: readonly string[];
   readonly env?: readonly { readonly name: string; readonly value?: string }[];
+  readonly envFrom?: readonly { readonly configMapRef: { readonly name: string } }[];
   readonly volumeMounts?: readonly Mount[];
   readonly readinessProbe?: unknown;
   readonly livenessProbe?: unknown;
@@ -174,12 +175,23 @@ describe.runIf(builder !== undefined)('the overlay `single`', () => {
     ]);
   });
 
+  it('gives the settings of the ConfigMap to every service, runners too', () => {
+    const without = ours()
+      .filter(({ kind }) => kind !== 'Job')
+      .filter(
+        ({ spec }) => spec.template.spec.containers[0]?.envFrom?.[0]?.configMapRef.name.startsWith('penstock') !== true,
+      );
+    expect(without.map(({ metadata }) => metadata.name)).toEqual([]);
+  });
+
   it('probes every service, and gives a runner longer to end than its stages get', () => {
     for (const { kind, metadata, spec } of ours().filter((manifest) => manifest.kind !== 'Job')) {
       const [container] = spec.template.spec.containers;
       expect(container, `${kind} ${metadata.name}`).toMatchObject({
         readinessProbe: { httpGet: { path: '/ready', port: 'internal' } },
         livenessProbe: { httpGet: { path: '/health', port: 'internal' } },
+        // A slow start is no reason for another one.
+        startupProbe: { httpGet: { path: '/health', port: 'internal' }, timeoutSeconds: 5, failureThreshold: 60 },
       });
       const graceMin = metadata.name === 'runner' ? DRAIN_SECS + 1 : 45;
       expect(spec.template.spec.terminationGracePeriodSeconds, metadata.name).toBeGreaterThanOrEqual(graceMin);
