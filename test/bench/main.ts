@@ -29,6 +29,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   registry: async () => (await import('./registry.ts')).benchRegistry(),
   artifacts: async () => (await import('./artifacts.ts')).benchArtifacts(),
   caches: async () => (await import('./caches.ts')).benchCaches(),
+  dashboard: async () => (await import('./dashboard.ts')).benchDashboard(),
 };
 
 const wanted = process.argv.slice(2);

@@ -1,9 +1,13 @@
 /** The pages of the dashboard beside those of runs, in a browser against a whole server. */
+import { createHash } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { packFolder } from '@penstock/extension';
 import { chromiumFor } from '@penstock/testkit';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { complaintsOf, obstaclesOf, pipeline, signIn, tokensOf } from '../support/dashboard.ts';
-import { startServer, trigger, TRIGGER, type RunningServer } from '../support/server.ts';
+import { startServer, temporaryFolder, trigger, TRIGGER, type RunningServer } from '../support/server.ts';
 
 const browserPath = chromiumFor('the pages of the dashboard in a browser');
 
@@ -217,4 +221,104 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     expect(await editor.textContent()).toContain('Xbuild:');
     expect(complaints).toEqual([]);
   });
+
+  it('renews a token before it runs out, tells the other tabs, and loads nothing anew for that', async () => {
+    await context.clock.install();
+    const id = await trigger(server, pipeline('kept', { a: { run: 'seq 1 100' } }));
+    await open(`/runs/${id}`);
+    await signIn(page, 'ada');
+    const lines = page.locator('.log-count', { hasText: '100 lines' });
+    await lines.waitFor();
+    // Of a run that is over the stream is too: whatever asks for it again has forgotten what it had.
+    await page.locator('.live.is-ended').waitFor();
+    const other = await context.newPage();
+    await other.goto(`${server.url}/dashboard/runs/${id}`);
+    await other.getByRole('button', { name: 'Sign out' }).waitFor();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname));
+    const renewed = page.waitForResponse((response) => response.url().endsWith('/auth/refresh'));
+    // A word between tabs is heard by every page of the browser that listens for it.
+    await other.evaluate(`
+      window.told = new Promise((resolve) => {
+        new BroadcastChannel('penstock.session').addEventListener('message', ({ data }) => resolve(data.kind));
+      });
+      0`);
+    await page.evaluate("document.querySelector('.log').dataset.own = 'the same'");
+    await context.clock.fastForward('14:30');
+    expect((await renewed).status()).toBe(200);
+    expect(await other.evaluate('window.told')).toBe('have');
+    await page.getByRole('button', { name: 'Back in time' }).click();
+    await page.getByRole('slider').waitFor();
+    expect(await page.evaluate("document.querySelector('.log').dataset.own")).toBe('the same');
+    expect(asked.filter((path) => path.endsWith('/logs'))).toEqual([]);
+    expect(complaints).toEqual([]);
+  });
+
+  it('shows hostile names and a hostile readme as the texts that they are', async () => {
+    const evil = '<img src=x onerror=document.title="owned"><script>document.title="owned"</script>';
+    const file = JSON.stringify({
+      pipeline: { name: `${evil} \u05D0\u05D1\u05D2` },
+      inputs: { who: { default: `${evil}\u202Eback` } },
+      stages: { [evil.slice(0, 120)]: { run: 'true' }, ['a'.repeat(128)]: { run: 'exit 1' } },
+    });
+    const { data, errors } = await server.graphql<{ triggerPipeline: { run: { id: string } } | null } | null>(TRIGGER, {
+      yaml: file,
+      waitSeconds: 60,
+    });
+    expect(errors).toBeUndefined();
+    await publishExtension(
+      server,
+      `# ${evil}\n\n[a](javascript:alert(1)) ![b](https://x.invalid/i.png) <b onclick=x>c</b>\n`,
+    );
+    await open('/');
+    await signIn(page, 'ada');
+    for (const path of [
+      '/',
+      '/pipelines',
+      `/pipelines?name=${encodeURIComponent(`${evil} \u05D0\u05D1\u05D2`)}`,
+      `/runs?pipeline=${encodeURIComponent(evil)}`,
+      `/runs/${data?.triggerPipeline?.run.id}`,
+      `/runs/${data?.triggerPipeline?.run.id}?view=table`,
+      `/runs/${data?.triggerPipeline?.run.id}?view=time&at=3`,
+      '/extensions/utility/evil',
+      '/admin/audit',
+    ]) {
+      await goTo(path);
+      await page.locator('main h1').first().waitFor();
+      await page.getByText('Loading', { exact: false }).waitFor({ state: 'detached' });
+      expect(
+        await page.locator('main img, main script, main b, main [onclick], main [href^="javascript"]').count(),
+      ).toBe(0);
+      expect(await page.title()).not.toBe('owned');
+      expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
+    }
+    await goTo('/extensions/utility/evil');
+    await page.locator('.readme').getByText('<script>').first().waitFor();
+    await goTo('/runs');
+    await page.getByRole('link', { name: '\u05D0\u05D1\u05D2' }).waitFor();
+    expect(complaints).toEqual([]);
+  });
 });
+
+const PUBLISH = 'mutation ($hash: String!) { publishExtension(packageHash: $hash) { created } }';
+
+/** `utility/evil`, with this readme. */
+async function publishExtension(server: RunningServer, readme: string): Promise<void> {
+  const folder = temporaryFolder('penstock-readme-');
+  try {
+    const manifest = 'id: utility/evil\nversion: 1.0.0\ndescription: "<b>evil</b>"\nrun: "true"\n';
+    writeFileSync(join(folder.path, 'extension.yaml'), manifest);
+    writeFileSync(join(folder.path, 'README.md'), readme);
+    const bytes = Buffer.from((await packFolder(folder.path)).bytes);
+    const hash = createHash('sha256').update(bytes).digest('hex');
+    const uploaded = await fetch(`${server.url}/registry/packages/${hash}`, {
+      method: 'PUT',
+      body: bytes,
+      headers: { 'content-type': 'application/gzip', authorization: `Bearer ${server.apiKey}` },
+    });
+    expect(uploaded.status).toBe(201);
+    expect(await server.graphql(PUBLISH, { hash })).not.toHaveProperty('errors');
+  } finally {
+    folder.remove();
+  }
+}

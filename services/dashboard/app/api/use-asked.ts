@@ -1,7 +1,7 @@
 /** What a page has asked for: its data, or what went wrong, and a way to ask again. */
 import { useSignal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
 import { useRef } from 'preact/hooks';
-import { session } from '../session/session.ts';
+import { isSignedIn } from '../session/session.ts';
 import { ask, type OperationName } from './graphql.ts';
 import { problemFrom, type Problem } from './http.ts';
 import type { Operations } from './operations.ts';
@@ -25,7 +25,7 @@ export function useAsked<Name extends OperationName>(
   const latest = useRef(variables);
   latest.current = variables;
   useSignalEffect(() => {
-    void [session.value === null, times.value, text.value];
+    void [isSignedIn.value, times.value, text.value];
     const stop = new AbortController();
     void ask(name, latest.current, stop.signal).then(
       (answer) => {

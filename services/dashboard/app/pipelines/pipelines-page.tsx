@@ -11,7 +11,7 @@ import { Empty, Loading, ProblemNote } from '../parts/states.tsx';
 import { Ago, durationOf } from '../parts/time.tsx';
 import { hrefOf } from '../router.ts';
 import { RunList, type RunRow } from '../runs/run-list.ts';
-import { session } from '../session/session.ts';
+import { isSignedIn } from '../session/session.ts';
 import { summariesOf, type PipelineSummary } from './durations.ts';
 import { RunBars } from './run-bars.tsx';
 import { Trend } from './trend.tsx';
@@ -26,7 +26,7 @@ export function PipelinesPage({ name }: { readonly name: string | null }): JSX.E
   const list = useSignal<RunList | null>(null);
   useSignalEffect(() => {
     // Whoever signs in or out sees other runs.
-    void (session.value === null);
+    void isSignedIn.value;
     const opened = new RunList({ pipelineName: name ?? undefined });
     list.value = opened;
     return () => opened.close();

@@ -8,7 +8,7 @@ import { useKeys } from '../parts/keys.ts';
 import { Name } from '../parts/name.tsx';
 import { Empty, Loading, ProblemNote } from '../parts/states.tsx';
 import { go, hrefOf, place, withQuery } from '../router.ts';
-import { session } from '../session/session.ts';
+import { isSignedIn, session } from '../session/session.ts';
 import { RunExtras } from './run-extras.tsx';
 import { RunHead } from './run-head.tsx';
 import { Scrubber } from './scrubber.tsx';
@@ -33,7 +33,7 @@ export function RunPage({ id }: { readonly id: string }): JSX.Element {
   const opened = useSignal<Opened | null>(null);
   useSignalEffect(() => {
     // Whoever signs in may see what nobody else does.
-    void (session.value === null);
+    void isSignedIn.value;
     const view = new RunView(id);
     const log = new RunLog(id, () => view.changed());
     opened.value = { view, log };

@@ -10,7 +10,7 @@ import { StatusSign } from '../parts/status.tsx';
 import { Ago, Lasted } from '../parts/time.tsx';
 import { useKeys } from '../parts/keys.ts';
 import { go, hrefOf, place, withQuery } from '../router.ts';
-import { session } from '../session/session.ts';
+import { isSignedIn, session } from '../session/session.ts';
 import { RunList, type RunRow } from './run-list.ts';
 
 const STATUSES: readonly RunStatus[] = ['PENDING', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'SKIPPED'];
@@ -34,7 +34,7 @@ export function RunsPage(): JSX.Element {
   wanted.value = filter;
   useSignalEffect(() => {
     // Whoever signs in or out sees other runs.
-    void (session.value === null);
+    void isSignedIn.value;
     const opened = new RunList(wanted.value);
     list.value = opened;
     return () => opened.close();

@@ -6,8 +6,9 @@
  *    own, so that what is done here is done as them: the page then says as whom, and asks.
  *  SIGNED-IN-3 The tabs of a browser share a session: who comes asks, who has one answers, and the end of it is told to all.
  *  SIGNED-IN-4 An access token is renewed before it runs out, by one request at a time; a refusal ends the session, a failure does not.
+ *    The other tabs are told of the new one, and ask for none of their own; no page is loaded anew for it.
  */
-import { signal } from '@preact/signals';
+import { computed, signal } from '@preact/signals';
 import { go } from '../router.ts';
 
 export interface Session {
@@ -20,6 +21,8 @@ export interface Session {
 }
 
 export const session = signal<Session | null>(null);
+/** Changes with who is signed in, and not when a token is renewed. */
+export const isSignedIn = computed(() => session.value !== null);
 /** A login that this tab has not begun, until somebody says that it is theirs. */
 export const offered = signal<Session | null>(null);
 /** Why the last login came to nothing. */
@@ -118,7 +121,9 @@ async function requestToken(held: Session): Promise<string | null> {
   if (session.peek()?.refreshToken !== held.refreshToken) return session.peek()?.accessToken ?? null;
   if (response.ok) {
     const { access_token: accessToken } = (await response.json()) as { access_token: string };
-    hold(sessionOf(accessToken, held.refreshToken));
+    const renewed = sessionOf(accessToken, held.refreshToken);
+    hold(renewed);
+    others.postMessage({ kind: 'have', session: renewed } satisfies Told);
     return accessToken;
   }
   if (response.status === 429 || response.status >= 500) return held.accessToken;
@@ -155,8 +160,12 @@ function arrive(fields: URLSearchParams): void {
 function hear(told: Told): void {
   const held = session.peek();
   if (told.kind === 'ask' && held !== null) others.postMessage({ kind: 'have', session: held } satisfies Told);
-  if (told.kind === 'have' && held === null) hold(told.session);
+  if (told.kind === 'have' && (held === null || isNewer(told.session, held))) hold(told.session);
   if (told.kind === 'ended') forget();
+}
+
+function isNewer(told: Session, held: Session): boolean {
+  return told.refreshToken === held.refreshToken && told.renewAt > held.renewAt;
 }
 
 function hold(found: Session): void {

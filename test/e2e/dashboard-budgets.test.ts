@@ -1,0 +1,52 @@
+/** What the dashboard may cost a browser, with margins for a busy machine: `npm run bench -- dashboard` prints the figures. */
+import { chromiumFor } from '@penstock/testkit';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { complaintsOf } from '../support/dashboard.ts';
+import { interactionsMs, liveRunMb, runOfManyStages } from '../support/dashboard-budgets.ts';
+import { startServer, type RunningServer } from '../support/server.ts';
+
+const browserPath = chromiumFor('what the dashboard costs a browser');
+
+/** Aimed at is 100 ms; a machine that does much else takes many times as long, and what was quadratic took minutes. */
+const PRESS_MS_MAX = 5_000;
+/** 50,000 lines are 1 MiB of text or so; kept as objects each, they were twenty times that. */
+const LINES = 50_000;
+const MB_MAX = 60;
+
+describe.skipIf(browserPath === undefined)('what the dashboard costs a browser', { timeout: 240_000 }, () => {
+  let server: RunningServer;
+  let browser: Browser;
+  let page: Page;
+  let complaints: string[];
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([
+      startServer(),
+      chromium.launch({ executablePath: browserPath ?? '', args: ['--no-sandbox'] }),
+    ]);
+  });
+  afterAll(async () => {
+    await Promise.all([browser.close(), server.stop()]);
+  });
+  beforeEach(async () => {
+    page = await (await browser.newContext()).newPage();
+    page.setDefaultTimeout(60_000);
+    complaints = complaintsOf(page);
+  });
+  afterEach(() => page.context().close());
+
+  it('shows two thousand stages, and a press of any of its buttons soon after', async () => {
+    const id = await runOfManyStages(server);
+    for (const [what, ms] of Object.entries(await interactionsMs(server, page, id)))
+      expect([what, ms < PRESS_MS_MAX]).toEqual([what, true]);
+    await page.getByRole('button', { name: 'Graph', exact: true }).waitFor();
+    expect(await page.locator('.node').count()).toBe(2_000);
+    expect(complaints).toEqual([]);
+  });
+
+  it('holds the lines of a live run in little memory', async () => {
+    expect(await liveRunMb(server, page, LINES)).toBeLessThan(MB_MAX);
+    expect(complaints).toEqual([]);
+  });
+});
