@@ -1,8 +1,9 @@
 /**
- * Pictures of the dashboard into `docs/dashboard/`, from a server of its own with runs made for them:
+ * Pictures of every page of the dashboard into `docs/dashboard/`, light and dark, wide and on a phone, from a server of its own with
+ * runs made for them:
  *   node bootstrap/run.js test/e2e/dashboard-screenshots-main.ts
  */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromiumFor } from '@penstock/testkit';
@@ -30,39 +31,103 @@ mkdirSync(FOLDER, { recursive: true });
 const server = await startServer({ env: { SERVICE_ADMINS: 'sub:ada' } });
 const browser = await chromium.launch({ executablePath: browserPath, args: ['--no-sandbox'] });
 try {
-  for (const name of ['nightly', 'docs', 'library'])
+  for (const name of [
+    'nightly',
+    'docs',
+    'library',
+    'library',
+    'docs',
+    'nightly',
+    'library',
+    'library',
+    'docs',
+    'library',
+  ])
     await server.graphql(TRIGGER, {
-      yaml: JSON.stringify({ pipeline: { name }, stages: { a: { run: name === 'docs' ? 'exit 1' : 'true' } } }),
+      yaml: JSON.stringify({
+        pipeline: { name },
+        stages: { a: { run: name === 'docs' ? 'exit 1' : `sleep 0.${name.length}` }, b: { after: 'a', run: 'true' } },
+      }),
       waitSeconds: 30,
     });
-  await trigger(server, SHIP);
+  const before = await trigger(server, SHIP.replace('exit 3', 'exit 0').replace('sleep 2', 'true'));
   const page = await browser.newPage({ viewport: WIDE, reducedMotion: 'reduce' });
   page.setDefaultTimeout(60_000);
   await page.goto(`${server.url}/dashboard/`);
   await page.getByRole('banner').getByRole('button', { name: 'Sign in' }).click();
   await page.getByLabel('Login name').fill('ada');
-  await picture(page, 'login-light.png', 'light', WIDE);
+  await pictures(page, 'login');
   await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('button', { name: 'Allow' }).waitFor();
+  await pictures(page, 'consent');
   await page.getByRole('button', { name: 'Allow' }).click();
-  await page.getByRole('link', { name: 'ship', exact: true }).waitFor();
-  await picture(page, 'runs-light.png', 'light', WIDE);
-  await page.getByRole('link', { name: 'ship', exact: true }).click();
+  const ship = await trigger(server, SHIP);
+  await page.locator(`a[href$="${ship}"]`).waitFor();
+  await pictures(page, 'runs');
+  await page.locator(`a[href$="${ship}"]`).click();
   await page.locator('.log-text', { hasText: 'larger than allowed' }).waitFor();
-  await picture(page, 'run-light.png', 'light', WIDE);
-  await page.locator('.node', { hasText: 'build' }).click();
-  await page.locator('.log-text', { hasText: 'module 3' }).first().waitFor();
-  await picture(page, 'run-dark.png', 'dark', WIDE);
-  await picture(page, 'run-phone.png', 'light', PHONE);
-  await page.getByRole('link', { name: 'Trigger', exact: true }).click();
-  await page.getByText('The file is in order.').waitFor();
-  await picture(page, 'trigger-dark.png', 'dark', WIDE);
+  await pictures(page, 'run');
+  await page.getByRole('button', { name: 'Time', exact: true }).click();
+  await page.getByRole('button', { name: 'Back in time' }).click();
+  await page.getByRole('slider').waitFor();
+  await pictures(page, 'run-time');
+  await goTo(page, `/compare?a=${before}&b=${ship}`);
+  await page.getByRole('group', { name: 'Stages of both' }).waitFor();
+  await pictures(page, 'compare');
+  await goTo(page, '/pipelines');
+  await page.locator('.pipelines > li').nth(3).waitFor();
+  await pictures(page, 'pipelines');
+  await goTo(page, '/pipelines?name=library');
+  await page.getByRole('region', { name: 'How long runs take' }).getByRole('img').waitFor();
+  await pictures(page, 'pipeline');
+  for (const [title, seen, name] of [
+    ['Trigger', 'What it would run', 'trigger'],
+    ['Schedules', 'Nothing starts by itself', 'schedules'],
+    ['Deliveries', 'Nothing was delivered', 'deliveries'],
+    ['Hooks', 'A new hook', 'hooks'],
+    ['Extensions', 'downloads', 'extensions'],
+    ['Account', 'pipeline runs', 'account'],
+    ['Admin', 'No stage waits for a runner.', 'admin'],
+    ['Runner tokens', 'With one a machine becomes a runner', 'admin-tokens'],
+    ['Audit log', 'of the newest', 'admin-audit'],
+  ] as const) {
+    await page.getByRole('link', { name: title, exact: true }).click();
+    await page.getByText(seen).first().waitFor();
+    if (name === 'hooks') {
+      await page.getByLabel('Address').fill('https://hooks.example.org/ci');
+      await page.getByRole('button', { name: 'Make a hook' }).click();
+      await page.getByRole('button', { name: 'I have it' }).click();
+      await page.getByText('https://hooks.example.org/ci').waitFor();
+    }
+    await pictures(page, name);
+  }
+  await page.getByRole('link', { name: 'Extensions', exact: true }).click();
+  await page.locator('.cards a').first().click();
+  await page.locator('.readme table').first().waitFor();
+  await pictures(page, 'extension');
 } finally {
   await browser.close();
   await server.stop();
 }
 
-async function picture(page: Page, name: string, colorScheme: 'light' | 'dark', viewport: typeof WIDE): Promise<void> {
-  await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-  await page.setViewportSize(viewport);
-  await page.screenshot({ path: join(FOLDER, name) });
+/** Within the page that is open: whoever loads it anew signs in again. */
+async function goTo(page: Page, path: string): Promise<void> {
+  await page.evaluate(`history.pushState(null, '', '/dashboard${path}'); dispatchEvent(new PopStateEvent('popstate'))`);
+}
+
+/** Of the page as it stands, in each look; small enough to be kept beside the sources. */
+async function pictures(page: Page, name: string): Promise<void> {
+  const devtools = await page.context().newCDPSession(page);
+  for (const [screen, viewport] of Object.entries({ wide: WIDE, phone: PHONE }))
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+      await page.setViewportSize(viewport);
+      // What was said of something that was done would stand before what it was done with.
+      await page.locator('.notice').first().waitFor({ state: 'detached' });
+      await page.evaluate('new Promise((resolve) => requestAnimationFrame(() => setTimeout(resolve)))');
+      const { data } = await devtools.send('Page.captureScreenshot', { format: 'webp', quality: 72 });
+      writeFileSync(join(FOLDER, `${name}-${screen}-${colorScheme}.webp`), Buffer.from(data, 'base64'));
+    }
+  await page.setViewportSize(WIDE);
+  await devtools.detach();
 }
