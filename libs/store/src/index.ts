@@ -38,6 +38,7 @@ export {
   type NewHookDelivery,
 } from './hook-documents.ts';
 export * from './runs-repository.ts';
+export { KEPT_VIEW_CHARACTERS } from './view-cache.ts';
 export type { ScheduleDocument } from './schedule-documents.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export { openStore, storeAddressOf, type StoreAddress } from './open-store.ts';

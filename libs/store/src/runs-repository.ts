@@ -20,7 +20,6 @@ import {
   monthOf,
   monthStart,
   RUN_STATUSES,
-  type RunFilter,
   type RunView,
   type Sequence,
 } from '@penstock/run';
@@ -34,10 +33,10 @@ import {
   type HookSubscription,
   type NewHookDelivery,
 } from './hook-documents.ts';
-import { StoreUsageError } from './errors.ts';
 import { ScheduleDocuments, type ScheduleDocument, type SchedulesLedger } from './schedule-documents.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
-import type { Collection, Condition, DocumentOf, DocumentStore } from './port.ts';
+import type { Collection, DocumentOf, DocumentStore } from './port.ts';
+import { RunPages, type RunPage } from './run-pages.ts';
 import {
   checkpointsSpec,
   counterId,
@@ -49,6 +48,7 @@ import {
   type EncodedRun,
   type RunDocument,
 } from './run-documents.ts';
+import { ViewCache } from './view-cache.ts';
 
 export interface Checkpoint {
   readonly partition: number;
@@ -86,18 +86,6 @@ export interface TenantUsage {
   readonly concurrentRuns: number;
   /** Of attempts that ended in the month; whole seconds. */
   readonly stageSeconds: number;
-}
-
-export interface RunPage extends RunFilter {
-  readonly tenants: readonly string[];
-  /** The last id of the page before. */
-  readonly before?: string | undefined;
-  /** 1 to 500. */
-  readonly limit: number;
-  /** Default true; without, views have no stages, and a page of large runs takes no memory. */
-  readonly withStages?: boolean | undefined;
-  /** Told the characters of each view before it is parsed; what it throws ends the reading. */
-  readonly meter?: ((characters: number) => void | Promise<void>) | undefined;
 }
 
 export interface RunsReader {
@@ -173,11 +161,6 @@ export interface RunsLedger extends SchedulesLedger, DeletionsLedger, HookOutbox
 
 /** Deliveries that were sent again have later ids than the head that they may not be any more. */
 const HEADS_READ = 10;
-const PAGE_LIMIT_MAX = 500;
-/** Views read at first: some KiB each as a rule, and at most 2 MiB where runs are as large as they may be. */
-const READ_FIRST = 10;
-/** Views are then read in steps of about so many characters, so that no answer of the store is large. */
-const READ_CHARACTERS = 2 * 1024 * 1024;
 /** Full documents read at a time in a take-over: some hundreds of KiB, and where all carry their most, 200 MiB. */
 const ITERATION_BATCH = 50;
 /** Stands for "any number" in a counter's row. */
@@ -193,6 +176,7 @@ const BATCH_CHARACTERS_MAX = 4 * 1024 * 1024;
 
 export class RunsRepository implements RunsReader, RunsLedger {
   readonly #runs: Collection<typeof runsSpec>;
+  readonly #pages: RunPages;
   readonly #checkpoints: Collection<typeof checkpointsSpec>;
   readonly #counters: Collection<typeof countersSpec>;
   readonly #caches: CacheEntries;
@@ -200,9 +184,13 @@ export class RunsRepository implements RunsReader, RunsLedger {
   readonly #deleted: DeletedRuns;
   readonly #hooks: HookOutbox;
 
-  /** The store has to be opened with `runCollections` among its collections. */
-  constructor(store: DocumentStore) {
+  /**
+   * The store has to be opened with `runCollections` among its collections. `viewCharactersMax`: of views that it keeps in memory for
+   * the next page, each character a few bytes; default none.
+   */
+  constructor(store: DocumentStore, { viewCharactersMax = 0 }: { readonly viewCharactersMax?: number } = {}) {
     this.#runs = store.collection(runsSpec);
+    this.#pages = new RunPages(this.#runs, new ViewCache(viewCharactersMax));
     this.#checkpoints = store.collection(checkpointsSpec);
     this.#counters = store.collection(countersSpec);
     this.#caches = new CacheEntries(store);
@@ -234,42 +222,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   }
 
   async page(options: RunPage): Promise<RunView[]> {
-    const { limit, meter, withStages = true } = options;
-    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_LIMIT_MAX)
-      throw new StoreUsageError('of runs', `a page of ${limit} runs; it is 1 to ${PAGE_LIMIT_MAX}`);
-    if (options.tenants.length === 0) return [];
-    const views: RunView[] = [];
-    let before = options.before;
-    for (let rowsMax = READ_FIRST; views.length < limit;) {
-      const wanted = Math.min(rowsMax, limit - views.length);
-      const rows = await this.#rowsBefore(options, before, wanted);
-      let characters = 0;
-      for (const row of rows) {
-        const text = String(row.view);
-        characters += text.length;
-        await meter?.(text.length);
-        const view = JSON.parse(text) as RunView;
-        views.push(withStages ? view : { ...view, stages: [] });
-      }
-      if (rows.length < wanted) break;
-      before = rows.at(-1)?.id;
-      rowsMax = Math.max(1, Math.min(PAGE_LIMIT_MAX, Math.floor((READ_CHARACTERS * rows.length) / (characters + 1))));
-    }
-    return views;
-  }
-
-  async #rowsBefore(
-    options: RunPage,
-    before: string | undefined,
-    limit: number,
-  ): Promise<DocumentOf<typeof runsSpec, 'view'>[]> {
-    return await this.#runs.list({
-      where: { tenant: { in: options.tenants }, ...conditionsOf(options) },
-      orderBy: { field: 'id', direction: 'desc' },
-      limit,
-      ...(before === undefined ? {} : { after: { id: before } }),
-      parts: ['view'],
-    });
+    return await this.#pages.read(options);
   }
 
   async earlierFailure(run: Pick<RunView, 'id' | 'tenant' | 'commit' | 'fingerprint'>): Promise<RunView | null> {
@@ -518,16 +471,6 @@ export class RunsRepository implements RunsReader, RunsLedger {
 type RunRow = DocumentOf<typeof runsSpec>;
 
 /** Exactly the fields of one of the indexes. */
-function conditionsOf({ pipelineName, status, repository, refs }: RunFilter): Record<string, Condition> {
-  const isOrigin = repository !== undefined || refs !== undefined;
-  return {
-    ...(pipelineName === undefined ? {} : { pipelineName }),
-    ...(repository === undefined ? {} : { repository }),
-    ...(refs === undefined ? {} : { ref: { in: refs } }),
-    ...(status !== undefined ? { status } : isOrigin ? { status: { in: RUN_STATUSES } } : {}),
-  };
-}
-
 function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {
   return JSON.parse(String(row.view)) as RunView;
 }

@@ -3,7 +3,14 @@ import { sessionsSpec } from '@penstock/identity';
 import { checkAdminKey, ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { CommittingSchedulers } from '@penstock/run-client';
 import { countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
-import { auditCollections, AuditRepository, openStore, runCollections, RunsRepository } from '@penstock/store';
+import {
+  auditCollections,
+  AuditRepository,
+  openStore,
+  runCollections,
+  KEPT_VIEW_CHARACTERS,
+  RunsRepository,
+} from '@penstock/store';
 import { gatewayCollections } from './collections.ts';
 import { storedSessions } from './stored-sessions.ts';
 import { startGateway } from './start.ts';
@@ -60,7 +67,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           store,
           log,
           meter,
-          runs: new RunsRepository(store),
+          runs: new RunsRepository(store, { viewCharactersMax: KEPT_VIEW_CHARACTERS }),
           partitions: settings.partitions ?? PARTITIONS,
           apiKey: settings.apiKey,
           adminKey: settings.adminKey,

@@ -46,6 +46,28 @@ describe('kept answers', () => {
     expect(world.made).toBe(made + 1);
   });
 
+  it('ANSWERS-5: commits between all askings are soon not asked for first, and when they end the answer is kept again', async () => {
+    const { world, ask } = cacheOf();
+    await ask('a');
+    let commits = 0;
+    const askAfterCommit = async (): Promise<string> => {
+      world.changes = `commit ${(commits += 1)}`;
+      return await ask('a');
+    };
+    const answers: string[] = [];
+    for (let asking = 0; asking < 40; asking++) answers.push(await askAfterCommit());
+    expect(new Set(answers).size).toBe(40);
+    expect(world.asked).toBeLessThan(15);
+    const made = world.made;
+    for (let asking = 0; asking < 10; asking++) await ask('a');
+    expect(world.made - made).toBeLessThanOrEqual(9);
+    const asked = world.asked;
+    const calm = [await ask('a'), await ask('a'), await ask('a')];
+    expect(new Set(calm).size).toBe(1);
+    expect(world.asked).toBe(asked + 3);
+    expect(await askAfterCommit()).not.toBe(calm[0]);
+  });
+
   it('ANSWERS-4: those who come while one is made share the next, and a maker that fails fails alone', async () => {
     const { world, ask } = cacheOf();
     await ask('a');

@@ -6,6 +6,8 @@
  *  ANSWERS-2 What is kept is bounded in bytes, keys included; the longest unasked goes first.
  *  ANSWERS-3 Nobody waits longer for a question that is asked once: only from the second time on an answer is kept.
  *  ANSWERS-4 Of one question one answer is made at a time: those who come meanwhile share the next, which is read after they came.
+ *  ANSWERS-5 Where commits lie between all askings of a question, most are answered without asking for them first: they would only be asked
+ *     to learn that there are some. Now and then two in a row are asked, and the question is as any other once there was none between them.
  */
 import { within } from '@penstock/async';
 import { TaggedError } from '@penstock/errors';
@@ -51,6 +53,10 @@ interface Kept<A> {
   readonly changes: string | null;
   readonly keptAt: number;
   readonly bytes: number;
+  /** At how many askings in a row there were commits since the one before (ANSWERS-5). */
+  readonly changedBefore: number;
+  /** Askings since it was kept that were answered without looking for commits. */
+  unlooked: number;
 }
 
 const BYTES_MAX = 32 * 1024 * 1024;
@@ -59,6 +65,9 @@ const ANSWER_BYTES_MAX = 512 * 1024;
 const SEEN_MAX = 500;
 /** What has ended may still be removed, by another gateway too. */
 const ENDED_MS = 10_000;
+/** ANSWERS-5: after so many askings with commits between them, so many others are not looked at. */
+const CHANGED_BEFORE_MAX = 3;
+const UNLOOKED_MAX = 8;
 /** An owner that takes longer is waited for by the reading itself, which knows what needs it. */
 const CHANGES_MS_MAX = 1_000;
 
@@ -81,11 +90,14 @@ export class AnswerCache<A> {
     if (kept?.changes === null && performance.now() - kept.keptAt < ENDED_MS) return this.#again(key, kept);
     const isKnown = kept !== undefined || this.#seen.has(key);
     const isOfEnded = kept === undefined ? this.#seen.get(key) === 'ended' : kept.changes === null;
-    const changes = isKnown && !isOfEnded ? await this.#changes(tenants) : null;
-    if (kept !== undefined && kept.changes !== null && kept.changes === changes) return this.#again(key, kept);
+    const isUnlooked = kept !== undefined && isRestless(kept);
+    const changes = isKnown && !isOfEnded && !isUnlooked ? await this.#changes(tenants) : null;
+    if (kept !== undefined && kept.changes !== null && kept.changes === changes)
+      return this.#again(key, { ...kept, changedBefore: 0, unlooked: 0 });
     if (!isKnown || isOfEnded) return await this.#make(key, make, changes);
+    if (isUnlooked) kept.unlooked += 1;
     return await this.#shared(key, changes, async (known) =>
-      this.#make(key, make, known ?? (await this.#changes(tenants))),
+      this.#make(key, make, isUnlooked ? null : (known ?? (await this.#changes(tenants)))),
     ).catch(async (error: unknown) => {
       // Its maker's client has gone, or may not have it: each learns for itself what it is told.
       if (error instanceof NotShared) return await this.#make(key, make, null);
@@ -143,10 +155,13 @@ export class AnswerCache<A> {
   }
 
   #keep(key: string, answer: A, changes: string | null): void {
+    const before = this.#kept.get(key);
     this.#forget(key);
     const bytes = 2 * key.length + this.#options.bytesOf(answer);
     if (bytes > ANSWER_BYTES_MAX) return;
-    this.#kept.set(key, { answer, changes, keptAt: performance.now(), bytes });
+    const changedBefore =
+      before === undefined ? 0 : before.unlooked > 0 ? CHANGED_BEFORE_MAX - 1 : before.changedBefore + 1;
+    this.#kept.set(key, { answer, changes, keptAt: performance.now(), bytes, changedBefore, unlooked: 0 });
     this.#bytes += bytes;
     for (const oldest of this.#kept.keys()) {
       if (this.#bytes <= (this.#options.bytesMax ?? BYTES_MAX)) break;
@@ -166,4 +181,9 @@ export class AnswerCache<A> {
     const [oldest] = this.#seen.keys();
     if (oldest !== undefined) this.#seen.delete(oldest);
   }
+}
+
+/** ANSWERS-5. */
+function isRestless({ changes, changedBefore, unlooked }: Kept<unknown>): boolean {
+  return changes !== null && changedBefore >= CHANGED_BEFORE_MAX && unlooked < UNLOOKED_MAX;
 }

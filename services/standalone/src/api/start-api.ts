@@ -11,6 +11,7 @@ import {
   AuditRepository,
   openStore,
   runCollections,
+  KEPT_VIEW_CHARACTERS,
   RunsRepository,
   type StoreAddress,
 } from '@penstock/store';
@@ -180,7 +181,7 @@ async function startParts(
     contents: registry.artifacts,
     backups,
     bus,
-    runs: new RunsRepository(store),
+    runs: new RunsRepository(store, { viewCharactersMax: KEPT_VIEW_CHARACTERS }),
     store,
     partitions,
     audit,
