@@ -82,6 +82,7 @@ export class Load {
     const client: Client = {
       api: options.api,
       givenUp: this.#givenUp.signal,
+      isStopped: () => this.#stopped,
       clocksStepped: options.clocksStepped === true,
       report: (kind, runId, detail) => this.#report(kind, runId, detail),
       judge: (runId, what, refusal) => this.#judge(runId, what, refusal),

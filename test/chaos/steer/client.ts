@@ -17,6 +17,8 @@ type Refusal = Extract<Outcome<unknown>, { readonly ok: false }>;
 export interface Client {
   readonly api: Api;
   readonly givenUp: AbortSignal;
+  /** Nothing new is begun any more. */
+  isStopped(): boolean;
   /** A gateway whose clock is an hour ahead refuses what it takes for old. */
   readonly clocksStepped: boolean;
   report(kind: BrokenAnswer['kind'], runId: string, detail: string): void;

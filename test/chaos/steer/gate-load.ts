@@ -22,7 +22,7 @@ const REJECT_SHARE = 0.2;
 const RACE_SHARE = 0.25;
 const TWICE_SHARE = 0.3;
 /** So that faults fall between the gate and its decision too. */
-const THINKING_MS_MAX = 2_500;
+const THINKING_MS_MAX = 1_500;
 
 export class GateLoad {
   readonly answers: GateAnswer[] = [];

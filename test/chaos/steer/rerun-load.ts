@@ -9,7 +9,7 @@ import { INPUT, type ChaosPipeline } from '../pipelines.ts';
 import type { Rerun, RerunAccount, RerunWish } from '../steered.ts';
 import type { Client } from './client.ts';
 
-const BEFORE_MS_MAX = 6_000;
+const BEFORE_MS_MAX = 4_000;
 /** More are a large run, which says nothing that a small one does not. */
 const STAGES_MAX = 60;
 const ENDED_FOR_GOOD: ReadonlySet<string> = new Set(['SUCCESS', 'SKIPPED']);
@@ -39,6 +39,7 @@ export class RerunLoad {
   ): Promise<{ readonly id: string; readonly pipeline: ChaosPipeline; readonly rerun: Rerun } | null> {
     const { api, givenUp } = this.#client;
     await pause(random.next() * BEFORE_MS_MAX);
+    if (this.#client.isStopped()) return null;
     await this.#look(parent.id);
     const wish = wishFor(parent.pipeline, random);
     const rerun: Rerun = { parent: parent.id, wish };
