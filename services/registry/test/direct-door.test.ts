@@ -144,6 +144,10 @@ it('a stranger without a ticket gets no answer', async () => {
 it('where nobody is reached the way is shut for a while, and says so once', async () => {
   const ticket = given(door.toGet(1, () => piecesOf(randomBytes(1))));
   await door.close();
+  await expect(way.send(ticket, MEGABYTE, piecesOf(randomBytes(MEGABYTE)), never)).rejects.toThrow(DirectWayBroken);
+  expect(way.isOpen).toBe(false);
+  way = new DirectWay((error) => shut.push(error));
+  shut = [];
   await expect(all(way.read(ticket))).rejects.toThrow(DirectWayBroken);
   expect(way.isOpen).toBe(false);
   expect(shut).toHaveLength(1);

@@ -132,7 +132,16 @@ function answerOf(asked: ClientRequest): Promise<IncomingMessage> {
 
 /** The next piece may take its memory then. What goes wrong is seen by who waits for the answer. */
 function written(asked: ClientRequest, piece: Uint8Array): Promise<void> {
-  return new Promise((done) => asked.write(piece, () => done()));
+  return new Promise((done) => {
+    const over = (): void => {
+      asked.off('close', over);
+      done();
+    };
+    // What a connection that never came about had waiting is called back by nobody.
+    asked.once('close', over);
+    if (asked.closed) over();
+    else asked.write(piece, over);
+  });
 }
 
 async function* gathered(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array, void> {
