@@ -97,7 +97,7 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     await page.getByRole('button', { name: 'Start it' }).click();
     await page.locator('.run-head .status', { hasText: 'passed' }).waitFor();
     await page.getByRole('link', { name: 'Hooks', exact: true }).click();
-    await page.getByText('Deliveries', { exact: true }).last().click();
+    await page.locator('summary', { hasText: 'Deliveries' }).click();
     const row = page.getByRole('row', { name: /^run\.completed/u });
     // It is written down once the run's end has gone through the stream of events.
     await expect
