@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { connectBus, lastChunks, type Bus, type StoredChunk } from '@penstock/bus';
-import { openFolderStore, type ObjectStore } from '@penstock/object-store';
+import { ObjectsUnavailable, openFolderStore, openObjectStore, type ObjectStore } from '@penstock/object-store';
 import { LogArchiveService } from '@penstock/registry/testing';
 import { LogArchive } from '@penstock/store';
-import { silentLog } from '@penstock/telemetry/log';
+import { type Log, silentLog } from '@penstock/telemetry/log';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { Owners } from '@penstock/run-client';
 import { type ArchivedLogs, StoredArchivedLogs } from '../src/sse/archived-logs.ts';
@@ -43,12 +43,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
-function startArchive(): LogArchiveService {
+function startArchive(more: { readonly objects?: ObjectStore; readonly log?: Log } = {}): LogArchiveService {
   const service = new LogArchiveService({
     bus: registryBus,
     store: world.store,
-    objects,
-    log: silentLog,
+    objects: more.objects ?? objects,
+    log: more.log ?? silentLog,
     logRetentionMs: 1_000 * HOUR_MS,
     time: { bootNow: () => now, wallNow: () => now },
   });
@@ -93,32 +93,67 @@ async function told(url: string, runId: string, lastEventId?: string): Promise<s
   return await response.text();
 }
 
-it('the story is the same, byte for byte, from LOGS, while it is archived, and from the archive alone', async () => {
+it.each(['folder', 'nats'] as const)(
+  '%s: the story is the same, byte for byte, from LOGS, while it is archived, and from the archive alone',
+  async (kind) => {
+    const url = await listening();
+    const id = await longRun();
+    const whole = await told(url, id);
+    expect(whole).toContain('the end, without an end of line');
+    const service = startArchive({
+      objects: kind === 'folder' ? objects : await openObjectStore('nats', { bus: registryBus, bucket: 'packages' }),
+    });
+    now += 2 * HOUR_MS;
+    await service.work();
+    expect(await archive.of(id)).toMatchObject({
+      tenant: 'service',
+      last: { r1: expect.any(Number), r2: expect.any(Number) },
+    });
+    // Its chunks are still in LOGS: those who had begun to read them go on.
+    expect(await lastChunks(world.bus, id)).toHaveLength(2);
+    expect(await told(url, id)).toBe(whole);
+    now += 2 * HOUR_MS;
+    await service.work();
+    expect(await lastChunks(world.bus, id)).toEqual([]);
+    expect(await told(url, id)).toBe(whole);
+    // From each of its cursors the rest, as it was.
+    const ids = [...whole.matchAll(/^id: (.+)$/gm)].map(([, cursor]) => String(cursor));
+    for (const cursor of [ids[0], ids[20], ids.at(-4), ids.at(-3), ids.at(-2)]) {
+      const rest = whole.slice(whole.indexOf(`id: ${cursor}\n`));
+      const resumed = await told(url, id, cursor);
+      expect(resumed.slice(resumed.indexOf('id: '))).toBe(rest.slice(rest.indexOf('id: ', 4)));
+    }
+  },
+  120_000,
+);
+
+it('where the storage is away or full LOGS keeps everything, which is said once, and so is that it is over', async () => {
   const url = await listening();
   const id = await longRun();
   const whole = await told(url, id);
-  expect(whole).toContain('the end, without an end of line');
-  const service = startArchive();
-  now += 2 * HOUR_MS;
-  await service.work();
-  expect(await archive.of(id)).toMatchObject({
-    tenant: 'service',
-    last: { r1: expect.any(Number), r2: expect.any(Number) },
-  });
-  // Its chunks are still in LOGS: those who had begun to read them go on.
-  expect(await lastChunks(world.bus, id)).toHaveLength(2);
-  expect(await told(url, id)).toBe(whole);
-  now += 2 * HOUR_MS;
-  await service.work();
-  expect(await lastChunks(world.bus, id)).toEqual([]);
-  expect(await told(url, id)).toBe(whole);
-  // From each of its cursors the rest, as it was.
-  const ids = [...whole.matchAll(/^id: (.+)$/gm)].map(([, cursor]) => String(cursor));
-  for (const cursor of [ids[0], ids[20], ids.at(-4), ids.at(-3), ids.at(-2)]) {
-    const rest = whole.slice(whole.indexOf(`id: ${cursor}\n`));
-    const resumed = await told(url, id, cursor);
-    expect(resumed.slice(resumed.indexOf('id: '))).toBe(rest.slice(rest.indexOf('id: ', 4)));
+  const said: string[] = [];
+  const say = (_: object, message: string): void => void said.push(message);
+  let isFull = true;
+  const full: ObjectStore = {
+    ...objectsOf(objects),
+    put: async (...args) => {
+      if (isFull) throw new ObjectsUnavailable('no space left on device');
+      return await objects.put(...args);
+    },
+  };
+  const service = startArchive({ objects: full, log: { ...silentLog, info: say, warn: say } });
+  for (let pass = 0; pass < 3; pass++) {
+    now += 2 * HOUR_MS;
+    await service.work();
   }
+  expect(said).toEqual(['logs of ended runs are not archived; they stay in LOGS, and it is tried again']);
+  expect(await archive.of(id)).toBeNull();
+  expect(await told(url, id)).toBe(whole);
+  isFull = false;
+  await service.work();
+  expect(said.slice(1)).toContain('logs of ended runs are archived again');
+  expect(await archive.of(id)).not.toBeNull();
+  expect(await told(url, id)).toBe(whole);
 }, 120_000);
 
 describe('who reads while the log is archived', () => {
@@ -239,4 +274,17 @@ async function moveElsewhere(id: string): Promise<void> {
     await objects.delete(key);
   }
   await archive.move([{ ...log, pack, generation: log.generation + 1 }]);
+}
+
+/** As an object that can be spread. */
+function objectsOf(store: ObjectStore): ObjectStore {
+  return {
+    put: (...args) => store.put(...args),
+    head: (...args) => store.head(...args),
+    get: (...args) => store.get(...args),
+    delete: (...args) => store.delete(...args),
+    list: (...args) => store.list(...args),
+    removeLeftovers: (...args) => store.removeLeftovers(...args),
+    ping: () => store.ping(),
+  };
 }

@@ -18,8 +18,8 @@ export interface LoggedRuns {
 
 /** The broker names 100,000 subjects at a time. */
 const INFO_MS = 20_000;
-/** Of subjects: beyond them the oldest runs known so far are enough to go on with. */
-const SUBJECTS_MAX = 1_000_000;
+/** Held in memory for a moment. The broker names them in their order, so these are of the oldest runs. */
+const SUBJECTS_MAX = 300_000;
 
 interface Info {
   readonly config: { readonly max_bytes: number };

@@ -18,9 +18,11 @@ export interface LogArchiveOptions {
   readonly time?: Pick<Time, 'bootNow' | 'wallNow'> | undefined;
 }
 
-const FIRST_MS = 60_000;
-const EVERY_MS = 10 * 60_000;
+/** So soon, for how full `LOGS` is is seen by a pass alone; the first one lets a server begin. */
+const EVERY_MS = 60_000;
 const SWEEP_MS = 60 * 60_000;
+/** A pass looks at all that `LOGS` has, a sweep at all that is archived: neither takes more than a share of the time, however much that is. */
+const SHARE = 20;
 
 export class LogArchiveService {
   readonly #log: LogArchiveOptions['log'];
@@ -29,11 +31,11 @@ export class LogArchiveService {
   readonly #sweepParts: Parameters<typeof sweepPacks>[0];
   readonly #packs: Packs;
   readonly #stopped = new AbortController();
-  readonly #timers: readonly NodeJS.Timeout[];
+  #timer: NodeJS.Timeout | undefined;
   readonly #subscription: BusSubscription;
   #working: Promise<void> | undefined;
   #isFailing = false;
-  #sweptAt = -Infinity;
+  #sweepAt = -Infinity;
 
   constructor(options: LogArchiveOptions) {
     const { bus, store, objects, log, logRetentionMs, time = machineTime } = options;
@@ -56,13 +58,12 @@ export class LogArchiveService {
     this.#subscription = answerCalls(bus, 'registry', {
       'log.part': async (part: PackPart) => ({ data: await this.#packs.part(part) }),
     });
-    const work = (): void => void this.work();
-    this.#timers = [setTimeout(work, FIRST_MS).unref(), setInterval(work, EVERY_MS).unref()];
+    this.#workLater(EVERY_MS);
   }
 
   async close(): Promise<void> {
-    for (const timer of this.#timers) clearTimeout(timer);
     this.#stopped.abort();
+    clearTimeout(this.#timer);
     this.#subscription.stop();
     await this.#working;
   }
@@ -75,15 +76,25 @@ export class LogArchiveService {
     return this.#working;
   }
 
+  #workLater(milliseconds: number): void {
+    if (this.#stopped.signal.aborted) return;
+    this.#timer = setTimeout(() => {
+      const startedAt = this.#time.bootNow();
+      void this.work().then(() => this.#workLater(Math.max(EVERY_MS, SHARE * (this.#time.bootNow() - startedAt))));
+    }, milliseconds).unref();
+  }
+
   async #pass(): Promise<void> {
     const log = this.#log;
     const { signal } = this.#stopped;
     try {
       const done = await this.#archiver.pass(signal);
       if (done.runs + done.purged > 0) log.info({ ...done }, 'archived logs of ended runs');
-      if (this.#time.bootNow() - this.#sweptAt >= SWEEP_MS && !signal.aborted) {
+      const startedAt = this.#time.bootNow();
+      if (startedAt >= this.#sweepAt && !signal.aborted) {
         const swept = await sweepPacks(this.#sweepParts, signal);
-        this.#sweptAt = this.#time.bootNow();
+        const now = this.#time.bootNow();
+        this.#sweepAt = now + Math.max(SWEEP_MS, SHARE * (now - startedAt));
         if (Object.values(swept).some((count) => count > 0)) log.info({ ...swept }, 'swept archived logs');
       }
       if (this.#isFailing) log.info({}, 'logs of ended runs are archived again');
