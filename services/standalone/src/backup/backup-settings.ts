@@ -25,7 +25,7 @@ export function backupSettings(server: BackedUpServer): BackupSettings | undefin
     ...('problem' in objects || objects.kind !== 's3'
       ? []
       : [
-          'Packages, kept files and caches are in the bucket of SERVICE_OBJECTS_URL: it is to be kept by its own means.',
+          'Packages, kept files, caches and logs of ended runs are in the bucket of SERVICE_OBJECTS_URL: it is to be kept by its own means.',
         ]),
     ...(isKeptByOperator(server)
       ? ['SERVICE_MASTER_KEY is not in it: without that variable no secret can be read again.']
