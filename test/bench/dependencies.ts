@@ -24,6 +24,7 @@ import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
 import { createLogger } from '@penstock/telemetry';
 import type { Meter } from '@penstock/telemetry/metrics';
+import type { Tracer } from '@penstock/telemetry/traces';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { temporaryFolder } from '../support/server.ts';
 
@@ -52,7 +53,7 @@ export const THREE_STAGES = [
 ].join('\n');
 
 export async function makeDependencies(
-  options: { readonly syncAlways?: boolean; readonly meter?: Meter } = {},
+  options: { readonly syncAlways?: boolean; readonly meter?: Meter; readonly tracer?: Tracer } = {},
 ): Promise<Dependencies> {
   const folder = temporaryFolder('penstock-bench-');
   const broker = await startTestBroker(options.syncAlways === true ? { sync: 'always' } : {});
@@ -61,7 +62,14 @@ export async function makeDependencies(
   const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), collections: runCollections });
   const runs = new RunsRepository(store);
   const log = createLogger({ service: 'bench', level: 'warn' });
-  const scheduler = await startScheduler({ bus, ledger: runs, log, partitions: 1, meter: options.meter });
+  const scheduler = await startScheduler({
+    bus,
+    ledger: runs,
+    log,
+    partitions: 1,
+    meter: options.meter,
+    tracer: options.tracer,
+  });
   await scheduler.settled();
   return {
     broker,

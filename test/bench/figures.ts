@@ -3,7 +3,7 @@
  * nothing by turns, so that what else the machine does meets both; and what of a run's processor time its figures take by themselves.
  */
 import { planOf, type RunEvent } from '@penstock/run';
-import { Definitions, LiveRun, RunMeter } from '@penstock/scheduler/testing';
+import { Definitions, LiveRun, RunMeter, type CommittedPart } from '@penstock/scheduler/testing';
 import { Metrics, noMeter, type Meter } from '@penstock/telemetry/metrics';
 import {
   driveRuns,
@@ -49,12 +49,12 @@ export async function benchFigures(): Promise<string[]> {
   }
 }
 
-interface Window {
+export interface Window {
   readonly runsPerSecond: number;
   readonly cpuMs: number;
 }
 
-async function window(driver: RunDriver, milliseconds: number): Promise<Window> {
+export async function window(driver: RunDriver, milliseconds: number): Promise<Window> {
   const before = process.cpuUsage();
   const from = performance.now();
   const runsPerSecond = await ratePerSecond(() => driver.runOne(), IN_FLIGHT, milliseconds);
@@ -75,6 +75,17 @@ function switched(inner: Meter): Meter & { isOn: boolean } {
 
 /** Of one run that has ended, all of its events at once. */
 function countedUs(): number {
+  const part = endedRun();
+  const meter = new RunMeter(new Metrics({ process: false }));
+  for (let index = 0; index < COUNTED_RUNS; index++) meter.committed(part);
+  const before = process.threadCpuUsage();
+  for (let index = 0; index < COUNTED_RUNS; index++) meter.committed(part);
+  const { user, system } = process.threadCpuUsage(before);
+  return (user + system) / COUNTED_RUNS;
+}
+
+/** Three stages that have succeeded. */
+export function endedRun(id = 'bench'): CommittedPart {
   const { definition } = new Definitions().find(THREE_STAGES);
   const at = 1_800_000_000_000;
   const events: RunEvent[] = [
@@ -96,21 +107,15 @@ function countedUs(): number {
       { type: 'stage_completed', at, stage: stage.name, attempt: 1, status: 'SUCCESS' },
     );
   events.push({ type: 'run_completed', at, status: 'SUCCESS' });
-  const run = LiveRun.restore('bench', definition, { events, sequence: 1 }, { queueTimeoutMs: 1 });
-  const meter = new RunMeter(new Metrics({ process: false }));
-  const part = { run, from: 1, to: events.length };
-  for (let index = 0; index < COUNTED_RUNS; index++) meter.committed(part);
-  const before = process.threadCpuUsage();
-  for (let index = 0; index < COUNTED_RUNS; index++) meter.committed(part);
-  const { user, system } = process.threadCpuUsage(before);
-  return (user + system) / COUNTED_RUNS;
+  const run = LiveRun.restore(id, definition, { events, sequence: 1 }, { queueTimeoutMs: 1 });
+  return { run, from: 1, to: events.length };
 }
 
-function rateOf(windows: readonly Window[]): string {
+export function rateOf(windows: readonly Window[]): string {
   return median(windows.map(({ runsPerSecond }) => runsPerSecond)).toFixed(0);
 }
 
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
   return ((sorted[middle] ?? 0) + (sorted[sorted.length - 1 - middle] ?? 0)) / 2;

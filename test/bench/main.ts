@@ -12,6 +12,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   local: async () => (await import('./local-run.ts')).benchLocalRun(),
   runs: async () => (await import('./runs.ts')).benchRuns(),
   figures: async () => (await import('./figures.ts')).benchFigures(),
+  traces: async () => (await import('./traces.ts')).benchTraces(),
   pipelines: async () => (await import('./pipelines.ts')).benchPipelines(),
   cluster: async () => (await import('./cluster.ts')).benchCluster(),
   'owner-loop': async () => (await import('./owner-loop.ts')).benchOwnerLoop(),

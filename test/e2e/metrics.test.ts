@@ -1,4 +1,7 @@
-/** What a started server tells Prometheus of itself: read as text, and by a real Prometheus where the machine has one. */
+/**
+ * What a started server tells of itself: its figures, read as text and by a real Prometheus where the machine has one; the traces of runs, by a
+ * receiver of OTLP that others have made; and its log, by one id from the request to the last line about a run.
+ */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
@@ -6,7 +9,9 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer, type AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { MockOtlpServer, type ReceivedSpan } from '@elastic/mockotlpserver';
 import { METRICS } from '@penstock/telemetry/metrics';
+import { githubPush, makeRepository } from '@penstock/webhook-ingest/testing';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startServer, temporaryFolder, TRIGGER, type RunningServer } from '../support/server.ts';
 import { readStream } from '../support/sse.ts';
@@ -25,12 +30,27 @@ let server: RunningServer;
 /** Takes what the server's webhook is sent. */
 const receiver = createHttpServer((_request, response) => response.end());
 
+const spans: ReceivedSpan[] = [];
+const collector = new MockOtlpServer({
+  services: ['http'],
+  httpHostname: '127.0.0.1',
+  httpPort: 0,
+  logLevel: 'fatal',
+  onTrace: ({ resourceSpans }) => {
+    for (const { scopeSpans } of resourceSpans) for (const scope of scopeSpans) spans.push(...scope.spans);
+  },
+});
+const repository = makeRepository();
+
 const read = async (headers: Record<string, string> = {}): Promise<Response> =>
   await fetch(`${server.url}/metrics`, { headers });
 const figures = async (): Promise<string> => await (await read({ authorization: `Bearer ${server.apiKey}` })).text();
 
 beforeAll(async () => {
-  server = await startServer({ env: { SERVICE_SLOTS: '2' } });
+  await collector.start();
+  server = await startServer({
+    env: { SERVICE_SLOTS: '2', SERVICE_LOG_LEVEL: 'debug', OTEL_EXPORTER_OTLP_ENDPOINT: String(collector.httpUrl) },
+  });
   receiver.listen(0, '127.0.0.1');
   await once(receiver, 'listening');
   await server.graphql('mutation ($url: String!) { createHook(url: $url, events: ["run.completed"]) { id } }', {
@@ -47,6 +67,8 @@ afterAll(async () => {
   await server.stop();
   receiver.closeAllConnections();
   receiver.close();
+  await collector.close();
+  repository.remove();
 });
 
 describe('the figures of a server', () => {
@@ -57,6 +79,7 @@ describe('the figures of a server', () => {
 
   it('are all there after a run, those of both threads', async () => {
     await until('the run is counted', async () => (await figures()).includes('penstock_runs_total{status="FAILED"'));
+    await until('its spans are sent', async () => (await figures()).includes('penstock_spans_total{outcome="sent"}'));
     await until('its end is told', async () =>
       (await figures()).includes('penstock_outgoing_total{outcome="taken"} 1'),
     );
@@ -86,6 +109,102 @@ describe('the figures of a server', () => {
     expect(text).not.toContain('invented-label');
   });
 });
+
+describe('a push', () => {
+  const requestId = 'push-4711';
+  const callersTrace = '0af7651916cd43dd8448eb211c80319c';
+  const hexOf = (bytes: Uint8Array | undefined): string => Buffer.from(bytes ?? []).toString('hex');
+  const isOf = (runId: string) => (span: ReceivedSpan) => attributeOf(span, 'cicd.pipeline.run.id') === runId;
+  let runId: string;
+  let answeredId: string | null;
+
+  beforeAll(async () => {
+    const commit = repository.commit({
+      '.pipeline.yaml': 'pipeline: {name: followed}\nstages:\n  only: {run: echo "trace $TRACEPARENT"}\n',
+    });
+    const body = JSON.stringify(githubPush({ url: repository.url, commit }));
+    const headers = {
+      'content-type': 'application/json',
+      'x-github-event': 'push',
+      'x-github-delivery': 'followed',
+      'x-request-id': requestId,
+      traceparent: `00-${callersTrace}-b7ad6b7169203331-01`,
+    };
+    const answer = await fetch(`${server.url}/webhook`, { method: 'POST', headers, body });
+    answeredId = answer.headers.get('x-request-id');
+    runId = ((await answer.json()) as { run_id: string }).run_id;
+  }, 120_000);
+
+  it('is followed by one id through the logs of all who touched it, to the last line about its run', async () => {
+    expect(answeredId).toBe(requestId);
+    const lines = (): { msg: string; service: string; runId?: string }[] =>
+      server
+        .output()
+        .split('\n')
+        .filter((line) => line.includes(`"requestId":"${requestId}"`))
+        .map((line) => JSON.parse(line) as { msg: string; service: string; runId?: string });
+    const told = (service: string, msg: string) => (): boolean =>
+      lines().some((line) => line.service === service && line.msg === msg && (line.runId ?? runId) === runId);
+    for (const [service, msg] of [
+      ['webhook-ingest', 'a delivery is kept'],
+      ['webhook-ingest', 'a delivery is processed'],
+      ['scheduler', 'a run is accepted'],
+      ['scheduler', 'a stage is granted'],
+      ['runner', 'a stage has begun'],
+      ['runner', 'a stage has ended, and the broker has its log'],
+      ['scheduler', 'a stage has ended'],
+      ['scheduler', 'a run has ended'],
+    ] as const)
+      await until(`${service}: ${msg}`, () => Promise.resolve(told(service, msg)()));
+    // No line about the run lacks it, and none about another has it.
+    const others = server.output().split('\n');
+    expect(others.filter((line) => line.includes(`"runId":"${runId}"`) && !line.includes(requestId))).toEqual([]);
+    expect(lines().filter((line) => (line.runId ?? runId) !== runId)).toEqual([]);
+  }, 60_000);
+
+  it('is one trace, of whose stage a part is what its commands are given', async () => {
+    await until('the run and its parts have come', () =>
+      Promise.resolve(
+        ['pipeline run', 'stage only'].every((name) => spans.some((span) => span.name === name && isOf(runId)(span))),
+      ),
+    );
+    const run = spans.find((span) => span.name === 'pipeline run' && isOf(runId)(span));
+    const traceId = hexOf(run?.traceId);
+    const ofTrace = (): ReceivedSpan[] => spans.filter((span) => hexOf(span.traceId) === traceId);
+    await until('what happened at the runner has come', () => Promise.resolve(ofTrace().length >= 5));
+    const parents = Object.fromEntries(
+      ofTrace().map(({ name, parentSpanId }) => [
+        name,
+        ofTrace().find(({ spanId }) => hexOf(spanId) === hexOf(parentSpanId))?.name,
+      ]),
+    );
+    expect(parents).toEqual({
+      'pipeline run': undefined,
+      'stage only': 'pipeline run',
+      queue: 'stage only',
+      start: 'stage only',
+      execute: 'stage only',
+    });
+    expect(ofTrace()).toHaveLength(5);
+    expect(run?.links.map((link) => hexOf(link.traceId))).toEqual([callersTrace]);
+    expect(attributeOf(run, 'penstock.request.id')).toBe(requestId);
+    expect(attributeOf(run, 'cicd.pipeline.result')).toBe('success');
+    expect(attributeOf(run, 'vcs.repository.name')).toBe('acme/demo');
+    const execute = ofTrace().find(({ name }) => name === 'execute');
+    const stream = await readStream(`${server.url}/pipeline/${runId}/logs`, server.apiKey);
+    expect(JSON.stringify(stream)).toContain(`trace 00-${traceId}-${hexOf(execute?.spanId)}-01`);
+  }, 60_000);
+
+  it('is in the figures', async () => {
+    const figure = 'penstock_runs_total{status="SUCCESS",verdict="passed",trigger="push"} 1';
+    await until('the run is counted', async () => (await figures()).includes(figure));
+    expect(await figures()).toContain(figure);
+  }, 60_000);
+});
+
+function attributeOf(span: ReceivedSpan | undefined, name: string): unknown {
+  return span?.attributes.find(({ key }) => key === name)?.value['stringValue'];
+}
 
 describe.runIf(hasPrometheus)('Prometheus', () => {
   const folder = temporaryFolder('penstock-prometheus-');
@@ -139,16 +258,18 @@ describe.runIf(hasPrometheus)('Prometheus', () => {
     }
   };
 
-  it('takes every figure, and evaluates every alert without an error', async () => {
-    const query = encodeURIComponent('sum(penstock_runs_total{verdict="failed"})');
-    await until(
-      'Prometheus has the run',
-      async () => {
-        const data = await ask<{ result: { value: [number, string] }[] }>(`/query?query=${query}`);
-        return data?.result[0]?.value[1] === '1';
-      },
-      60_000,
-    );
+  it('takes every figure, those of the push among them, and evaluates every alert without an error', async () => {
+    for (const which of ['verdict="failed"', 'trigger="push",verdict="passed"']) {
+      const query = encodeURIComponent(`sum(penstock_runs_total{${which}})`);
+      await until(
+        `Prometheus has the run of ${which}`,
+        async () => {
+          const data = await ask<{ result: { value: [number, string] }[] }>(`/query?query=${query}`);
+          return data?.result[0]?.value[1] === '1';
+        },
+        60_000,
+      );
+    }
     interface Rule {
       readonly name: string;
       readonly health: string;

@@ -14,6 +14,7 @@ import {
 } from '@penstock/config';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, metricsText, type Meter } from '@penstock/telemetry/metrics';
+import { openTracer, tracesProblems, tracesSecrets, type Tracer } from '@penstock/telemetry/traces';
 import { pauseOrAbort } from '@penstock/async';
 import { startInternalServer } from './internal-server.ts';
 
@@ -26,6 +27,8 @@ interface ServiceContext<K extends VariableKey> {
   readonly log: Logger;
   /** Read at the internal port. */
   readonly meter: Meter;
+  /** Undefined: traces are off, or this service sends none. */
+  readonly tracer: Tracer | undefined;
   /**
    * Tries until it succeeds, for what another service has to set up first; `/ready` says what is waited for and why.
    * What `isPassing` denies is thrown. Throws `ToldToStop` when the process is told to stop meanwhile.
@@ -57,6 +60,8 @@ export interface ServiceDefinition<K extends VariableKey> {
    * spreads the load has noticed.
    */
   readonly isBehindIngress?: true | undefined;
+  /** It has spans to send. */
+  readonly sendsTraces?: true | undefined;
   /** Throws ConfigurationError for what only this service can know to be wrong. */
   check?(settings: Configuration<K | CommonKey>): void;
   start(context: ServiceContext<K>): Promise<RunningService>;
@@ -85,13 +90,21 @@ export async function runService<K extends VariableKey>(
     return EXIT_USAGE;
   }
   const secrets = settings.natsUrl?.flatMap((url) => new URL(url).password || []) ?? [];
-  const log = createLogger({ service: definition.name, level: settings.logLevel, secrets });
+  const log = createLogger({
+    service: definition.name,
+    level: settings.logLevel,
+    secrets: [...secrets, ...tracesSecrets(env)],
+  });
   for (const { name, suggestion } of unknownVariables(env))
     log.warn({ name, suggestion }, 'a variable is not known here');
   const stopping = stopSignal();
   let service: RunningService | undefined;
   const startUp = new StartUp(log, stopping);
   const metrics = new Metrics({ process: true });
+  const tracer =
+    definition.sendsTraces === true
+      ? await openTracer(env, { service: definition.name, log, meter: metrics })
+      : undefined;
   const internal = await startInternalServer({
     listen: settings.internalListen,
     ready: async () => {
@@ -103,7 +116,7 @@ export async function runService<K extends VariableKey>(
   });
   log.info({ port: internal.port }, 'the internal port is open');
   try {
-    service = await startWhenPossible(definition, settings, { log, meter: metrics }, startUp);
+    service = await startWhenPossible(definition, settings, { log, meter: metrics, tracer }, startUp);
     log.info({}, 'started');
     await aborted(stopping);
     log.info({}, 'draining');
@@ -114,6 +127,7 @@ export async function runService<K extends VariableKey>(
     log.fatal({ err: error }, 'the service cannot go on');
     return EXIT_FAILURE;
   } finally {
+    await tracer?.close();
     await internal.close();
   }
 }
@@ -131,6 +145,8 @@ function readSettings<K extends VariableKey>(
     throw new ConfigurationError([
       'SERVICE_STORE_URL is missing; a service on its own needs the address of the database that the others use',
     ]);
+  const problems = definition.sendsTraces === true ? tracesProblems(env) : [];
+  if (problems.length > 0) throw new ConfigurationError(problems);
   definition.check?.(settings);
   return settings;
 }
@@ -138,7 +154,7 @@ function readSettings<K extends VariableKey>(
 async function startWhenPossible<K extends VariableKey>(
   definition: ServiceDefinition<K>,
   settings: Configuration<K | CommonKey>,
-  { log, meter }: Pick<ServiceContext<K>, 'log' | 'meter'>,
+  { log, meter, tracer }: Pick<ServiceContext<K>, 'log' | 'meter' | 'tracer'>,
   startUp: StartUp,
 ): Promise<RunningService> {
   const bus = await connectWhenPossible(definition, settings, log, startUp);
@@ -147,6 +163,7 @@ async function startWhenPossible<K extends VariableKey>(
     bus,
     log,
     meter,
+    tracer,
     untilDone: (what, attempt, isPassing) => startUp.untilDone(what, attempt, isPassing),
   });
   return {

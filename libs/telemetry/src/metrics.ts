@@ -114,6 +114,11 @@ export const METRICS = {
     help: 'Bytes of large files that came and went without the broker.',
     labels: ['direction'],
   },
+  penstock_spans_total: {
+    type: 'counter',
+    help: 'Spans of traces: `sent`, `dropped` (the queue was full), or `failed` (the receiver did not take them).',
+    labels: ['outcome'],
+  },
   penstock_log_bytes_total: { type: 'counter', help: 'Bytes of log that this runner has handed in.', labels: [] },
 } as const satisfies Readonly<Record<string, Definition>>;
 

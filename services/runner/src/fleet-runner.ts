@@ -3,10 +3,11 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { backoffMs, pauseOrAbort } from '@penstock/async';
 import { connectBus, inboxPrefixOf, runnerUserName } from '@penstock/bus';
-import { readConfiguration, unknownVariables } from '@penstock/config';
+import { ConfigurationError, readConfiguration, unknownVariables } from '@penstock/config';
 import type { AttachAnswer } from '@penstock/identity';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics } from '@penstock/telemetry/metrics';
+import { openTracer, tracesProblems, tracesSecrets } from '@penstock/telemetry/traces';
 import { MACHINE_KEYS, machineRunner } from './machine-runner.ts';
 import type { Runner } from './runner-options.ts';
 import { NotIsolated } from './workspace/errors.ts';
@@ -44,7 +45,9 @@ const CONNECT_MS_MAX = 60_000;
 export async function runFleetRunner(options: FleetRunnerOptions): Promise<FleetRunnerEnd> {
   const { env, stopping, token, server, dataDir, print } = options;
   const settings = readConfiguration(KEYS, { env });
-  const log = createLogger({ service: 'runner', level: settings.logLevel, secrets: [token] });
+  const problems = tracesProblems(env);
+  if (problems.length > 0) throw new ConfigurationError(problems);
+  const log = createLogger({ service: 'runner', level: settings.logLevel, secrets: [token, ...tracesSecrets(env)] });
   for (const { name, suggestion } of unknownVariables(env))
     log.warn({ name, suggestion }, 'a variable is not known here');
   const seed = runnerSeed(join(dataDir, 'runner.key'));
@@ -75,11 +78,13 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     const beyond = runnerLabels.filter((label) => !labels.includes(label));
     if (beyond.length > 0) log.warn({ labels: beyond }, 'the token does not name these labels: they do not count');
     const meter = new Metrics({ process: false });
+    const tracer = await openTracer(env, { service: 'runner', log, meter });
     const machine = await machineRunner({
       settings: { ...settings, runnerLabels },
       bus,
       log,
       meter,
+      tracer,
       dataDir,
       runnerId,
       hearsMembers: true,
@@ -94,6 +99,7 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     } finally {
       await machine.mirrors.close();
       await bus.close();
+      await tracer?.close();
     }
   }
 

@@ -118,6 +118,7 @@ export function machinePorts(
         caches,
         log,
         meter: options.meter ?? noMeter,
+        tracer: options.tracer,
         graceMs: options.graceMs,
         time: machineTime,
       };

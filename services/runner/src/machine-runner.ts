@@ -59,6 +59,7 @@ export interface MachineRunnerOptions extends Pick<RunnerOptions, 'runnerId' | '
   readonly bus: Bus;
   readonly log: Logger;
   readonly meter: Meter;
+  readonly tracer: RunnerOptions['tracer'];
   /** Made where it is missing. */
   readonly dataDir: string;
 }
@@ -88,7 +89,7 @@ export async function machineRunner(options: MachineRunnerOptions): Promise<Mach
     onLacking: (kind, why) => log.info({ executor: kind, why }, 'stages cannot run in one of these here'),
     kubernetes: kubernetesSettings(settings),
   });
-  const { bus, meter, runnerId, hearsMembers } = options;
+  const { bus, meter, tracer, runnerId, hearsMembers } = options;
   return {
     mirrors,
     begin: () =>
@@ -96,6 +97,7 @@ export async function machineRunner(options: MachineRunnerOptions): Promise<Mach
         bus,
         log,
         meter,
+        tracer,
         dataDir,
         mirrors,
         runnerId,

@@ -4,6 +4,7 @@ import type { IsolationLevel, StageLimits } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
 import type { Meter } from '@penstock/telemetry/metrics';
+import type { Tracer } from '@penstock/telemetry/traces';
 import type { StorageLine } from './artifacts/storage-line.ts';
 import type { ExecutorSource, UidRange } from './executors/executor-source.ts';
 
@@ -49,6 +50,8 @@ export interface RunnerOptions {
   readonly log: Log;
   /** Default: nothing is counted. */
   readonly meter?: Meter | undefined;
+  /** Default: it sends no traces. */
+  readonly tracer?: Tracer | undefined;
   /**
    * Whether the next start takes up stages that go on without this process. Not where that start ends all leases (P17). Default: false.
    */

@@ -12,12 +12,14 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
     {
       name: 'runner',
       keys: ['runnerId', ...MACHINE_KEYS],
-      async start({ settings, bus, log, meter, untilDone }) {
+      sendsTraces: true,
+      async start({ settings, bus, log, meter, tracer, untilDone }) {
         const machine = await machineRunner({
           settings,
           bus,
           log,
           meter,
+          tracer,
           dataDir: resolve(settings.dataDir ?? defaultDataFolder(env)),
           runnerId:
             settings.runnerId ??

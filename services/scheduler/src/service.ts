@@ -25,7 +25,8 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
         'auditRetention',
         'slipKey',
       ],
-      async start({ settings, bus, log, meter, untilDone }) {
+      sendsTraces: true,
+      async start({ settings, bus, log, meter, tracer, untilDone }) {
         const partitions = settings.partitions ?? PARTITIONS;
         const store = await untilDone('opening the store', () =>
           openStore(settings.storeUrl, [...runCollections, ...auditCollections]),
@@ -38,6 +39,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
             bus,
             log,
             meter,
+            tracer,
             partitions,
             ledger: new RunsRepository(store),
             runnerLeaseMs: settings.runnerLeaseSecs * 1000,

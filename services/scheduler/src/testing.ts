@@ -7,12 +7,13 @@ export { Partition } from './partition/partition.ts';
 export type { RestoredPartition } from './partition/restored-partition.ts';
 export type { SchedulerLoad } from './run/scheduler-load.ts';
 export { RunLog } from './run/run-log.ts';
+export { RunTracer } from './run/run-tracer.ts';
 export { RunMeter } from './run/run-meter.ts';
 export { UnservedNotices } from './shell/unserved-notices.ts';
 export { readScheduler } from './shell/scheduler-meter.ts';
 export { LogEnds } from './shell/log-ends.ts';
 export { LossPause } from './shell/loss-pause.ts';
-export type { AttemptLogRef, JobAnswer, PartitionPorts, StopAnswer } from './run/ports.ts';
+export type { AttemptLogRef, CommittedPart, JobAnswer, PartitionPorts, StopAnswer } from './run/ports.ts';
 export {
   BadPipeline,
   Definitions,

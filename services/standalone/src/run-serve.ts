@@ -15,6 +15,7 @@ import {
   unknownVariables,
 } from '@penstock/config';
 import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest';
+import { tracesProblems } from '@penstock/telemetry/traces';
 import { adoptLegacyDataFolder } from './legacy-data-folder.ts';
 import { apiKeyFile, jwtSecretFile, keptSecret, masterKeyFile } from './keys.ts';
 import { DataFolderInUse } from './data-lock.ts';
@@ -139,6 +140,8 @@ function prepare(
       playground: given('--playground', flags.playground === true ? 'true' : undefined),
     },
   });
+  const problems = tracesProblems(env);
+  if (problems.length > 0) throw new ConfigurationError(problems);
   const mode = serverMode(settings) ?? 'production';
   const reason = publicReason(settings);
   const { path: dataDir, note } =

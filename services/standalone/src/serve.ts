@@ -24,6 +24,7 @@ import { startScheduler, type Scheduler } from '@penstock/scheduler';
 import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, type Meter } from '@penstock/telemetry/metrics';
+import { openTracer, tracesSecrets } from '@penstock/telemetry/traces';
 import { ApiThread } from './api/api-thread.ts';
 import { secretsOf } from './api/secrets-of.ts';
 import type { ApiOptions } from './api/start-api.ts';
@@ -97,7 +98,11 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   refuseHalfRestored(dataDir);
   makeDataFolder(dataDir);
   const logFor = (service: string): Logger =>
-    createLogger({ service, level: options.logLevel ?? 'info', secrets: secretsOf(options) });
+    createLogger({
+      service,
+      level: options.logLevel ?? 'info',
+      secrets: [...secretsOf(options), ...tracesSecrets(process.env)],
+    });
   const log = logFor('serve');
   // Of no use after a restart: the attempts that slips are for are gone then.
   const slipKey = randomBytes(32).toString('base64');
@@ -108,8 +113,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const api = new ApiThread(log);
     started.push(() => api.close());
     const metrics = new Metrics({ process: true });
+    const tracer = await openTracer(process.env, { service: 'serve', log, meter: metrics });
+    started.push(() => tracer?.close());
     const storage: RunnerOptions['storage'] = (verb, body) => api.keep(RUNNER_ID, verb, body);
-    const engine = await startEngine({ ...options, slipKey, meter: metrics, storage }, logFor, started);
+    const engine = await startEngine({ ...options, slipKey, meter: metrics, tracer, storage }, logFor, started);
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
@@ -153,7 +160,7 @@ interface Engine {
 
 /** What must never wait for a stranger: the broker's supervisor, the scheduler and the runner. */
 async function startEngine(
-  options: ServeOptions & { readonly meter: Meter; readonly storage: RunnerOptions['storage'] },
+  options: ServeOptions & Pick<RunnerOptions, 'tracer' | 'storage'> & { readonly meter: Meter },
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<Engine> {
@@ -179,6 +186,7 @@ async function startEngine(
     ledger: new RunsRepository(store),
     log: logFor('scheduler'),
     meter: options.meter,
+    tracer: options.tracer,
     partitions,
     runnerLeaseMs,
     queueTimeoutMs: options.queueTimeoutMs,
@@ -224,6 +232,7 @@ async function startEngine(
     storage: options.storage,
     log: logFor('runner'),
     meter: options.meter,
+    tracer: options.tracer,
   });
   started.push(() => runner.close());
   await scheduler.settled();

@@ -449,6 +449,8 @@ export interface Job extends AttemptRef {
   readonly timeoutMs: number;
   /** Bytes of output kept for this attempt; what is beyond is dropped behind a marker. */
   readonly logBytesMax: number;
+  /** Below which span of its run's trace it goes on (W3C Trace Context); absent: its scheduler sends no traces. */
+  readonly traceparent?: string | undefined;
   /** False for the first send by the owner that committed the grant. */
   readonly repeated: boolean;
 }

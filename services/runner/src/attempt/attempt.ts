@@ -31,6 +31,7 @@ import {
 import type { AttemptRef, IdTokens, Job, ResultRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { Meter } from '@penstock/telemetry/metrics';
+import type { Tracer } from '@penstock/telemetry/traces';
 import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
 import type { LeftInside, LeftOfStage } from '../artifacts/left-inside.ts';
@@ -45,6 +46,7 @@ import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sourc
 import type { SlipDesk } from '../session/slip-desk.ts';
 import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
 import { withAdded } from './added-stages.ts';
+import { AttemptTrace } from './attempt-trace.ts';
 import { StageIdTokens } from './stage-id-tokens.ts';
 import { holdsSecrets, stageSecrets, type GivenToStage } from './stage-secrets.ts';
 import { TokensInFolder, TokensInside } from './token-files.ts';
@@ -73,6 +75,8 @@ export interface AttemptParts {
   readonly time: Time;
   readonly log: Log;
   readonly meter: Meter;
+  /** Absent: what happens here is no part of any trace. */
+  readonly tracer?: Tracer | undefined;
   /** Called once where there is a result, as soon as it is known: before the broker has the log (P16). */
   readonly keep: (result: ResultRequest) => void;
   /** Whether the session it belongs to goes on. */
@@ -113,6 +117,7 @@ export class Attempt {
   readonly processGone: Promise<void>;
   readonly #parts: AttemptParts;
   readonly #grantedAt: number;
+  readonly #trace: AttemptTrace;
   #process: StageProcess | null = null;
   /** Of what comes before the process: a fetch ends with its attempt. */
   readonly #preparing = new AbortController();
@@ -135,6 +140,7 @@ export class Attempt {
     this.ref = { runId: job.runId, stage: job.stage, attempt: job.attempt, session: job.session, credit: job.credit };
     this.#parts = parts;
     this.#grantedAt = parts.time.bootNow();
+    this.#trace = new AttemptTrace(job, parts.tracer, parts.time);
     this.processGone = new Promise((done) => {
       this.#onProcessGone = () => {
         this.#processGoneAt ??= parts.time.bootNow();
@@ -271,6 +277,7 @@ export class Attempt {
     const { job } = this;
     const { workspaces, outgoingLog, record, time } = this.#parts;
     this.#process = process;
+    this.#trace.begun(this.#parts.past !== undefined);
     if (this.#parts.past === undefined) {
       this.#parts.meter.observe('penstock_stage_start_seconds', {}, (time.bootNow() - this.#grantedAt) / 1_000);
       this.#parts.log.debug({ ...this.ref }, 'a stage has begun');
@@ -279,6 +286,7 @@ export class Attempt {
     const exit = await process.ended;
     this.#idTokens?.stop();
     this.#onProcessGone();
+    this.#trace.ended(exit.kind === 'exit' ? exit.code : undefined);
     finish();
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
       await time.pause(KILLED_WITH_OTHERS_MS);
@@ -528,7 +536,7 @@ export class Attempt {
       commands: job.commands,
       env: stageEnvironment(
         inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)),
-        { ...job.env, ...this.#secrets.env, ...this.#tokenPlace?.env },
+        { ...this.#trace.environment, ...job.env, ...this.#secrets.env, ...this.#tokenPlace?.env },
         {
           runId: job.runId,
           pipeline: job.pipelineName,

@@ -42,6 +42,7 @@ import type { RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
 import type { Meter } from '@penstock/telemetry/metrics';
+import type { Tracer } from '@penstock/telemetry/traces';
 import type { DefinitionSource } from '../run/definitions.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
@@ -58,6 +59,7 @@ import { HookAnnouncer } from './hook-announcer.ts';
 import { Projector } from './projector.ts';
 import { RunLog } from '../run/run-log.ts';
 import { RunMeter } from '../run/run-meter.ts';
+import { RunTracer } from '../run/run-tracer.ts';
 import type { SchedulerLoad } from '../run/scheduler-load.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { inSlices } from '../run/slices.ts';
@@ -89,6 +91,8 @@ export interface OwnerOptions {
   readonly load: SchedulerLoad;
   readonly stories: EncodedStories;
   readonly meter: Meter;
+  /** Undefined: traces are off. */
+  readonly tracer?: Tracer | undefined;
   mayAct(): boolean;
   /** Whether a lease has passed since the broker was connected. */
   mayDeclareLoss(): boolean;
@@ -124,6 +128,7 @@ export class PartitionOwner {
   readonly #logPurges: LogPurges;
   readonly #runLog: RunLog;
   readonly #runMeter: RunMeter;
+  readonly #runTracer: RunTracer | undefined;
   #refusal: string | undefined;
   #tellsParked = false;
   readonly #onLost: (reason: LossReason) => void;
@@ -135,6 +140,7 @@ export class PartitionOwner {
     this.#onLost = onLost;
     this.#runLog = new RunLog(options.log);
     this.#runMeter = new RunMeter(options.meter);
+    this.#runTracer = options.tracer && new RunTracer(options.tracer);
     this.#logEnds = new LogEnds({
       ports: options.ports,
       log: options.log,
@@ -554,6 +560,7 @@ export class PartitionOwner {
         for (const part of parts) {
           this.#runMeter.committed(part);
           this.#runLog.committed(part);
+          this.#runTracer?.committed(part);
         }
       }),
       sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(this.#answered(job.runId, answered)),
@@ -669,8 +676,10 @@ export class PartitionOwner {
   }
 
   async #sendJob(runner: string, job: Job): Promise<JobReply['answer'] | 'no-responders' | 'no-answer' | 'too-large'> {
+    const traceparent = this.#runTracer?.traceparent(job);
+    const traced = traceparent === undefined ? job : { ...job, traceparent };
     try {
-      const reply = await this.#options.ports.bus.request<Job, JobReply>(subjects.job(runner), job, {
+      const reply = await this.#options.ports.bus.request<Job, JobReply>(subjects.job(runner), traced, {
         timeoutMs: RUNNER_ANSWER_MS,
       });
       return isAbout(reply, job) ? reply.answer : 'no-answer';

@@ -4,6 +4,7 @@ import type { RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import type { Retention } from './retention-sweep.ts';
 import type { Meter } from '@penstock/telemetry/metrics';
+import type { Tracer } from '@penstock/telemetry/traces';
 
 export interface SchedulerOptions {
   readonly bus: Bus;
@@ -11,6 +12,8 @@ export interface SchedulerOptions {
   readonly log: Log;
   /** Default: nothing is counted. */
   readonly meter?: Meter | undefined;
+  /** Default: it sends no traces. */
+  readonly tracer?: Tracer | undefined;
   readonly partitions: number;
   /** Default `MEMBERSHIP_MS`. */
   readonly membershipMs?: number | undefined;

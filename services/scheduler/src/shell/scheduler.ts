@@ -347,6 +347,7 @@ export class SchedulerService implements Scheduler {
         load: this.#load,
         stories: this.#stories,
         meter: this.#options.meter ?? noMeter,
+        tracer: this.#options.tracer,
         mayAct: () => this.#membership.mayAct(),
         mayDeclareLoss: () => this.#lossPause.isOver && this.#runnerLeases?.current !== false,
         isGone: (member) => this.#leases.isGone(member),
