@@ -20,7 +20,7 @@ import {
   type SpanExporter,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace';
-import type { SamplerName, SpanRecord, Tracer, TracerOptions } from './traces.ts';
+import type { SamplerName, SpanRecord, Tracer, TracerOptions } from './span.ts';
 
 /** With what is on its way: about 16 MiB at most, some seconds of a busy scheduler. */
 const QUEUE_MAX = 8_192;

@@ -7,41 +7,9 @@
  *  TRACES-2 Sending never waits and never throws. What does not fit the queue, or is not taken by the receiver, is dropped and counted.
  */
 import { hash } from 'node:crypto';
-import type { Log } from './log.ts';
-import type { Meter } from './metrics.ts';
+import type { SamplerName, Tracer, TracerOptions } from './span.ts';
 
-export interface SpanRecord {
-  readonly name: string;
-  readonly traceId: string;
-  readonly spanId: string;
-  readonly parentSpanId?: string | undefined;
-  /** Milliseconds since 1970. */
-  readonly from: number;
-  readonly to: number;
-  /** What is undefined is left out. Texts are cut. */
-  readonly attributes: Readonly<Record<string, string | number | undefined>>;
-  /** It did not go well. */
-  readonly failed?: boolean | undefined;
-  /** A request that serves a caller, or a part of its work. Default: a part. */
-  readonly serves?: true | undefined;
-  /** W3C: what else it belongs to. */
-  readonly link?: string | undefined;
-}
-
-export interface Tracer {
-  /** Whether the spans of a trace are wanted: the same in every process with the same variables. */
-  keeps(traceId: string): boolean;
-  send(span: SpanRecord): void;
-  /** Sends what is left, within a deadline. */
-  close(): Promise<void>;
-}
-
-export interface TracerOptions {
-  /** Who sends: `scheduler`, `runner`, `serve`. */
-  readonly service: string;
-  readonly log: Pick<Log, 'info' | 'warn'>;
-  readonly meter: Meter;
-}
+export type { SpanRecord, Tracer } from './span.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -50,9 +18,7 @@ const SPAN_ID_LENGTH = 16;
 const SAMPLED = '01';
 const NOT_SAMPLED = '00';
 const PROTOCOL = 'http/protobuf';
-const SAMPLERS = ['always_on', 'always_off', 'traceidratio'] as const;
-
-export type SamplerName = (typeof SAMPLERS)[number];
+const SAMPLERS: readonly SamplerName[] = ['always_on', 'always_off', 'traceidratio'];
 
 /** Undefined: traces are off. Whoever reads its configuration has asked `tracesProblems` before. */
 export async function openTracer(env: Environment, options: TracerOptions): Promise<Tracer | undefined> {
