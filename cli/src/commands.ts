@@ -187,6 +187,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/schedule.ts')).scheduleCommand,
   },
   {
+    name: 'access',
+    summary: 'let others work on a connected repository',
+    load: async () => (await import('./commands/access.ts')).accessCommand,
+  },
+  {
     name: 'hook',
     summary: 'have a server tell an address of your runs',
     load: async () => (await import('./commands/hook.ts')).hookCommand,

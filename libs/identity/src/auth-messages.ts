@@ -2,6 +2,7 @@
  * What other services ask of auth (`callService(bus, 'auth', verb, request)`), and what stands in the bucket of
  * revocations. Refusals come back as the `ServiceError`s named here.
  */
+import type { AccessCalls } from './access-messages.ts';
 import type { CallerUser, TokenScope } from './callers.ts';
 import type { RunnerTokenCalls } from './runner-messages.ts';
 import type { SecretCalls } from './secret-messages.ts';
@@ -32,7 +33,7 @@ export const ACCESS_TOKEN = {
 export const PERSONAL_TOKEN_PREFIX = 'svc_';
 
 /** Each verb of auth with its question and its answer. */
-export interface AuthCalls extends SecretCalls, RunnerTokenCalls {
+export interface AuthCalls extends SecretCalls, RunnerTokenCalls, AccessCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
   /** What the identity provider vouches for of a user, in lower case; and what the user is called. NOT_FOUND: there is no such user. */
@@ -118,11 +119,12 @@ export interface CreatedToken extends Omit<TokenInfo, 'lastUsedAt'> {
   readonly token: string;
 }
 
-/** Keys of the bucket `revocations`: `session.<sid>`, `user.<userId>`, `token.<tokenId>`. */
+/** Keys of the bucket `revocations`: `session.<sid>`, `user.<userId>`, `token.<tokenId>`; `access.<userId>`: what others let the user do has changed. */
 export const revocationKeys = {
   session: (sessionId: string) => `session.${sessionId}`,
   user: (userId: string) => `user.${userId}`,
   token: (tokenId: string) => `token.${tokenId}`,
+  access: (userId: string) => `access.${userId}`,
 } as const;
 
 /**

@@ -4,6 +4,8 @@
  * right kind and does not suffice. A personal token's scopes are looked at here, so that nobody can forget to.
  */
 import { Forbidden, Unauthenticated } from '@penstock/errors';
+import { reachOf } from '@penstock/run';
+import { ACCESS_ROLES, type AccessRole } from './access-messages.ts';
 import type { Caller, CallerUser, TokenScope } from './callers.ts';
 
 /** The tenants whose runs it may read. */
@@ -42,6 +44,12 @@ export function requireSecretsTenant(caller: Caller): string {
 export function requireChanger(caller: Caller): readonly string[] {
   const own = requireWriter(caller);
   return caller.changeTenants ?? [own];
+}
+
+/** The repositories of others where it has this role, or one above it, as `reachOf` makes them. */
+export function grantedReaches(caller: Caller, role: AccessRole): readonly string[] {
+  const least = ACCESS_ROLES.indexOf(role);
+  return (caller.grants ?? []).filter((grant) => ACCESS_ROLES.indexOf(grant.role) >= least).map(reachOf);
 }
 
 /** Whoever presents a credential, of whichever kind. */

@@ -3,18 +3,21 @@
  * (`caller-rights.ts`), so that a further way of authentication is one more `Authenticator`.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
-import { SERVICE_TENANT } from '@penstock/run';
+import { reachOf, SERVICE_TENANT } from '@penstock/run';
 import { Unauthenticated } from '@penstock/errors';
+import type { Grant } from './access-messages.ts';
 
 export interface Caller {
   /** `user`: an access token (JWT); `token`: a personal token (`svc_`) of that user; `admin-key`: it administers and nothing else. */
   readonly kind: 'anonymous' | 'api-key' | 'admin-key' | 'user' | 'token';
-  /** Runs of any other tenant do not exist for this caller. */
+  /** Tenants, and repositories of others where it was let in (`reachOf`). Any other run does not exist for this caller. */
   readonly readTenants: readonly string[];
   /** What it triggers belongs to this tenant; null: it may change nothing. */
   readonly writeTenant: string | null;
   /** Whose runs it may cancel, where these are more than those of `writeTenant`. */
   readonly changeTenants?: readonly string[] | undefined;
+  /** What others let its user do; what it may read of it stands in `readTenants` too. */
+  readonly grants?: readonly Grant[] | undefined;
   /** It may do what is for administrators; of a `user` that stands in its profile, and a `token` never may. */
   readonly administers?: true | undefined;
   /** Of `user` and `token`. */
@@ -56,6 +59,8 @@ export interface CallersOptions {
   readonly apiKeyAdministers?: boolean | undefined;
   readonly publicRead: boolean;
   readonly authenticators?: readonly Authenticator[] | undefined;
+  /** What others let a user do; absent: nobody is asked. */
+  readonly grantsOf?: ((userId: string) => readonly Grant[] | Promise<readonly Grant[]>) | undefined;
 }
 
 const API_KEY_CALLER: Caller = { kind: 'api-key', readTenants: [SERVICE_TENANT], writeTenant: SERVICE_TENANT };
@@ -67,6 +72,7 @@ const DIGEST_ENCODING = 'base64';
 export class Callers {
   readonly #authenticators: readonly Authenticator[];
   readonly #anonymous: Caller;
+  readonly #grantsOf: CallersOptions['grantsOf'];
   /** Log streams need a token where an API key is configured (rule 4 of the specification's authentication). */
   readonly streamsNeedToken: boolean;
 
@@ -79,6 +85,7 @@ export class Callers {
     ];
     this.#authenticators = [...own, ...(options.authenticators ?? [])];
     this.#anonymous = { kind: 'anonymous', readTenants: options.publicRead ? [SERVICE_TENANT] : [], writeTenant: null };
+    this.#grantsOf = options.grantsOf;
     this.streamsNeedToken = options.apiKey !== undefined;
   }
 
@@ -95,10 +102,19 @@ export class Callers {
       for (const authenticate of this.#authenticators) {
         const answer = authenticate(token, digest);
         const caller = answer instanceof Promise ? await answer : answer;
-        if (caller !== null) return caller;
+        if (caller !== null) return await this.#withGrants(caller);
       }
     }
     throw new Unauthenticated();
+  }
+
+  async #withGrants(caller: Caller): Promise<Caller> {
+    if (caller.user === undefined || this.#grantsOf === undefined) return caller;
+    const answer = this.#grantsOf(caller.user.id);
+    const grants = answer instanceof Promise ? await answer : answer;
+    return grants.length === 0
+      ? caller
+      : { ...caller, grants, readTenants: [...caller.readTenants, ...grants.map(reachOf)] };
   }
 }
 

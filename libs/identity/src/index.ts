@@ -10,6 +10,7 @@ export {
 } from './callers.ts';
 export {
   actorOf,
+  grantedReaches,
   requireAdmin,
   requireAdministrator,
   requireChanger,
@@ -34,6 +35,14 @@ export {
   type Revocation,
   type TokenInfo,
 } from './auth-messages.ts';
+export {
+  ACCESS_ROLES,
+  type AccessCalls,
+  type AccessEntry,
+  type AccessRole,
+  type Grant,
+  type OwnedRepository,
+} from './access-messages.ts';
 export type { SecretCalls, SecretInfo, SecretScope } from './secret-messages.ts';
 export { accessTokenKeys, signAccessToken, verifyAccessToken } from './access-token.ts';
 export { callAuth } from './auth-client.ts';

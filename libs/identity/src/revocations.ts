@@ -23,6 +23,8 @@ export interface Revocable {
   readonly user?: { readonly id: string; readonly sessionId?: string | undefined } | undefined;
   readonly tokenId?: string | undefined;
   readonly issuedAt?: number | undefined;
+  /** It is good for something that another lets its user do: it ends when that changes. */
+  readonly isGranted?: boolean | undefined;
 }
 
 const UNCERTAIN_AFTER_MS = 5_000;
@@ -40,6 +42,7 @@ export class Revocations {
   readonly #users = new Map<string, Revocation>();
   readonly #tokens = new Map<string, Revocation>();
   readonly #waiting = new Map<string, Set<Waiting>>();
+  #accessChanged: (userId: string) => void = () => {};
   readonly #look: NodeJS.Timeout;
   /** When the watch was last seen current; null: never yet. */
   #currentAt: number | null = null;
@@ -113,10 +116,27 @@ export class Revocations {
     return stop;
   }
 
+  /** What this process has just had changed itself: as `note`. */
+  accessChanged(userId: string): void {
+    this.note(revocationKeys.access(userId));
+  }
+
+  /** Called when what others let a user do has changed; there is one listener. */
+  onAccessChanged(listener: (userId: string) => void): void {
+    this.#accessChanged = listener;
+  }
+
   #take(event: LeaseEvent<Revocation>): void {
     const dot = event.key.indexOf('.');
-    const revoked = this.#ofKind(event.key.slice(0, dot));
+    const kind = event.key.slice(0, dot);
     const id = event.key.slice(dot + 1);
+    if (kind === 'access') {
+      if (event.kind === 'expired') return;
+      this.#accessChanged(id);
+      for (const { end } of [...(this.#waiting.get(event.key) ?? [])]) end();
+      return;
+    }
+    const revoked = this.#ofKind(kind);
     if (event.kind === 'expired') {
       revoked?.delete(id);
       return;
@@ -157,10 +177,12 @@ interface Waiting {
   end(): void;
 }
 
-function keysOf({ user, tokenId }: Revocable): string[] {
-  if (tokenId !== undefined) return [revocationKeys.token(tokenId)];
+function keysOf({ user, tokenId, isGranted = false }: Revocable): string[] {
+  const access = user === undefined || !isGranted ? [] : [revocationKeys.access(user.id)];
+  if (tokenId !== undefined) return [revocationKeys.token(tokenId), ...access];
   if (user === undefined) return [];
   return [
+    ...access,
     revocationKeys.user(user.id),
     ...(user.sessionId === undefined ? [] : [revocationKeys.session(user.sessionId)]),
   ];

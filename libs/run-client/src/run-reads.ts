@@ -11,10 +11,13 @@ import {
   gatesOf,
   isApprover,
   isEnded,
+  isReached,
   isRunId,
   matchesFilter,
   partitionOfKey,
+  repositoryOfReach,
   SERVICE_TENANT,
+  tenantsOfReaches,
   type RunFilter,
   type RunId,
   type RunView,
@@ -63,7 +66,7 @@ export class RunReads {
     const { runs } = await this.#owners.get(this.#owners.partitionOf(runId), { runIds: [runId] });
     // Another tenant's run takes the way of one that does not exist to its end: no call fewer tells them apart.
     const live = runs.find(({ id }) => id === runId);
-    if (live !== undefined && tenants.includes(live.tenant)) return live;
+    if (live !== undefined && isReached(tenants, live)) return live;
     const after = await this.#stored(runId, tenants);
     if (after.problem !== undefined) throw unavailableStore(after.problem);
     if (after.view !== null || namesOf === undefined) return after.view;
@@ -82,7 +85,23 @@ export class RunReads {
 
   /** The newest first, by id. */
   async newest(tenants: readonly string[], page: RunsPage): Promise<RunView[]> {
-    return this.#newest(tenants, page);
+    const repositories = tenants.filter((reach) => repositoryOfReach(reach) !== null);
+    if (repositories.length === 0) return await this.#newest(tenants, page);
+    const own = tenants.filter((reach) => repositoryOfReach(reach) === null);
+    const found = await this.#newest(own, page);
+    // One after the other: of many, each asks all that a page asks.
+    for (const reach of repositories) found.push(...(await this.#newestOf(reach, page)));
+    const each = new Map(found.map((view) => [view.id, view]));
+    return [...each.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, page.limit);
+  }
+
+  /** Of one repository of a tenant. */
+  async #newestOf(reach: string, page: RunsPage): Promise<RunView[]> {
+    const of = repositoryOfReach(reach);
+    const { repository: wanted } = page.filter ?? {};
+    if (of === null || (wanted !== undefined && wanted !== of.repository)) return [];
+    const filter = { ...page.filter, repository: of.repository };
+    return await this.#newest([of.tenant], { ...page, filter }, (view) => isReached([reach], view));
   }
 
   /** Of the newest `limit` runs of that name; `meter` as of a page. */
@@ -116,7 +135,8 @@ export class RunReads {
     return asked;
   }
 
-  async #changes(tenants: readonly string[]): Promise<string | null> {
+  async #changes(reaches: readonly string[]): Promise<string | null> {
+    const tenants = tenantsOfReaches(reaches);
     const request: GetRequest = { runIds: [], changesOf: tenants };
     const replies = await Promise.all(
       this.#partitionsOf(tenants).map(async (partition) => this.#owners.get(partition, request)),
@@ -153,7 +173,11 @@ export class RunReads {
     });
   }
 
-  async #newest(tenants: readonly string[], page: RunsPage): Promise<RunView[]> {
+  async #newest(
+    tenants: readonly string[],
+    page: RunsPage,
+    isWanted: (view: RunView) => boolean = () => true,
+  ): Promise<RunView[]> {
     const { limit, filter = {} } = page;
     const views = new Map<string, RunView>();
     for (const view of await this.#live(tenants, page)) keepNewer(views, view);
@@ -172,7 +196,7 @@ export class RunReads {
       const open = [...views.values()].filter((view) => !isEnded(view.status) && !live.has(view.id));
       for (const view of await this.#askedAgain(open, tenants)) keepNewer(views, view);
       const found = [...views.values()]
-        .filter((view) => tenants.includes(view.tenant) && matchesFilter(view, filter))
+        .filter((view) => tenants.includes(view.tenant) && isWanted(view) && matchesFilter(view, filter))
         .sort((a, b) => (a.id < b.id ? 1 : -1));
       const last = stored.at(-1)?.id;
       // What the store said may be outdated, so fewer than `limit` may be left; behind its last one it was not asked yet.
@@ -246,7 +270,8 @@ export class RunReads {
     tenants: readonly string[],
   ): Promise<{ readonly view: RunView | null; readonly problem?: unknown }> {
     try {
-      return { view: await this.#store.view(runId, { tenants }) };
+      const view = await this.#store.view(runId, { tenants: tenantsOfReaches(tenants) });
+      return { view: view === null || isReached(tenants, view) ? view : null };
     } catch (error) {
       if (!(error instanceof StoreError) || !error.retryable) throw error;
       return { view: null, problem: error };

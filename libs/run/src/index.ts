@@ -21,6 +21,7 @@ export { bitsOf, spares, stagesIn, type Lineage } from './lineage.ts';
 export * from './rerun.ts';
 export * from './adoptions.ts';
 export type { GrownPlan, RepeatedRun } from './grown-plan.ts';
+export { isReached, reachOf, repositoryOfReach, tenantsOfReaches, type RepositoryReach } from './reach.ts';
 export * from './run-filter.ts';
 export * from './schedule.ts';
 export * from './public-events.ts';

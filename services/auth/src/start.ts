@@ -5,6 +5,7 @@
 import type { Bus } from '@penstock/bus';
 import type { AuditLog, DocumentStore } from '@penstock/store';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { AccessGrants } from './model/access-grants.ts';
 import { answerAuthCalls } from './routes/calls.ts';
 import type { UserRow } from './model/collections.ts';
 import { DeviceFlow } from './flows/device-flow.ts';
@@ -112,7 +113,12 @@ export function startAuth(options: AuthOptions): RunningAuth {
     });
   const sessions = new Sessions(store, { users, claims, revocations, secrets, jwtSecret, now, onReuse });
   const tokens = new PersonalTokens(store, revocations, now);
-  const signedIn = async (profile: Profile): Promise<UserRow> => await users.signedIn(await provider(), profile);
+  const access = new AccessGrants(store, { users, revocations, now });
+  const signedIn = async (profile: Profile): Promise<UserRow> => {
+    const user = await users.signedIn(await provider(), profile);
+    await access.bind(user);
+    return user;
+  };
   const devices = new DeviceFlow(store, {
     claims,
     secrets,
@@ -132,7 +138,18 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const slips = answerSlips({ bus, secrets: stageSecrets, idTokens, slipKey: options.slipKey, log, now });
   const runnerTokens = new RunnerTokens(store, now);
   const fleet = new Fleet({ bus, tokens: runnerTokens, door: options.fleetDoor, jwtSecret, log, now });
-  const calls = answerAuthCalls({ bus, users, sessions, tokens, stageSecrets, fleet, runnerTokens, audit, now });
+  const calls = answerAuthCalls({
+    bus,
+    users,
+    sessions,
+    tokens,
+    stageSecrets,
+    fleet,
+    runnerTokens,
+    access,
+    audit,
+    now,
+  });
   const sweeper = startSweeper({ store, now, log });
 
   const continueDevice = async (

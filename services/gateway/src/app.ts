@@ -4,7 +4,7 @@ import packageJson from '../package.json' with { type: 'json' };
 import { randomBytes } from 'node:crypto';
 import { loadTiers, runLimitsOf } from '@penstock/config';
 import { addDashboardRoutes } from '@penstock/dashboard';
-import { openIdentity } from '@penstock/identity';
+import { callAuth, openIdentity, tenantOfUser } from '@penstock/identity';
 import { noAudit } from '@penstock/store';
 import { KeptFiles } from './artifacts/kept-files.ts';
 import { addArtifactRoutes } from './artifacts/routes.ts';
@@ -73,10 +73,20 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     publicRead,
     authenticators,
     isSessionActive: options.isSessionActive,
+    withGrants: true,
     now,
   });
   const { callers, revocations, isSessionActive } = identity;
-  const tickets = new Tickets({ bus, store, secret: jwtSecret, apiKey, revocations, isSessionActive, now });
+  const tickets = new Tickets({
+    bus,
+    store,
+    secret: jwtSecret,
+    apiKey,
+    revocations,
+    isSessionActive,
+    grantsOf: identity.grantsOf,
+    now,
+  });
   const refusalAudit = new RefusalAudit(audit, now);
   refusalAudit.watch(app);
   const owners = new Owners(bus, options.partitions, options.ownerMsMax);
@@ -88,6 +98,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       waitSecs: options.triggerWaitSecs ?? TRIGGER_WAIT_SECS,
       waitsMax: options.triggerWaitsMax ?? TRIGGER_WAITS_MAX,
       now,
+      tierOf: async (tenant) => (await callAuth(bus, 'user', { id: tenant.slice(tenantOfUser('').length) })).tier,
       limitsOf: ({ user }) => runLimitsOf(tiers, user?.tier ?? options.tenantTier),
       uses,
       fileOf: (caller, asked) => repositoryFile(bus, caller, asked),

@@ -11,6 +11,7 @@ import {
   type AuthCalls,
   type AuthVerb,
   type CallerUser,
+  type Grant,
   type TokenScope,
 } from '@penstock/identity';
 import { answerCalls } from '@penstock/service';
@@ -40,10 +41,12 @@ type Handlers = {
 };
 
 export class FakeAuth {
-  /** The verb of every call, in order. */
+  /** The verb of every call, in order, but for what others let users do: each caller is asked about that. */
   readonly asked: AuthVerb[] = [];
   readonly sessions = new Set<string>();
   readonly tokens = new Map<string, KeptToken>();
+  /** What others let users do, by their ids. */
+  readonly grants = new Map<string, readonly Grant[]>();
   readonly #bus: Bus;
   readonly #users = new Map<string, CallerUser>();
   #answering: BusSubscription | undefined;
@@ -55,6 +58,12 @@ export class FakeAuth {
   async open(): Promise<void> {
     const handlers: Handlers = {
       names: ({ id }) => ({ names: [id, `${id}@example.com`], by: id }),
+      user: ({ id }) => {
+        const user = this.#users.get(id);
+        if (user === undefined) throw new NotFound('There is no such user.');
+        return { ...user, name: id, login: id, avatarUrl: '', createdAt: new Date(0).toISOString() };
+      },
+      'access.of': ({ userId }) => ({ grants: this.grants.get(userId) ?? [] }),
       session: ({ sid }) => ({ live: this.sessions.has(sid), userId: null }),
       token: ({ hash }) => this.#identityOf(hash),
       'token.used': ({ used }) => {
@@ -107,7 +116,7 @@ export class FakeAuth {
         [
           verb,
           (request: never) => {
-            this.asked.push(verb as AuthVerb);
+            if (verb !== 'access.of') this.asked.push(verb as AuthVerb);
             return (handle as (request: never) => unknown)(request);
           },
         ] as const,
@@ -136,6 +145,12 @@ export class FakeAuth {
       at: Date.now(),
     });
     return { ...user, sessionId, token };
+  }
+
+  /** As auth does it: kept first, then told. */
+  async letIn(userId: string, ...grants: readonly Grant[]): Promise<void> {
+    this.grants.set(userId, grants);
+    await this.#revoke(revocationKeys.access(userId));
   }
 
   /** Resolves when the broker has it, as a logout answers. */

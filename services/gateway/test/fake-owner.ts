@@ -156,13 +156,14 @@ export class FakeOwner {
   /** Tells the watchers the events from this version on. */
   tell(runId: string, first: number, epoch = this.epoch): void {
     const { events, state } = this.#run(runId);
-    const { tenant, pipelineName, status } = state;
+    const { tenant, pipelineName, status, origin } = state;
+    const { provider, repository } = origin;
     this.#bus.publish(subjects.events(runId), {
       runId,
       epoch,
       version: events.length,
       events: events.slice(first - 1),
-      run: { tenant, pipelineName, status },
+      run: { tenant, pipelineName, status, ...(repository === undefined ? {} : { provider, repository }) },
     });
   }
 

@@ -22,6 +22,8 @@ export const usersSpec = {
     emailVerified: 'boolean',
     name: 'string',
     login: 'string',
+    /** What the user is looked up by: the login in lower case where it is one account's alone, else the verified address; '' for none. */
+    loginKey: 'string',
     /** A `ProviderKind`; '' for a user who has not logged in since there are these fields. */
     providerKind: 'string',
     subject: 'string',
@@ -35,7 +37,7 @@ export const usersSpec = {
     revision: 'integer',
   },
   parts: [],
-  indexes: [],
+  indexes: [['loginKey']],
   version: ['updatedAt', 'revision'],
 } as const satisfies CollectionSpec;
 
@@ -159,6 +161,31 @@ export const runnerTokensSpec = {
   indexes: [['hash']],
 } as const satisfies CollectionSpec;
 
+/** The id is the hash of tenant, repository and login. */
+export const accessGrantsSpec = {
+  name: 'auth_access',
+  fields: {
+    tenant: 'string',
+    provider: 'string',
+    repository: 'string',
+    /** Provider and path, in lower case. */
+    repositoryKey: 'string',
+    /** In lower case. */
+    login: 'string',
+    /** '' until somebody of this name has logged in. */
+    userId: 'string',
+    role: 'string',
+    grantedBy: 'string',
+    grantedAt: 'integer',
+    revision: 'integer',
+    /** Always 0: a version has two parts. */
+    step: 'integer',
+  },
+  parts: [],
+  indexes: [['tenant', 'repositoryKey'], ['login'], ['userId']],
+  version: ['revision', 'step'],
+} as const satisfies CollectionSpec;
+
 /** Each decides, by being inserted, something that can be decided once. */
 export const oneTimeClaimsSpec = {
   name: 'auth_marks',
@@ -180,6 +207,7 @@ export const authCollections: readonly CollectionSpec[] = [
   stageSecretUsesSpec,
   signingKeysSpec,
   runnerTokensSpec,
+  accessGrantsSpec,
 ];
 
 export type UserRow = DocumentOf<typeof usersSpec>;

@@ -20,6 +20,8 @@ export interface UsersOptions {
 }
 
 const TEXT_LENGTH_MAX = 300;
+/** Accounts that have had one name after each other. */
+const NAMESAKES_MAX = 100;
 
 export class Users {
   readonly #identities: Collection<typeof identitiesSpec>;
@@ -53,6 +55,7 @@ export class Users {
       emailVerified: profile.email !== '' && profile.emailVerified,
       name: cut(profile.name),
       login,
+      loginKey: '',
       providerKind: provider.kind,
       subject: cut(profile.subject),
       admittedBy,
@@ -63,12 +66,19 @@ export class Users {
       revision: 0,
     };
     // A login at the same moment wrote the same account; what it said is as good.
-    await this.#users.replaceNewer([row]);
-    return row;
+    const named: UserRow = { ...row, loginKey: this.namesOf(row).names[0] ?? '' };
+    await this.#users.replaceNewer([named]);
+    return named;
   }
 
   async get(id: string): Promise<UserRow | null> {
     return isId(id) ? await this.#users.get(id) : null;
+  }
+
+  /** Who has this name now, by the last logins; in lower case. Null: nobody, or nobody who has logged in since names are kept. */
+  async named(login: string): Promise<UserRow | null> {
+    const rows = login === '' ? [] : await this.#users.list({ where: { loginKey: login }, limit: NAMESAKES_MAX });
+    return rows.toSorted((a, b) => b.updatedAt - a.updatedAt)[0] ?? null;
   }
 
   isAdmin(user: UserRow): boolean {

@@ -4,6 +4,8 @@ import { NotFound, Unauthenticated } from '@penstock/errors';
 import type { AuthCalls, AuthVerb } from '@penstock/identity';
 import { answerCalls } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
+import { accessCalls } from './access-calls.ts';
+import type { AccessGrants } from '../model/access-grants.ts';
 import type { Fleet } from '../flows/fleet.ts';
 import type { PersonalTokens } from '../model/personal-tokens.ts';
 import type { RunnerTokens } from '../model/runner-tokens.ts';
@@ -22,6 +24,7 @@ export interface CallsOptions {
   readonly stageSecrets: StageSecrets;
   readonly fleet: Fleet;
   readonly runnerTokens: RunnerTokens;
+  readonly access: AccessGrants;
   readonly audit: AuditLog;
   readonly now: () => number;
 }
@@ -38,11 +41,13 @@ export function answerAuthCalls({
   stageSecrets,
   fleet,
   runnerTokens,
+  access,
   audit,
   now,
 }: CallsOptions): BusSubscription {
   const handlers: Handlers = {
     ...secretCalls({ secrets: stageSecrets, audit, now }),
+    ...accessCalls({ access, audit, now }),
     ...runnerTokenCalls({ fleet, runnerTokens, audit, now }),
     async user({ id }) {
       const user = await users.get(id);

@@ -1,12 +1,13 @@
 /** Looking back: a run as it stood, its events and attempts, and what changed from one run to another. */
 import { BadUserInput, NotFound } from '@penstock/errors';
-import { requireReader } from '@penstock/identity';
+import { grantedReaches, requireReader } from '@penstock/identity';
 import { parsePipelineOffThread } from '@penstock/parse-pool';
 import type { PipelineDefinition } from '@penstock/pipeline';
 import {
   attemptsOf,
   compareViews,
   eventViewOf,
+  isReached,
   readAdded,
   viewAt,
   type AttemptView,
@@ -164,8 +165,10 @@ export function historyModule({ owners, store, reads, people }: HistoryOptions):
 }
 
 /** Whether the run is one of the caller's own, as far as it is not only for reading. */
-function mayChange({ writeTenant, changeTenants = [] }: GraphqlContext['caller'], { tenant }: RunView): boolean {
-  return tenant === writeTenant || changeTenants.includes(tenant);
+function mayChange(caller: GraphqlContext['caller'], run: RunView): boolean {
+  const { writeTenant, changeTenants = [] } = caller;
+  if (run.tenant === writeTenant || changeTenants.includes(run.tenant)) return true;
+  return isReached(grantedReaches(caller, 'trigger'), run);
 }
 
 /** Of one stage of two runs, in JSON. */

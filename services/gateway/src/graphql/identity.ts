@@ -18,6 +18,7 @@ import type { UsageAnswer, UsageRequest } from '@penstock/artifacts';
 import type { Bus } from '@penstock/bus';
 import { callService } from '@penstock/service';
 import type { AuditReader } from '@penstock/store';
+import { readersOf } from '../people/granted-run.ts';
 import type { People } from '../people/people.ts';
 import { monthOf, type Month } from './month.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
@@ -31,7 +32,7 @@ export interface IdentityModuleOptions {
   readonly reads: RunReads;
   readonly people: People;
   readonly tickets: Tickets;
-  readonly revocations: Pick<Revocations, 'note'>;
+  readonly revocations: Pick<Revocations, 'note' | 'accessChanged'>;
   readonly audit: AuditReader;
   /** Resolves when auth knows when each personal token was used here. */
   reportUses(): Promise<void>;
@@ -236,7 +237,7 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           const runId = given(args.runId ?? args.run_id, 'runId');
           const run = await options.reads.view(runId, tenants, () => options.people.namesOf(caller));
           if (run === null) throw new NotFound('There is no such run.');
-          return await options.tickets.make(caller, run.id, run.tenant);
+          return await options.tickets.make(caller, run.id, readersOf(caller, run));
         },
       },
     },

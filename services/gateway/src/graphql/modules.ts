@@ -2,6 +2,7 @@
 import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import type { RefusalAudit } from '../audit/refusal-audit.ts';
+import { accessModule } from './access.ts';
 import { adminModule } from './admin.ts';
 import { adminBackupModule } from './admin-backup.ts';
 import { adminDeadLettersModule } from './admin-dead-letters.ts';
@@ -28,6 +29,7 @@ import { webhooksModule } from './webhooks.ts';
 export function graphqlModules(options: GraphqlOptions): GraphqlModule {
   const modules: readonly GraphqlModule[] = [
     { sdl: SCHEMA, resolvers: makeResolvers(options) },
+    accessModule({ bus: options.identity.bus, revocations: options.identity.revocations }),
     adminModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     adminBackupModule(options),
     adminDeadLettersModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),

@@ -1,6 +1,6 @@
 /** Runs that repeat others (P30): `rerunPipeline`, and what a run and its stages say about it. */
 import { actorOf } from '@penstock/identity';
-import type { RunView, StageView } from '@penstock/run';
+import { isReached, type RunView, type StageView } from '@penstock/run';
 import type { RunReads } from '@penstock/run-client';
 import type { AuditLog } from '@penstock/store';
 import type { RerunArguments } from '../runs/rerun.ts';
@@ -73,7 +73,7 @@ export function rerunsModule({ trigger, reads, audit, now }: RerunsOptions): Gra
         rootRunId: ({ lineage }: RunView) => lineage?.root ?? null,
         // Whoever may see the run for a gate of it alone is not told of others.
         children: (run: RunView, _: unknown, { caller, work }: GraphqlContext) =>
-          caller.readTenants.includes(run.tenant) ? work.read(() => reads.children(run)) : [],
+          isReached(caller.readTenants, run) ? work.read(() => reads.children(run)) : [],
       },
       StageRun: { adopted: ({ adopted }: StageView) => adopted === true },
     },

@@ -1,6 +1,6 @@
 /** Deliveries of git hosts, why what came of them, and connected repositories; all of it is asked of the webhook ingest. */
 import type { Bus, IngestCalls, IngestVerb } from '@penstock/bus';
-import { actorOf, requireChanger, requireReader, requireUser } from '@penstock/identity';
+import { actorOf, callAuth, requireChanger, requireReader, requireUser, tenantOfUser } from '@penstock/identity';
 import { callService } from '@penstock/service';
 import type { AuditLog } from '@penstock/store';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
@@ -160,6 +160,16 @@ export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): Grap
         },
         disconnectRepository: async (_: unknown, args: { id?: Maybe<string> }, context: GraphqlContext) => {
           const { id: userId } = requireUser(context.caller);
+          const connected = (await ask('connections', { userId })).repositories.find(({ id }) => id === args.id);
+          // First: whoever was let in is not to find the door open where the owner can close it no more.
+          if (connected !== undefined)
+            await callAuth(bus, 'access.end', {
+              tenant: tenantOfUser(userId),
+              provider: connected.provider,
+              repository: connected.repository,
+              actor: actorOf(context.caller),
+              ip: context.address,
+            });
           const { disconnected } = await ask('disconnect', { userId, id: given(args.id, 'id') });
           noted(context, 'repository.disconnect', args.id ?? '');
           return disconnected;

@@ -1,7 +1,8 @@
 /** `approveRun`: answers with the run, which from then on has its turn like any other. */
-import { actorOf, readableTenants, requireChanger, type Caller } from '@penstock/identity';
+import { actorOf, readableTenants, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import { isEnded, isRunId, type RunView } from '@penstock/run';
+import { changeableTenants } from '../people/granted-run.ts';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
 /** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see, `Conflict` for one that waits for no approval. */
@@ -11,7 +12,7 @@ export async function approveRun(
   caller: Caller,
   runId: string | null | undefined,
 ): Promise<RunView> {
-  const tenants = requireChanger(caller);
+  const tenants = await changeableTenants(reads, caller, runId ?? '', 'approve');
   if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
   if (!isRunId(runId)) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
   try {

@@ -1,7 +1,8 @@
 /** `cancelPipeline`: answers with the run already CANCELLED. */
 import { isEnded, isRunId, type RunView } from '@penstock/run';
-import { readableTenants, requireChanger, type Caller } from '@penstock/identity';
+import { readableTenants, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
+import { changeableTenants } from '../people/granted-run.ts';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
 export interface CancelResult {
@@ -16,7 +17,7 @@ export async function cancelRun(
   caller: Caller,
   runId: string | null | undefined,
 ): Promise<CancelResult> {
-  const tenants = requireChanger(caller);
+  const tenants = await changeableTenants(reads, caller, runId ?? '', 'trigger');
   if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
   if (!isRunId(runId)) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
   try {

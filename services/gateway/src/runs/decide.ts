@@ -1,6 +1,6 @@
 /** `approveStage` and `rejectStage`: the decision is the owner's; who may see the run and its gate is looked at here first (P26). */
-import { isEnded, isRunId, rightAt, type GateDecision, type RunView, type StageView } from '@penstock/run';
-import { requireReader, requireScope, type Caller } from '@penstock/identity';
+import { isEnded, isReached, isRunId, rightAt, type GateDecision, type RunView, type StageView } from '@penstock/run';
+import { grantedReaches, requireReader, requireScope, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 import type { People } from '../people/people.ts';
@@ -25,13 +25,15 @@ export async function decideStage(
   { runId, stage, comment }: DecisionArguments,
 ): Promise<{ readonly run: RunView; readonly stage: StageView }> {
   requireScope(caller, 'trigger');
-  const person = await people.personOf(caller);
+  const known = await people.personOf(caller);
   const view = async (): Promise<RunView> => {
-    const run = isRunId(runId) ? await reads.view(runId, requireReader(caller), async () => person.names) : null;
+    const run = isRunId(runId) ? await reads.view(runId, requireReader(caller), async () => known.names) : null;
     if (run === null) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
     return run;
   };
   const run = await view();
+  const isLetIn = isReached(grantedReaches(caller, 'approve'), run);
+  const person = isLetIn ? { ...known, tenants: [...known.tenants, run.tenant] } : known;
   const { gate } = stageOf(run, stage);
   if (gate === undefined) throw new BadUserInput(`The stage '${stage}' waits for nobody: it has no 'approval'.`);
   const preventSelf = gate.preventSelf === true;

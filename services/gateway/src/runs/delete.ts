@@ -1,7 +1,8 @@
 /** `deleteRun`: from its answer on nobody sees the run (P34). */
-import { actorOf, readableTenants, requireChanger, type Caller } from '@penstock/identity';
+import { actorOf, readableTenants, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, NotFound } from '@penstock/errors';
 import { isEnded, isRunId } from '@penstock/run';
+import { changeableTenants } from '../people/granted-run.ts';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
 /** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see, `Conflict` for one that has not ended. */
@@ -11,7 +12,7 @@ export async function deleteRun(
   caller: Caller,
   runId: string | null | undefined,
 ): Promise<void> {
-  const tenants = requireChanger(caller);
+  const tenants = await changeableTenants(reads, caller, runId ?? '', 'admin');
   if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
   const run = isRunId(runId) ? await reads.view(runId, [...new Set([...tenants, ...readableTenants(caller)])]) : null;
   if (run === null) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);

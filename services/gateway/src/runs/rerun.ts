@@ -1,8 +1,9 @@
 /** What `rerunPipeline` needs of the run that is to run again: who may have it do so, its file, and what that stood for (P30). */
-import { readableTenants, requireChanger, type Caller } from '@penstock/identity';
+import { readableTenants, type Caller } from '@penstock/identity';
 import { BadUserInput, Forbidden, NotFound } from '@penstock/errors';
 import type { CreateRequest } from '@penstock/bus';
 import { isRunId, type RunCreated, type RunView } from '@penstock/run';
+import { changeableTenants } from '../people/granted-run.ts';
 import { readRunEvents, type Owners, type RunReads } from '@penstock/run-client';
 import type { RunsReader } from '@penstock/store';
 
@@ -37,7 +38,7 @@ export async function runToRepeat(
   caller: Caller,
   id: string | null | undefined,
 ): Promise<RepeatedRun> {
-  const tenants = requireChanger(caller);
+  const tenants = await changeableTenants(reads, caller, id ?? '', 'trigger');
   if (id === null || id === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
   const view = isRunId(id) ? await reads.view(id, [...new Set([...tenants, ...readableTenants(caller)])]) : null;
   if (view === null) throw new NotFound(`There is no run '${id.slice(0, 100)}'.`);

@@ -10,16 +10,19 @@ import {
   isRunId,
   keyOf,
   newRunId,
+  reachOf,
+  repositoryOfReach,
   runIdFitsKey,
   runIdTime,
   SERVICE_TENANT,
   summaryOf,
+  type RepositoryReach,
   type RunCreated,
   type RunSummary,
   type RunView,
 } from '@penstock/run';
-import { requireWriter, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, Forbidden, Unavailable } from '@penstock/errors';
+import { grantedReaches, requireWriter, tenantOfUser, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import { badPipeline } from './bad-pipeline.ts';
 import { refusePartsOf, type DecidedAnew } from './decided-anew.ts';
 import { readingTurn } from './reading-turn.ts';
@@ -54,6 +57,8 @@ export interface TriggerSettings {
   readonly now: () => number;
   /** The limits of the tier that the caller's runs count against; undefined: there are none. */
   readonly limitsOf: (caller: Caller) => RunLimits | undefined;
+  /** That of a user's tenant. */
+  readonly tierOf: (tenant: string) => Promise<string>;
   readonly uses: UsesResolver;
   /** The file of a repository, for a caller who may have it run. */
   readonly fileOf: (caller: Caller, asked: DispatchArguments) => Promise<RepositoryFile>;
@@ -134,16 +139,28 @@ export class Trigger {
     this.#settings.onAsked?.();
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     // A run that is there is answered as it is: its branch may have moved since.
-    const known = isRunId(input.runId ?? '') ? await this.#reads.view(input.runId ?? '', [tenant]) : null;
+    const granted = grantedRepository(caller, input);
+    const readers = granted === null ? [tenant] : [tenant, reachOf(granted)];
+    const known = isRunId(input.runId ?? '') ? await this.#reads.view(input.runId ?? '', readers) : null;
     if (known !== null) {
       if (!isDispatchOf(known, input)) throw new BadUserInput(`The run id ${known.id} belongs to another run.`);
-      return await this.#run({ runId: known.id, tenant }, async () => resultOf(known), waitMs, clientGone);
+      return await this.#run(
+        { runId: known.id, tenant: known.tenant },
+        async () => resultOf(known),
+        waitMs,
+        clientGone,
+      );
     }
-    const file = await this.#settings.fileOf(caller, input);
+    const file = await this.#settings.fileOf(caller, input).catch(async (error: unknown) => {
+      // What the caller has connected itself goes before what others let it do.
+      if (granted === null || caller.user === undefined || !(error instanceof NotFound)) throw error;
+      const id = granted.tenant.slice(tenantOfUser('').length);
+      return await this.#settings.fileOf({ ...caller, user: { ...caller.user, id } }, input);
+    });
     const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted, defaultBranch } = file;
-    const inputs = givenInputs(await this.#checkedFile(yaml, extensions, tenant), input.inputs ?? []);
+    const inputs = givenInputs(await this.#checkedFile(yaml, extensions, file.tenant), input.inputs ?? []);
     const runId = this.#runIdOf(input.runId, key);
-    const limits = this.#settings.limitsOf(caller);
+    const limits = await this.#limitsAt(caller, file.tenant);
     const actor = caller.user?.email ?? caller.kind;
     const request: CreateRequest = {
       runId,
@@ -155,12 +172,18 @@ export class Trigger {
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),
     };
-    return await this.#run({ runId, tenant }, () => this.#created(request), waitMs, clientGone);
+    return await this.#run({ runId, tenant: file.tenant }, () => this.#created(request), waitMs, clientGone);
   }
 
   /** A new run of one that is there: as `trigger`, with what that one had where nothing else is given (P30). */
   async rerun(caller: Caller, input: RerunArguments, clientGone: AbortSignal): Promise<TriggerResult> {
     const { view, created } = await this.#settings.runToRepeat(caller, input.id);
+    const isOfAnother = view.tenant !== caller.writeTenant && view.tenant !== SERVICE_TENANT;
+    // Another file would be given what the tenant gives to its own.
+    if (isOfAnother && input.yaml != null && input.yaml !== created.yaml)
+      throw new Forbidden(
+        'A run of another’s repository runs again with its own file only: push the change to the repository instead.',
+      );
     const wish = wishOf(input);
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
     const { tenant, key } = view;
@@ -176,7 +199,7 @@ export class Trigger {
     if (new Map(inputs).size < inputs.length) throw new BadUserInput("'inputs': a name is given twice.");
     const runId = this.#runIdOf(input.runId, key);
     // The tier of whoever helps out is not that of the tenant `service`.
-    const limits = this.#settings.limitsOf(tenant === SERVICE_TENANT ? { ...caller, user: undefined } : caller);
+    const limits = await this.#limitsAt(caller, tenant);
     const request: CreateRequest = {
       runId,
       tenant,
@@ -189,6 +212,14 @@ export class Trigger {
       ...(extensions.length === 0 ? {} : { extensions }),
     };
     return assertRepeats(view, await this.#run({ runId, tenant }, () => this.#repeated(request), waitMs, clientGone));
+  }
+
+  /** A run counts in its own tenant, whoever has wished it. */
+  async #limitsAt(caller: Caller, tenant: string): Promise<CreateRequest['limits']> {
+    const { user } = caller;
+    if (tenant === SERVICE_TENANT) return this.#settings.limitsOf({ ...caller, user: undefined });
+    if (tenant === caller.writeTenant || user === undefined) return this.#settings.limitsOf(caller);
+    return this.#settings.limitsOf({ ...caller, user: { ...user, tier: await this.#settings.tierOf(tenant) } });
   }
 
   /** What the owner says of the run that is repeated is said of that one, not of the new one. */
@@ -299,6 +330,19 @@ export class Trigger {
     }
     return given;
   }
+}
+
+/** Whose it is, where others let the caller start its runs. */
+function grantedRepository(caller: Caller, { provider, repository }: DispatchArguments): RepositoryReach | null {
+  const found = grantedReaches(caller, 'trigger')
+    .map(repositoryOfReach)
+    .filter((one) => one !== null)
+    .filter((one) => one.provider === provider && one.repository.toLowerCase() === repository?.toLowerCase());
+  if (found.length > 1)
+    throw new Conflict(
+      `Several people have let you into '${repository}': none of them can be told from the others here.`,
+    );
+  return found[0] ?? null;
 }
 
 /** Whether a run that is there may have come of the same arguments. */

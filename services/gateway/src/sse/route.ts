@@ -44,6 +44,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       const { tenants, namesOf, credential, ticket } = await watcherOf(options, request, runId);
       const run = isRunId(runId) ? await reads.view(runId, tenants, namesOf) : null;
       if (run === null) throw new NotFound('There is no such run.');
+      const isGranted = !tenants.includes(run.tenant);
       if (ticket !== undefined) await tickets.use(ticket, run.finishedAt === null ? null : Date.parse(run.finishedAt));
       const source = new BusRunSource(options, runId, [run.tenant]);
       let isLive = !isEnded(run.status);
@@ -62,7 +63,9 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
       const giveBack = openStreams.take(credential.user?.id, clientKeyOf(request.clientAddress));
       try {
-        await openStream(reply, credential, revocations, (client) => streams.serve(client, source, cursor, isLive));
+        await openStream(reply, { ...credential, isGranted }, revocations, (client) =>
+          streams.serve(client, source, cursor, isLive),
+        );
       } finally {
         giveBack();
       }

@@ -10,7 +10,7 @@
  */
 import { BoundedQueue } from '@penstock/async';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
-import { isEnded, type RunId, type RunView, type Version } from '@penstock/run';
+import { isEnded, isReached, tenantsOfReaches, type RunId, type RunView, type Version } from '@penstock/run';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { Log } from '@penstock/telemetry/log';
 import { randomUUID } from 'node:crypto';
@@ -39,6 +39,8 @@ interface RunChange {
   readonly pipelineName: string;
   readonly status: RunView['status'];
   readonly version: Version;
+  readonly provider?: string | undefined;
+  readonly repository?: string | undefined;
 }
 
 interface Kept {
@@ -235,7 +237,7 @@ export class RunChanges {
 
   #enter(client: Client): void {
     this.#all.add(client);
-    for (const tenant of client.tenants) {
+    for (const tenant of tenantsOfReaches(client.tenants)) {
       const clients = this.#clients.get(tenant);
       if (clients === undefined) this.#clients.set(tenant, new Set([client]));
       else clients.add(client);
@@ -244,7 +246,7 @@ export class RunChanges {
 
   #leave(client: Client): void {
     this.#all.delete(client);
-    for (const tenant of client.tenants) {
+    for (const tenant of tenantsOfReaches(client.tenants)) {
       const clients = this.#clients.get(tenant);
       clients?.delete(client);
       if (clients?.size === 0) this.#clients.delete(tenant);
@@ -263,8 +265,8 @@ export class RunChanges {
   }
 }
 
-function changeOf({ id, tenant, pipelineName, status, version }: RunView): RunChange {
-  return { id, tenant, pipelineName, status, version };
+function changeOf({ id, tenant, pipelineName, status, version, provider, repository }: RunView): RunChange {
+  return { id, tenant, pipelineName, status, version, provider, repository };
 }
 
 class Client {
@@ -296,8 +298,8 @@ class Client {
   }
 
   push(kept: Kept): void {
-    const { id, tenant, version } = kept.change;
-    if (!this.tenants.includes(tenant)) return;
+    const { id, version } = kept.change;
+    if (!isReached(this.tenants, kept.change)) return;
     const known = this.#pending.get(id);
     if (known !== undefined && known.change.version >= version) return;
     this.#pending.delete(id);

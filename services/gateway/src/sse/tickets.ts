@@ -5,13 +5,15 @@
  *  TICKET-1 A ticket is good for one run, and for nothing but its log stream.
  *  TICKET-2 It is to be used within 60 s. Used once, it is good until 5 minutes after the end of its run: an EventSource comes
  *     back with the same address.
- *  TICKET-3 It is dead as soon as the session or the personal token that it was made with is dead, or the API key has changed.
+ *  TICKET-3 It is dead as soon as the session or the personal token that it was made with is dead, or the API key has changed, or whose run
+ *     it is lets its user in no more.
  */
 import { createHmac, randomUUID } from 'node:crypto';
 import { jwtSecretsOf } from '@penstock/config';
 import { errors, jwtVerify, SignJWT, type JWTPayload } from 'jose';
-import { callAuth, type Caller, type Revocable, type Revocations } from '@penstock/identity';
+import { callAuth, type Caller, type Grant, type Revocable, type Revocations } from '@penstock/identity';
 import { Unauthenticated } from '@penstock/errors';
+import { reachOf, repositoryOfReach } from '@penstock/run';
 import { unavailableStore } from '@penstock/run-client';
 import type { Bus } from '@penstock/bus';
 import type { Collection, CollectionSpec, DocumentStore } from '@penstock/store';
@@ -35,6 +37,8 @@ export interface TicketsOptions {
   readonly apiKey?: string | undefined;
   readonly revocations: Pick<Revocations, 'certain' | 'isRevoked'>;
   readonly isSessionActive: (sessionId: string) => Promise<boolean>;
+  /** What others let a user do. */
+  readonly grantsOf: (userId: string) => Promise<readonly Grant[]>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
@@ -106,7 +110,7 @@ export class Tickets {
     clearInterval(this.#sweep);
   }
 
-  /** For a run that the caller may see; `tenant` is the run's. */
+  /** For a run that the caller may see; `tenant` is the run's, or the repository of it where another lets the caller in (`reachOf`). */
   async make(caller: Caller, runId: string, tenant: string): Promise<string> {
     const { user, tokenId, kind, endsAt } = caller;
     const claims: Claims = {
@@ -142,6 +146,7 @@ export class Tickets {
       ...(claims.tokenId === undefined ? {} : { tokenId: claims.tokenId }),
       ...(claims.until === undefined ? {} : { endsAt: claims.until }),
       issuedAt: claims.at,
+      isGranted: repositoryOfReach(claims.tenant) !== null,
     };
     if (!(await this.#isValid(claims, credential))) throw new Unauthenticated();
     return { id, tenants: [claims.tenant], credential, issuedAt: claims.at };
@@ -176,6 +181,10 @@ export class Tickets {
   async #isValid(claims: Claims, credential: Revocable): Promise<boolean> {
     const { revocations, now, bus, isSessionActive } = this.#options;
     const { user, sid, tokenId } = claims;
+    if (user !== undefined && credential.isGranted === true) {
+      const reaches = (await this.#options.grantsOf(user)).map(reachOf);
+      if (!reaches.includes(claims.tenant)) return false;
+    }
     if (user === undefined) return claims.key !== undefined && this.#keyMarks.includes(claims.key);
     if (revocations.isRevoked(credential) || (claims.until ?? Infinity) <= now()) return false;
     if (revocations.certain && now() - claims.at <= REVOCATIONS_KNOWN_MS) return true;

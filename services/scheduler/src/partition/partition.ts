@@ -772,6 +772,8 @@ export class Partition {
   }
 }
 
-function standingOf({ state: { tenant, pipelineName, status } }: LiveRun): NonNullable<CommittedEvents['run']> {
-  return { tenant, pipelineName, status };
+function standingOf({ state }: LiveRun): NonNullable<CommittedEvents['run']> {
+  const { tenant, pipelineName, status, origin } = state;
+  const { provider, repository } = origin;
+  return { tenant, pipelineName, status, ...(repository === undefined ? {} : { provider, repository }) };
 }

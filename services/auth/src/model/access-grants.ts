@@ -1,0 +1,183 @@
+/**
+ * Who else may work on a repository that a user has connected.
+ *
+ *  ACCESS-1 A grant names somebody by what the identity provider vouches for, and is bound to the user who has that name then, or who logs
+ *     in with it first: a name that changes hands later takes nothing along.
+ *  ACCESS-2 Nobody learns by a grant whether there is a user of that name.
+ *  ACCESS-3 Every gateway is told of a change before it is answered, where it concerns somebody who could be here.
+ */
+import { BadUserInput, Conflict } from '@penstock/errors';
+import {
+  ACCESS_ROLES,
+  revocationKeys,
+  type AccessEntry,
+  type AccessRole,
+  type Grant,
+  type OwnedRepository,
+} from '@penstock/identity';
+import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { accessGrantsSpec, type UserRow } from './collections.ts';
+import type { Revocations } from './revocations.ts';
+import { hashOf } from './secrets.ts';
+import type { Users } from './users.ts';
+
+export interface AccessGrantsOptions {
+  readonly users: Users;
+  readonly revocations: Revocations;
+  readonly now: () => number;
+}
+
+/** Of one repository. */
+const PER_REPOSITORY_MAX = 200;
+/** Of one person, by whoever they are: each is a question more to the store when runs are listed. */
+const PER_PERSON_MAX = 50;
+const LOGIN_LENGTH_MAX = 300;
+const PLAIN = /^[!-~]+$/u;
+
+type GrantRow = DocumentOf<typeof accessGrantsSpec>;
+
+export class AccessGrants {
+  readonly #rows: Collection<typeof accessGrantsSpec>;
+  readonly #options: AccessGrantsOptions;
+
+  constructor(store: DocumentStore, options: AccessGrantsOptions) {
+    this.#rows = store.collection(accessGrantsSpec);
+    this.#options = options;
+  }
+
+  /** Throws `BadUserInput` and `Conflict`. */
+  async grant(
+    of: OwnedRepository,
+    { login: given, role, by }: { readonly login: string; readonly role: string; readonly by: string },
+  ): Promise<AccessEntry> {
+    const login = loginOf(given);
+    const checkedRole = roleOf(role);
+    const { users, now } = this.#options;
+    const id = idOf(of, login);
+    const known = await this.#rows.get(id);
+    const user = known !== null && known.userId !== '' ? null : await users.named(login);
+    const userId = known !== null && known.userId !== '' ? known.userId : (user?.id ?? '');
+    if (userId !== '' && of.tenant === `user/${userId}`)
+      throw new BadUserInput('The repository is yours: nobody has to let you in.', { field: 'login' });
+    if (known === null) {
+      if ((await this.#of(of)).length >= PER_REPOSITORY_MAX)
+        throw new Conflict(`A repository has at most ${PER_REPOSITORY_MAX} people: take somebody's access away first.`);
+      const others = await this.#rows.list({ where: { login }, limit: PER_PERSON_MAX });
+      if (others.length >= PER_PERSON_MAX)
+        throw new Conflict(
+          `'${login}' has access to ${PER_PERSON_MAX} repositories of others already: one of them has to be given up first (penstock access leave).`,
+        );
+    }
+    const row: GrantRow = {
+      id,
+      ...of,
+      repositoryKey: keyOf(of),
+      login,
+      userId,
+      role: checkedRole,
+      grantedBy: by,
+      grantedAt: now(),
+      revision: (known?.revision ?? 0) + 1,
+      step: 0,
+    };
+    await this.#rows.replaceNewer([row]);
+    await this.#told(userId);
+    return shown(row);
+  }
+
+  /** False: there was none. */
+  async revoke(of: OwnedRepository, login: string): Promise<boolean> {
+    const row = await this.#rows.get(idOf(of, login.trim().toLowerCase()));
+    return row !== null && (await this.#end(row));
+  }
+
+  /** A user gives up what others let it do there; false: there was nothing. */
+  async leave(of: OwnedRepository, userId: string): Promise<boolean> {
+    const rows = (await this.#of(of)).filter((row) => row.userId === userId);
+    for (const row of rows) await this.#end(row);
+    return rows.length > 0;
+  }
+
+  /** All of a repository that is connected no more; answers how many there were. */
+  async end(of: OwnedRepository): Promise<number> {
+    const rows = await this.#of(of);
+    for (const row of rows) await this.#end(row);
+    return rows.length;
+  }
+
+  async list(of: OwnedRepository): Promise<AccessEntry[]> {
+    return (await this.#of(of)).map(shown).toSorted((a, b) => (a.login < b.login ? -1 : 1));
+  }
+
+  async of(userId: string): Promise<Grant[]> {
+    const rows = userId === '' ? [] : await this.#rows.list({ where: { userId }, limit: PER_PERSON_MAX });
+    return rows.flatMap(({ tenant, provider, repository, role }) =>
+      isRole(role) ? [{ tenant, provider, repository, role }] : [],
+    );
+  }
+
+  /** ACCESS-1: what waits for whoever logs in with one of these names. */
+  async bind(user: UserRow): Promise<void> {
+    let bound = 0;
+    for (const login of this.#options.users.namesOf(user).names) {
+      const rows = await this.#rows.list({ where: { login }, limit: PER_PERSON_MAX });
+      const waiting = rows.filter(({ userId, tenant }) => userId === '' && tenant !== `user/${user.id}`);
+      await this.#rows.replaceNewer(waiting.map((row) => ({ ...row, userId: user.id, revision: row.revision + 1 })));
+      bound += waiting.length;
+    }
+    if (bound > 0) await this.#told(user.id);
+  }
+
+  async #of(of: OwnedRepository): Promise<GrantRow[]> {
+    return await this.#rows.list({
+      where: { tenant: of.tenant, repositoryKey: keyOf(of) },
+      limit: 2 * PER_REPOSITORY_MAX,
+    });
+  }
+
+  async #end({ id, userId }: GrantRow): Promise<boolean> {
+    const deleted = await this.#rows.delete(id);
+    await this.#told(userId);
+    return deleted;
+  }
+
+  /** ACCESS-3: after the change is kept, so that whoever asks then is told of it. */
+  async #told(userId: string): Promise<void> {
+    if (userId !== '') await this.#options.revocations.revoke(revocationKeys.access(userId), this.#options.now());
+  }
+}
+
+function keyOf({ provider, repository }: OwnedRepository): string {
+  return `${provider} ${repository.toLowerCase()}`;
+}
+
+function idOf(of: OwnedRepository, login: string): string {
+  return hashOf(JSON.stringify([of.tenant, keyOf(of), login]));
+}
+
+function loginOf(given: string): string {
+  const login = given.trim().toLowerCase();
+  if (login.length > LOGIN_LENGTH_MAX || !PLAIN.test(login))
+    throw new BadUserInput(
+      "'login' is the login of somebody at the identity provider, or an email address that it has verified.",
+      { field: 'login' },
+    );
+  return login;
+}
+
+function roleOf(role: string): AccessRole {
+  if (!isRole(role))
+    throw new BadUserInput(
+      `'${role.slice(0, 50).toWellFormed()}' is no role; the roles are ${ACCESS_ROLES.join(', ')}.`,
+      { field: 'role' },
+    );
+  return role;
+}
+
+function isRole(role: string): role is AccessRole {
+  return (ACCESS_ROLES as readonly string[]).includes(role);
+}
+
+function shown({ login, role, grantedBy, grantedAt }: GrantRow): AccessEntry {
+  return { login, role: role as AccessRole, grantedBy, grantedAt: new Date(grantedAt).toISOString() };
+}

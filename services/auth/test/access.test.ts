@@ -1,0 +1,122 @@
+/** Who else may work on a repository, as auth keeps it. */
+import { buckets, watchLeases } from '@penstock/bus';
+import { callAuth, revocationKeys } from '@penstock/identity';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { loginByWeb, makeWorld, type World } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+afterEach(() => world.reset());
+afterAll(() => world.close());
+
+const SHOP = { tenant: 'user/owner', provider: 'git_host_a', repository: 'Acme/shop' } as const;
+const asker = { actor: 'user/owner', ip: '192.0.2.1' } as const;
+const grant = (login: string, role: string, of: typeof SHOP | { repository: string } = SHOP): Promise<unknown> =>
+  callAuth(world.bus, 'access.grant', { ...SHOP, ...of, ...asker, login, role });
+const grantsOf = async (userId: string): Promise<string[]> =>
+  (await callAuth(world.bus, 'access.of', { userId })).grants.map(({ repository, role }) => `${repository} ${role}`);
+
+async function userOf(login: string, id: number): Promise<string> {
+  world.host.account = { id, login };
+  const server = await world.server();
+  const { access_token: token } = await loginByWeb(server);
+  return String((await server.get('/auth/me', { authorization: `Bearer ${token}` })).body['id']);
+}
+
+describe('access', () => {
+  it('is of whoever has the name, in any case, is replaced by another role, and is taken back', async () => {
+    const bob = await userOf('Bob', 21);
+    expect(await grant(' BOB ', 'read')).toEqual({
+      login: 'bob',
+      role: 'read',
+      grantedBy: 'user/owner',
+      grantedAt: expect.any(String),
+    });
+    expect(await grantsOf(bob)).toEqual(['Acme/shop read']);
+    await grant('bob', 'admin');
+    expect(await grantsOf(bob)).toEqual(['Acme/shop admin']);
+    expect((await callAuth(world.bus, 'access.list', SHOP)).access).toEqual([
+      expect.objectContaining({ login: 'bob', role: 'admin' }),
+    ]);
+    const of = { ...SHOP, repository: 'acme/SHOP' };
+    expect(await callAuth(world.bus, 'access.revoke', { ...of, ...asker, login: 'Bob' })).toEqual({ revoked: true });
+    expect(await grantsOf(bob)).toEqual([]);
+    expect(await callAuth(world.bus, 'access.revoke', { ...of, ...asker, login: 'Bob' })).toEqual({ revoked: false });
+    expect(
+      world.audit.filter(({ action }) => action.startsWith('access.')).map(({ action, target }) => [action, target]),
+    ).toEqual([
+      ['access.grant', 'git_host_a Acme/shop read to bob'],
+      ['access.grant', 'git_host_a Acme/shop admin to bob'],
+      ['access.revoke', 'git_host_a acme/SHOP of bob'],
+    ]);
+  });
+
+  it('waits for who has not logged in yet, and says nothing of that', async () => {
+    await world.server();
+    const known = await grant('carol', 'read');
+    const carol = await userOf('Carol', 22);
+    expect(Object.keys((await grant('nobody-yet', 'read')) as object)).toEqual(Object.keys(known as object));
+    expect(await grantsOf(carol)).toEqual(['Acme/shop read']);
+  });
+
+  it('does not go to another account that takes the name over', async () => {
+    const first = await userOf('dave', 23);
+    await grant('dave', 'approve');
+    const second = await userOf('dave', 24);
+    expect([await grantsOf(first), await grantsOf(second)]).toEqual([['Acme/shop approve'], []]);
+  });
+
+  it('is told to every gateway before it is answered, given and taken', async () => {
+    const erin = await userOf('erin', 25);
+    const told: string[] = [];
+    let heard = Promise.withResolvers<void>();
+    const watch = watchLeases(world.bus, buckets.revocations, ({ key }) => {
+      told.push(key);
+      heard.resolve();
+    });
+    await watch.ready;
+    told.length = 0;
+    heard = Promise.withResolvers<void>();
+    await grant('erin', 'read');
+    await heard.promise;
+    heard = Promise.withResolvers<void>();
+    await callAuth(world.bus, 'access.revoke', { ...SHOP, ...asker, login: 'erin' });
+    await heard.promise;
+    expect(told).toEqual([revocationKeys.access(erin), revocationKeys.access(erin)]);
+    watch.stop();
+  });
+
+  it('ends with the repository, and where its holder leaves', async () => {
+    const frank = await userOf('frank', 26);
+    await grant('frank', 'read', { repository: 'acme/one' });
+    await grant('frank', 'read', { repository: 'acme/two' });
+    const one = { ...SHOP, repository: 'acme/one' };
+    expect(await callAuth(world.bus, 'access.leave', { ...one, ...asker, userId: frank })).toEqual({ revoked: true });
+    expect(await callAuth(world.bus, 'access.leave', { ...one, ...asker, userId: frank })).toEqual({ revoked: false });
+    expect(await grantsOf(frank)).toEqual(['acme/two read']);
+    expect(await callAuth(world.bus, 'access.end', { ...SHOP, repository: 'acme/two', ...asker })).toEqual({
+      ended: 1,
+    });
+    expect(await grantsOf(frank)).toEqual([]);
+  });
+
+  it.each([
+    ['', 'read'],
+    ['two words', 'read'],
+    ['x'.repeat(301), 'read'],
+    ['bob', 'owner'],
+    ['bob', ''],
+  ])('of %j with the role %j is refused', async (login, role) => {
+    await world.server();
+    await expect(grant(login, role)).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+  });
+
+  it('is bounded for a person, whoever gives it', async () => {
+    await world.server();
+    for (let index = 0; index < 50; index += 1) await grant('gina', 'read', { repository: `acme/r${index}` });
+    await expect(grant('gina', 'read', { repository: 'acme/more' })).rejects.toMatchObject({ code: 'CONFLICT' });
+    await grant('gina', 'admin', { repository: 'acme/r7' });
+  });
+});
