@@ -73,7 +73,8 @@ const sees = async (app: FastifyInstance, id: string, token: string = bob.token)
 const listed = async (app: FastifyInstance, args = '', token: string = bob.token): Promise<string[]> => {
   const { data, errors } = await graphql(app, `{ runs${args} { id } }`, { token });
   expect(errors).toEqual([]);
-  return (data?.['runs'] as { readonly id: string }[]).map(({ id }) => id);
+  const runs = (data?.['runs'] ?? []) as { readonly id: string }[];
+  return runs.map(({ id }) => id);
 };
 
 /** Until every watcher has heard of a change. */
