@@ -20,6 +20,7 @@ import {
   type SpanExporter,
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace';
+import { withRequest } from './request.ts';
 import type { SamplerName, SpanRecord, Tracer, TracerOptions } from './span.ts';
 
 /** With what is on its way: about 16 MiB at most, some seconds of a busy scheduler. */
@@ -76,7 +77,9 @@ export class OtlpTracer implements Tracer {
       return;
     }
     this.#waiting += 1;
-    this.#processor.onEnd(readable(span, this.#resource));
+    const made = readable(span, this.#resource);
+    // A batch is for many requests; its timer and its line about a receiver are for none of them.
+    withRequest(undefined, () => this.#processor.onEnd(made));
   }
 
   async close(): Promise<void> {
