@@ -19,7 +19,7 @@ export async function firstScriptBytes(server: RunningServer): Promise<number> {
 /** Milliseconds from the click on the address to the first thing that is seen. */
 export async function firstPaintMs(server: RunningServer, page: Page): Promise<number> {
   await page.goto(`${server.url}/dashboard/`);
-  await page.getByRole('heading', { name: 'Runs' }).waitFor();
+  await page.getByRole('heading', { name: 'Runs', exact: true }).waitFor();
   return Number(
     await page.evaluate(`new Promise((resolve) => {
       new PerformanceObserver((list) => {
