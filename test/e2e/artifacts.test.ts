@@ -95,6 +95,21 @@ stages:
     expect([data.before, data.after].map((view) => view.stages.length)).toEqual([2, 5]);
   });
 
+  it.each([300_000, 900_000])('of %i bytes in a file reach the next stage whole', async (size) => {
+    const { id, status } = await small.run(`pipeline: {name: handed-on}
+stages:
+  build:
+    artifacts: [large]
+    run: head -c ${size} /dev/zero >large
+  test:
+    after: build
+    workspace: fresh
+    run: wc -c <large
+`);
+    expect(status, (await small.linesOf(id)).join('\n')).toBe('SUCCESS');
+    expect(await small.linesOf(id)).toContain(String(size));
+  });
+
   it('are none of a stage that adds stages which are refused, and its log says why', async () => {
     const { id, status, stages } = await small.run(`pipeline: {name: adding-badly}
 stages:

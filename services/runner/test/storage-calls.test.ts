@@ -1,7 +1,14 @@
 /** How the bytes of an attempt find their way: straight to who keeps them where that is possible, else in parts by the broker. */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { DirectWayBroken, PART_BYTES, type ByAttempt, type DirectContent, type UploadPart } from '@penstock/artifacts';
+import {
+  DirectWayBroken,
+  letGo,
+  PART_BYTES,
+  type ByAttempt,
+  type DirectContent,
+  type UploadPart,
+} from '@penstock/artifacts';
 import { NotFound } from '@penstock/errors';
 import { StorageCalls } from '../src/artifacts/storage-calls.ts';
 import type { StorageLine } from '../src/artifacts/storage-line.ts';
@@ -112,4 +119,22 @@ describe('a large content', () => {
     });
     await expect(Array.fromAsync(new StorageCalls(line, by, never).read('hash'))).rejects.toThrow(NotFound);
   });
+});
+
+async function* lent(...pieces: readonly string[]): AsyncGenerator<Uint8Array, void> {
+  for (const piece of pieces) {
+    const bytes = new TextEncoder().encode(piece).slice();
+    yield bytes;
+    letGo(bytes);
+  }
+}
+
+it('a small content is stored whole also where its pieces are lent one by one', async () => {
+  const asked: unknown[] = [];
+  const line: StorageLine = async (...call) => {
+    asked.push(call);
+    return null;
+  };
+  await new StorageCalls(line, by, never).store('hash', 14, () => lent('first', ' and ', 'last'));
+  expect(asked).toEqual([['put', { ...by, sha256: 'hash', data: Buffer.from('first and last') }]]);
 });

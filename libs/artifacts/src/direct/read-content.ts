@@ -27,9 +27,11 @@ export async function* readContent(
   const { sizeBytes } = first;
   const end = Math.min(content.to ?? sizeBytes, sizeBytes);
   const bytes = bytesOf(first);
+  // Who was given a piece may have given its memory back since.
+  const { length } = bytes;
   yield { bytes, sizeBytes };
-  let given = from + bytes.length;
-  if (bytes.length === 0) return;
+  let given = from + length;
+  if (length === 0) return;
   if (given < end && way !== undefined && first.direct !== undefined) {
     try {
       for await (const piece of way.read(first.direct, signal)) {
@@ -44,7 +46,7 @@ export async function* readContent(
   // How large parts are is the other side's: the first one says.
   const ahead: Promise<PartAnswer>[] = [];
   for (let asked = given; given < end;) {
-    for (; ahead.length < content.partsAtOnce && asked < end; asked += bytes.length) {
+    for (; ahead.length < content.partsAtOnce && asked < end; asked += length) {
       const later = content.part(asked, undefined);
       later.catch(() => {});
       ahead.push(later);

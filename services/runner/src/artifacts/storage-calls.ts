@@ -56,7 +56,8 @@ export class StorageCalls {
   /** `bytes` is read anew where the storing has to begin again. */
   async store(sha256: string, sizeBytes: number, bytes: () => AsyncIterable<Uint8Array>): Promise<void> {
     if (sizeBytes <= PART_BYTES) {
-      const data = Buffer.concat(await Array.fromAsync(bytes()));
+      // Each piece may be lent until the next one is asked for.
+      const data = Buffer.concat(await Array.fromAsync(bytes(), (piece) => Buffer.from(piece)));
       await this.#patiently<PutRequest, null>(this.#verb('put'), { ...this.#by, sha256, data });
       return;
     }
