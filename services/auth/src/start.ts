@@ -102,7 +102,8 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const secrets = new Secrets(jwtSecret);
   const claims = new OneTimeClaims(store);
   const revocations = new Revocations(bus);
-  const users = new Users(store, { ...named, defaultTier: options.defaultTier, now });
+  const loginsAreNames = chosen.embedded !== null;
+  const users = new Users(store, { ...named, defaultTier: options.defaultTier, loginsAreNames, now });
   const onReuse = ({ id, userId }: { readonly id: string; readonly userId: string }): void =>
     audit.record({
       at: now(),

@@ -2,7 +2,7 @@
 import { buckets, watchLeases } from '@penstock/bus';
 import { callAuth, revocationKeys } from '@penstock/identity';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { loginByWeb, makeWorld, type World } from './support.ts';
+import { Browser, fragmentOf, isArrival, loginByWeb, makeWorld, type World } from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -59,6 +59,16 @@ describe('access', () => {
     const carol = await userOf('Carol', 22);
     expect(Object.keys((await grant('nobody-yet', 'read')) as object)).toEqual(Object.keys(known as object));
     expect(await grantsOf(carol)).toEqual(['Acme/shop read']);
+  });
+
+  it('goes by the login at the embedded provider, where nobody vouches for anything', async () => {
+    const server = await world.server({ provider: {} });
+    await grant('hedy', 'read');
+    const browser = new Browser();
+    const told = await browser.submit(await browser.follow(`${server.url}/auth/web/login`), { login: 'Hedy' });
+    const { url } = await browser.submit(told, { decision: 'allow' }, isArrival);
+    const { body } = await server.get('/auth/me', { authorization: `Bearer ${fragmentOf(url)['access_token']}` });
+    expect(await grantsOf(String(body['id']))).toEqual(['Acme/shop read']);
   });
 
   it('does not go to another account that takes the name over', async () => {

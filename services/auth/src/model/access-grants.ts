@@ -119,7 +119,7 @@ export class AccessGrants {
   /** ACCESS-1: what waits for whoever logs in with one of these names. */
   async bind(user: UserRow): Promise<void> {
     let bound = 0;
-    for (const login of this.#options.users.namesOf(user).names) {
+    for (const login of this.#options.users.accessNamesOf(user)) {
       const rows = await this.#rows.list({ where: { login }, limit: PER_PERSON_MAX });
       const waiting = rows.filter(({ userId, tenant }) => userId === '' && tenant !== `user/${user.id}`);
       await this.#rows.replaceNewer(waiting.map((row) => ({ ...row, userId: user.id, revision: row.revision + 1 })));

@@ -16,6 +16,8 @@ export interface UsersOptions {
   /** `SERVICE_ALLOWED_LOGINS`; null: everybody may log in. */
   readonly allowed: NamedAccounts | null;
   readonly defaultTier: string;
+  /** The embedded provider, where everybody may be anybody: there the login is all that somebody is known by. Default false. */
+  readonly loginsAreNames?: boolean | undefined;
   readonly now: () => number;
 }
 
@@ -66,7 +68,7 @@ export class Users {
       revision: 0,
     };
     // A login at the same moment wrote the same account; what it said is as good.
-    const named: UserRow = { ...row, loginKey: this.namesOf(row).names[0] ?? '' };
+    const named: UserRow = { ...row, loginKey: this.accessNamesOf(row)[0] ?? '' };
     await this.#users.replaceNewer([named]);
     return named;
   }
@@ -95,6 +97,12 @@ export class Users {
   namesOf(user: UserRow): { readonly names: readonly string[]; readonly by: string } {
     const names = vouchedNames(accountOf(user));
     return { names, by: user.providerKind === 'oidc' ? user.email : user.login };
+  }
+
+  /** By what others let the user into their repositories; in lower case. */
+  accessNamesOf(user: UserRow): readonly string[] {
+    const { names } = this.namesOf(user);
+    return this.#options.loginsAreNames === true ? [user.login.toLowerCase(), ...names] : names;
   }
 
   shown(user: UserRow): AuthUser {
