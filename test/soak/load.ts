@@ -42,9 +42,13 @@ export class SoakLoad {
 
   async #work(client: number): Promise<void> {
     const kept: string[] = [];
+    // One that was cancelled would sleep to its end if it ran again.
+    let passed: string | undefined;
     for (let turn = client; !this.#stopping.signal.aborted; turn += 1) {
       try {
-        kept.push(await this.#turn(turn, kept.at(-1)));
+        const id = await this.#turn(turn, passed);
+        kept.push(id);
+        if (turn % CANCEL_EVERY !== 0) passed = id;
         while (kept.length > KEPT_EACH)
           await this.#ask('mutation ($id: String) { deleteRun(id: $id) }', { id: kept.shift() });
       } catch (error) {
@@ -58,7 +62,7 @@ export class SoakLoad {
   /** The run that it made. */
   async #turn(turn: number, earlier: string | undefined): Promise<string> {
     const isCancelled = turn % CANCEL_EVERY === 0;
-    const isRerun = turn % RERUN_EVERY === 0 && earlier !== undefined;
+    const isRerun = !isCancelled && turn % RERUN_EVERY === 0 && earlier !== undefined;
     const { id } = isRerun
       ? await this.#newRun('mutation ($id: String!) { made: rerunPipeline(id: $id, waitSeconds: 0) { run { id } } }', {
           id: earlier,
