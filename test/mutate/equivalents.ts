@@ -130,12 +130,6 @@ export const equivalents: readonly Equivalent[] = [
     why: 'A drain whose answers do not come takes longer, and nothing else: only a clock could tell.',
   },
   {
-    file: 'libs/executor-kubernetes/src/stage-pod.ts',
-    operator: 'does not wait',
-    line: 'await this.#remark(`${JSON.stringify(path)} is not kept: it cannot be read`);',
-    why: 'They come into the log in their order all the same, and are few.',
-  },
-  {
     file: 'services/webhook-ingest/src/processing/processing.ts',
     operator: 'takes "is" for "is not"',
     line: 'if (first === null) throw new Error(`the decision about delivery ${delivery.id} was there and is gone`);',

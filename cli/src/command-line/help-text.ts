@@ -7,7 +7,7 @@ const WIDTH = 96;
 export function helpOf(spec: CommandSpec): string {
   const options = Object.entries<OptionSpec>({ ...spec.options, ...COMMON_OPTIONS });
   const sections = [
-    `Usage: penstock ${spec.name} ${spec.usage}\n`,
+    `${usageOf(spec)}\n`,
     `${wrap(spec.about, '')}\n`,
     section(
       'Options',
@@ -21,6 +21,18 @@ export function helpOf(spec: CommandSpec): string {
     ),
   ];
   return sections.filter((part) => part !== '').join('\n');
+}
+
+/** Broken between two of its actions where it is too long for a line. */
+function usageOf({ name, usage }: CommandSpec): string {
+  const head = `Usage: penstock ${name} `;
+  const lines: string[] = [];
+  for (const action of usage.split(' | ')) {
+    const last = lines.at(-1);
+    if (last === undefined || head.length + last.length + ' | '.length + action.length > WIDTH) lines.push(action);
+    else lines[lines.length - 1] = `${last} | ${action}`;
+  }
+  return head + lines.join(` |\n${' '.repeat(head.length)}`);
 }
 
 export function overview(version: string, commands: readonly (readonly [name: string, summary: string])[]): string {

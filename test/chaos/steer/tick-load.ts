@@ -2,6 +2,7 @@
  * Repositories whose files want a run each minute. They are pushed before the faults, again with another commit amid them, and
  * without a schedule when all is healed and what was due has been fired. The account has what was pushed and when.
  */
+import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import { githubPush, githubSignature, makeRepository, type TestRepository } from '@penstock/webhook-ingest/testing';
 import type { Random } from '../../support/random.ts';
@@ -58,7 +59,8 @@ export class TickLoad {
   constructor(url: string, random: Random) {
     this.#url = url;
     this.#random = random;
-    this.#prefix = `acme/minutely-${random.int(2 ** 31)}`;
+    // The same seed may come again on the same cluster, where deliveries with ids that were seen change nothing.
+    this.#prefix = `acme/minutely-${randomUUID()}`;
     this.#pushed = Array.from({ length: REPOSITORIES }, (_, index) => ({
       name: `${this.#prefix}-${index}`,
       repository: makeRepository(),
