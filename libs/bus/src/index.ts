@@ -15,7 +15,7 @@ export {
 export { type Control, controlName, type ControlTarget } from './contract/controls.ts';
 export type * from './contract/status-messages.ts';
 export { packText, unpackText } from './wire/packed-text.ts';
-export { type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
+export { bytesOfChunk, type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export { decodeFrame, encodeFrame, FRAME_BYTES, type StoredChunk } from './contract/log-frame.ts';
 export {
   BrokerAway,

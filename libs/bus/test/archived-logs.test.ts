@@ -2,6 +2,7 @@
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
+  bytesOfChunk,
   type Bus,
   connectBus,
   createLogWriter,
@@ -9,6 +10,7 @@ import {
   encodeChunk,
   encodeFrame,
   ensureStreams,
+  FRAME_BYTES,
   loggedRuns,
   purgeLogs,
   readChunks,
@@ -81,4 +83,22 @@ it('a frame that is damaged at any byte is refused, and nothing else is read fro
   expect(read.length).toBeLessThan(5);
   expect(new Set([...read, output.toString()]).size).toBe(1);
   await expect(decodeFrame(frame.subarray(0, frame.length - 3))).rejects.toThrow('unexpected end');
+});
+
+it('what one frame more than holds is refused as it is made, for nobody could read it again', async () => {
+  const output = Buffer.alloc(300 * 2, 'x\n');
+  const parts = Array.from({ length: 300 }, (_, index) => [index % 2 === 0 ? 'stdout' : 'stderr', 2] as const);
+  const chunks = Array.from({ length: 1_024 }, (_, index) => ({
+    sequence: index + 1,
+    runner: 'r1',
+    chunk: { stage: 's', attempt: 1, offset: index * output.length, at: 1, parts, output },
+  }));
+  await expect(encodeFrame(chunks)).rejects.toThrow(SyntaxError);
+  const some: typeof chunks = [];
+  for (let bytes = 0; bytes < FRAME_BYTES; bytes += bytesOfChunk((some.at(-1) as (typeof chunks)[0]).chunk))
+    some.push(chunks[some.length] as (typeof chunks)[0]);
+  const read = await decodeFrame(await encodeFrame(some));
+  expect(read.map(({ sequence, chunk }) => [sequence, Buffer.from(chunk.output).equals(output), chunk.parts])).toEqual(
+    some.map(({ sequence }) => [sequence, true, parts]),
+  );
 });

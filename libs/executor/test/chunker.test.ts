@@ -145,4 +145,12 @@ describe("an attempt's budget", () => {
       { numRuns: 300 },
     );
   });
+
+  it('have at most 1,024 changes between outputs, each of which takes room beside what was written', async () => {
+    const { chunker, chunks } = collect();
+    for (let line = 0; line < 5_000; line++)
+      void chunker.write(line % 2 === 0 ? 'stdout' : 'stderr', Buffer.from('x\n'));
+    expect(await chunker.end()).toBe(10_000);
+    expect(chunks.map(({ parts }) => parts.length)).toEqual([1_024, 1_024, 1_024, 1_024, 904]);
+  });
 });

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { connectBus, lastChunks, type Bus, type StoredChunk } from '@penstock/bus';
 import { ObjectsUnavailable, openFolderStore, openObjectStore, type ObjectStore } from '@penstock/object-store';
+import { NotFound, Unavailable } from '@penstock/errors';
 import { LogArchiveService } from '@penstock/registry/testing';
 import { LogArchive } from '@penstock/store';
 import { type Log, silentLog } from '@penstock/telemetry/log';
@@ -217,14 +218,37 @@ describe('who reads while the log is archived', () => {
     expect(placesOf(read)).toEqual(all);
   });
 
-  it('is told that it cannot be read now where the pack has gone, and nothing of missing lines', async () => {
+  it('is told that it cannot be read now where the pack has gone, and comes to an end once it stays away', async () => {
     const id = await longRun();
     await archiveAll(startArchive());
     bootNow += HOUR_MS;
+    const source = sourceOf(id);
     for await (const { key } of objects.list('log-packs/')) await objects.delete(key);
-    await expect(Array.fromAsync(sourceOf(id).chunks(1, signal))).rejects.toThrow(
-      'The archive lacks a part of this log.',
-    );
+    const read = async (): Promise<unknown> => await Array.fromAsync(source.chunks(1, signal));
+    await expect(read()).rejects.toThrow('The archive lacks a part of this log.');
+    bootNow += 29_000;
+    await expect(read()).rejects.toThrow('The archive lacks a part of this log.');
+    bootNow += 1_000;
+    expect(await read()).toEqual([]);
+  });
+
+  it('is given what LOGS still has where the pack is damaged', async () => {
+    const other = await longRun();
+    await archiveAll(startArchive());
+    const id = await longRun();
+    const all = placesOf(await Array.fromAsync(sourceOf(id).chunks(1, signal)));
+    bootNow += HOUR_MS;
+    const damaged: ArchivedLogs = {
+      of: () => archive.of(other),
+      async *chunks() {
+        yield* [];
+        throw new NotFound('The archived log is damaged.');
+      },
+    };
+    const source = sourceOf(id, damaged);
+    await expect(Array.fromAsync(source.chunks(1, signal))).rejects.toThrow(Unavailable);
+    bootNow += 30_000;
+    expect(placesOf(await Array.fromAsync(source.chunks(1, signal)))).toEqual(all);
   });
 
   it('needs no store as long as the run goes on', async () => {

@@ -210,6 +210,18 @@ describe('the text of lines', () => {
     expect(JSON.parse(log?.data() ?? '')).toMatchObject({ line: 'x\u2028y\revent: pipeline_completed\rdata: {}' });
   });
 
+  it('stage_completed carries the end of a text of very many short pieces', () => {
+    const lines = Array.from({ length: 50_000 }, (_, index) => `${index % 10}\n`);
+    const chunks = lines.map((line, index) => chunk(index + 1, 't', line, { offset: 2 * index }));
+    const text = lines.join('');
+    const [done] = dataOf(
+      replay([created(), started('t'), completed('t', text.length), runCompleted()], chunks),
+      'stage_completed',
+    );
+    expect(done).toMatchObject({ truncated: true });
+    expect(done?.['logs'] === text.slice(-STAGE_TEXT_BYTES_MAX)).toBe(true);
+  });
+
   it("stage_completed carries the last 64 KiB of the stage's text, marked truncated, beginning with a whole character", () => {
     const text = `${'é'.repeat(40_000)}x\n`;
     const bytes = Buffer.byteLength(text);

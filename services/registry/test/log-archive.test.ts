@@ -182,6 +182,40 @@ describe('packing', () => {
     expect(plain(await read(id))).toBe(text);
   });
 
+  it('a log of very many changes between outputs comes back, whose chunks are larger than what was written', async () => {
+    const id = await saveRun('ada');
+    const chunks = write(id, 1_100, 600).map(({ chunk, ...stored }) => ({
+      ...stored,
+      chunk: {
+        ...chunk,
+        parts: Array.from({ length: 300 }, (_, index) => [index % 2 === 0 ? 'stdout' : 'stderr', 2] as const),
+      },
+    }));
+    logs.stored.set(id, chunks);
+    now += HOUR_MS;
+    expect((await archiver().pass(never)).runs).toBe(1);
+    expect(plain(await read(id))).toBe(plain(chunks));
+  });
+
+  it("what is the matter with one tenant's runs holds up neither those of others nor the purging (ARCHIVER-4)", async () => {
+    const packed = await saveRun('ada');
+    write(packed, 1);
+    const one = archiver();
+    now += HOUR_MS;
+    await one.pass(never);
+    const [bad, good] = [await saveRun('ben'), await saveRun('cleo')];
+    for (const id of [bad, good]) write(id, 1);
+    now += HOUR_MS;
+    const read = logs.chunks.bind(logs);
+    logs.chunks = (runId) => {
+      if (runId === bad) throw new TypeError('nobody can read this');
+      return read(runId);
+    };
+    await expect(one.pass(never)).rejects.toThrow('nobody can read this');
+    expect([await archive.of(bad), (await archive.of(good))?.runId]).toEqual([null, good]);
+    expect([...logs.stored.keys()]).toEqual([bad, good]);
+  });
+
   it('where LOGS is half full it packs at once, and purges five minutes later', async () => {
     const id = await saveRun('ada');
     write(id, 3);

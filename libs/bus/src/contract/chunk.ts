@@ -31,6 +31,11 @@ export function encodeChunk(chunk: Chunk): Uint8Array {
   return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), output]);
 }
 
+/** Of its encoded form: what many short parts of an output take is in the head. */
+export function bytesOfChunk({ output, ...head }: Chunk): number {
+  return Buffer.byteLength(JSON.stringify(head)) + 1 + output.length;
+}
+
 /** Throws a SyntaxError on bytes that `encodeChunk` did not make. */
 export function decodeChunk(bytes: Uint8Array): Chunk {
   const headEnd = bytes.indexOf(0x0a);

@@ -22,10 +22,12 @@ const PLAIN_BYTES_MAX = 4 * FRAME_BYTES;
 const compress = promisify(zstdCompress);
 const decompress = promisify(zstdDecompress);
 
+/** Throws a SyntaxError on what `decodeFrame` would refuse: `FRAME_BYTES` of chunks (`bytesOfChunk`), or one more, are never too much. */
 export async function encodeFrame(chunks: readonly StoredChunk[]): Promise<Uint8Array> {
   const bytes = chunks.map(({ chunk }) => encodeChunk(chunk));
   const head = chunks.map(({ sequence, runner }, index): Entry => [sequence, runner, bytes[index]?.length ?? 0]);
   const plain = Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...bytes]);
+  if (plain.length > PLAIN_BYTES_MAX) throw new SyntaxError('a frame of an archived log is too large to be read again');
   return await compress(plain, { params: { [constants.ZSTD_c_checksumFlag]: 1 } });
 }
 

@@ -35,6 +35,8 @@ export interface ChunkerOptions {
 }
 
 const CHUNK_BYTES_MAX = 64 * 1024;
+/** Changes between outputs in one chunk: each takes some tens of bytes of its head. */
+const PARTS_MAX = 1_024;
 /** Long enough to gather a burst of lines, short enough to look live. */
 const FLUSH_MS = 20;
 const LINE_FEED = 0x0a;
@@ -148,7 +150,7 @@ export class Chunker implements OutputSink {
     const last = this.#parts.at(-1);
     if (last !== undefined && last[0] === stream) last[1] += bytes.length;
     else this.#parts.push([stream, bytes.length]);
-    if (this.#used === CHUNK_BYTES_MAX) this.#flush();
+    if (this.#used === CHUNK_BYTES_MAX || this.#parts.length === PARTS_MAX) this.#flush();
     else this.#callOffFlush ??= (this.#options.after ?? machineTime.after)(FLUSH_MS, () => this.#flush());
   }
 

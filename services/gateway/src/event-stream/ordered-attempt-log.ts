@@ -148,9 +148,14 @@ function gapOf(bytes: number): Piece {
   return { stream: 'system', text: `[${bytes} bytes of this log are no longer available]\n`, at: undefined };
 }
 
+/** Parts of a text that are dropped and still held. */
+const DROPPED_MAX = 1_024;
+
 /** The last 64 KiB of some text, as bytes. */
 class TailText {
   #parts: Buffer[] = [];
+  /** Those before it are dropped: taking the first one out of thousands would move all of them. */
+  #first = 0;
   #bytes = 0;
   #cut = false;
 
@@ -159,14 +164,17 @@ class TailText {
     this.#parts.push(Buffer.from(part));
     this.#bytes += part.length;
     for (
-      let first = this.#parts[0];
+      let first = this.#parts[this.#first];
       first !== undefined && this.#bytes - first.length >= STAGE_TEXT_BYTES_MAX;
-      first = this.#parts[0]
+      first = this.#parts[this.#first]
     ) {
-      this.#parts.shift();
+      this.#first += 1;
       this.#bytes -= first.length;
       this.#cut = true;
     }
+    if (this.#first < DROPPED_MAX || 2 * this.#first < this.#parts.length) return;
+    this.#parts = this.#parts.slice(this.#first);
+    this.#first = 0;
   }
 
   /** A part of it is not to be had. */
@@ -175,7 +183,7 @@ class TailText {
   }
 
   text(): StageText {
-    const all = Buffer.concat(this.#parts);
+    const all = Buffer.concat(this.#parts.slice(this.#first));
     const truncated = this.#cut || all.length > STAGE_TEXT_BYTES_MAX;
     let from = Math.max(0, all.length - STAGE_TEXT_BYTES_MAX);
     // The text must not begin in the middle of a character, whose later bytes are 10xxxxxx, three at most.
@@ -185,6 +193,7 @@ class TailText {
 
   clear(): void {
     this.#parts = [];
+    this.#first = 0;
     this.#bytes = 0;
   }
 }

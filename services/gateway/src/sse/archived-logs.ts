@@ -3,14 +3,14 @@
  * storage.
  */
 import { decodeFrame, type Bus, type StoredChunk } from '@penstock/bus';
-import { Unavailable } from '@penstock/errors';
+import { NotFound, Unavailable } from '@penstock/errors';
 import { callService } from '@penstock/service';
 import { LogArchive, StoreUnavailable, type ArchivedLog, type DocumentStore } from '@penstock/store';
 
 export interface ArchivedLogs {
   /** Null: the run is not archived. Throws Unavailable. */
   of(runId: string): Promise<ArchivedLog | null>;
-  /** Its chunks from this sequence on. Throws Unavailable; NotFound: the pack is gone, ask for the pointer again. */
+  /** Its chunks from this sequence on. Throws Unavailable; NotFound: the pack is gone or damaged, ask for the pointer again. */
   chunks(log: ArchivedLog, fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk>;
 }
 
@@ -67,6 +67,6 @@ async function decoded(frame: Uint8Array): Promise<readonly StoredChunk[]> {
   try {
     return await decodeFrame(frame);
   } catch (error) {
-    throw new Unavailable('The archived log is damaged.', { cause: error });
+    throw new NotFound('The archived log is damaged.', {}, { cause: error });
   }
 }

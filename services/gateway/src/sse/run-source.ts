@@ -52,6 +52,9 @@ interface Sources {
   readonly bootNow?: (() => number) | undefined;
 }
 
+/** A pack that is missing for so long is lost: an operator who moves the storage is done by then, or begins the stream anew. */
+const LOST_AFTER_MS = 30_000;
+
 export class BusRunSource implements RunSource {
   readonly runId: string;
   readonly #sources: Sources;
@@ -60,6 +63,8 @@ export class BusRunSource implements RunSource {
   /** When it was asked last, and the run was not archived. */
   #inLogsAt = -Infinity;
   #hasEnd = false;
+  /** The pack that was not there, or could not be read, and since when. */
+  #missed: { readonly pack: string; readonly since: number } | undefined;
 
   constructor(sources: Sources, runId: string, tenants: readonly string[]) {
     this.runId = runId;
@@ -94,9 +99,15 @@ export class BusRunSource implements RunSource {
       } catch (error) {
         // The pack has been written anew meanwhile: the pointer names another one now, or the log is no longer kept.
         if (archived === null || !(error instanceof NotFound)) throw error;
-        if (gone === archived.pack) throw new Unavailable('The archive lacks a part of this log.', { cause: error });
-        gone = archived.pack;
-        continue;
+        if (gone !== archived.pack) {
+          gone = archived.pack;
+          continue;
+        }
+        if (!this.#isLost(archived.pack))
+          throw new Unavailable('The archive lacks a part of this log.', { cause: error });
+        // What `LOGS` still has counts; what nobody has any more is said in its place, and the stream has an end.
+        yield* readChunks(this.#sources.bus, this.runId, next, signal);
+        return;
       }
       if (archived !== null || this.#isInLogs()) return;
     }
@@ -122,6 +133,12 @@ export class BusRunSource implements RunSource {
 
   #isInLogs(): boolean {
     return this.#bootNow() - this.#inLogsAt < LOGS_READ_WITHIN_MS;
+  }
+
+  /** It has been looked for in vain for long enough: nobody brings it back. */
+  #isLost(pack: string): boolean {
+    if (this.#missed?.pack !== pack) this.#missed = { pack, since: this.#bootNow() };
+    return this.#bootNow() - this.#missed.since >= LOST_AFTER_MS;
   }
 
   listen(listeners: Parameters<RunSource['listen']>[0]): () => void {

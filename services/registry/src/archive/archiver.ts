@@ -7,11 +7,12 @@
  *     `LOGS` is half full, and only while the pack holds all that the pointer names. Who reads `LOGS` knows that the run was not
  *     archived a shorter time ago (`LOGS_READ_WITHIN_MS`), so it has read what was there.
  *  ARCHIVER-3 Several archivers at once do no harm: of two pointers of a run the first stands, and what the other has packed is swept.
+ *  ARCHIVER-4 What is the matter with the runs of one tenant holds up neither those of others nor the purging.
  */
 import type { Time } from '@penstock/async';
-import { ARCHIVED_KEPT_MS, type LoggedRuns, type StoredChunk } from '@penstock/bus';
-import type { ObjectStore } from '@penstock/object-store';
-import type { LogArchive, LogStanding } from '@penstock/store';
+import { ARCHIVED_KEPT_MS, BrokerAway, RequestTimeout, type LoggedRuns, type StoredChunk } from '@penstock/bus';
+import { ObjectsUnavailable, type ObjectStore } from '@penstock/object-store';
+import { StoreUnavailable, type LogArchive, type LogStanding } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import { Packs } from './packs.ts';
 import { PACK_RUNS_MAX, PackWriter } from './pack-writer.ts';
@@ -49,6 +50,9 @@ const PAGE = 500;
 const SEEN_MAX = 200_000;
 /** Runs whose log cannot be read. */
 const UNREADABLE_MAX = 10_000;
+
+/** Of what all tenants' runs need. */
+const OUTAGES = [BrokerAway, RequestTimeout, ObjectsUnavailable, StoreUnavailable] as const;
 
 interface Waiting {
   readonly runIds: string[];
@@ -94,9 +98,19 @@ export class LogArchiver {
       }
     }
     this.#seen = seen;
-    for (const [tenant, each] of waiting)
-      if (!signal.aborted && this.#isDue(each, isTight)) await this.#pack(tenant, each.runIds, done, signal);
+    // ARCHIVER-4.
+    const failures: unknown[] = [];
+    for (const [tenant, each] of waiting) {
+      if (signal.aborted || !this.#isDue(each, isTight)) continue;
+      try {
+        await this.#pack(tenant, each.runIds, done, signal);
+      } catch (error) {
+        failures.push(error);
+        if (OUTAGES.some((outage) => error instanceof outage)) break;
+      }
+    }
     await this.#purge(archived, isTight ? ARCHIVED_KEPT_MS : PURGED_AFTER_MS, done, signal);
+    if (failures.length > 0) throw failures[0];
     return done;
   }
 

@@ -7,7 +7,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { Readable } from 'node:stream';
-import { encodeFrame, FRAME_BYTES, type StoredChunk } from '@penstock/bus';
+import { bytesOfChunk, encodeFrame, FRAME_BYTES, type StoredChunk } from '@penstock/bus';
 import { type ObjectStore, ObjectsUnavailable } from '@penstock/object-store';
 import type { ArchivedFrame, ArchivedLog } from '@penstock/store';
 import { packKey } from './packs.ts';
@@ -67,7 +67,7 @@ export class PackWriter {
     };
     for await (const chunk of chunks) {
       pending.push(chunk);
-      pendingBytes += chunk.chunk.output.length;
+      pendingBytes += bytesOfChunk(chunk.chunk);
       last[chunk.runner] = chunk.sequence;
       if (pendingBytes >= FRAME_BYTES || pending.length >= FRAME_CHUNKS_MAX) await flush();
     }
