@@ -143,6 +143,24 @@ describe('the checker', () => {
     expect(totals).toMatchObject({ accepted: 1, ended: { SUCCESS: 1 }, attempts: 3, attemptsLost: 1 });
   });
 
+  it.each([
+    ['by itself', 'fail', {}, false],
+    ['as its disk was full', 'full', { disksFilled: true }, false],
+    ['as its disk was full, and no disk was', 'full', {}, true],
+    ['without saying so', 'tick', { disksFilled: true }, true],
+  ] as const)('a stage that exited %s: %s, %o', (_how, kind, evidence, isWrong) => {
+    const events = EVENTS.map((event): RunEvent =>
+      event.type === 'stage_completed' && event.stage === 'b'
+        ? { ...event, status: 'FAILED', reason: 'exit', exitCode: 1 }
+        : event,
+    );
+    const changes = { ...withMarks('b', [mark('start', 1, 5_100), mark(kind, 1, 5_900)]), events, evidence };
+    const found = check(evidenceWith(changes)).violations.filter(({ detail }) =>
+      detail.includes('did not exit itself'),
+    );
+    expect(found).toHaveLength(isWrong ? 1 : 0);
+  });
+
   const wrongs: readonly (readonly [string, ViolationKind, Changes])[] = [
     ['an accepted run that is in no journal', 'lost', { evidence: { journal: { runs: new Map(), faults: [] } } }],
     ['an accepted run that never ends', 'unfinished', { events: EVENTS.slice(0, -1) }],

@@ -3,7 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface Mark {
-  readonly kind: 'start' | 'tick' | 'fail' | 'end';
+  /** `full`: what it publishes or adds could not be written, so that it ends. */
+  readonly kind: 'start' | 'tick' | 'fail' | 'full' | 'end';
   readonly attempt: number;
   /** Milliseconds since 1970, with fractions. */
   readonly at: number;
@@ -28,7 +29,7 @@ export function readMarks(folder: string): Marks {
 /** A line that a kill has cut is none. */
 export function parseMarks(text: string): Mark[] {
   return text.split('\n').flatMap((line) => {
-    const match = /^(start|tick|fail|end) (\d+) (\d{19})$/.exec(line);
+    const match = /^(start|tick|fail|full|end) (\d+) (\d{19})$/.exec(line);
     return match === null
       ? []
       : [

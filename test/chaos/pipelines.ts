@@ -240,6 +240,9 @@ const PADDING = `# ${'-'.repeat(1_000)}`;
 /** What a stage publishes. */
 const OUTPUT = 'made';
 
+/** Its runner's disk may be full; the marks are on another one. */
+const ENDS_FULL = '{ mark full; exit 1; }';
+
 /** The moment is taken before it is written: a mark is never later than what it tells of. */
 function scriptOf(stage: StageDraft): string[] {
   const half = Math.floor(stage.lines / 2);
@@ -256,7 +259,7 @@ function scriptOf(stage: StageDraft): string[] {
     `say ${half + 1} ${stage.lines}`,
     ...(stage.adds === undefined ? [] : addingScript(stage)),
     ...(stage.failsUpTo > 0 ? [`[ $a -gt ${stage.failsUpTo} ] || { mark fail; exit 1; }`] : []),
-    ...(stage.publishes === true ? [`echo "${OUTPUT}=$PENSTOCK_RUN_ID.$a" >> "$SERVICE_OUTPUT"`] : []),
+    ...(stage.publishes === true ? [`echo "${OUTPUT}=$PENSTOCK_RUN_ID.$a" >> "$SERVICE_OUTPUT" || ${ENDS_FULL}`] : []),
     'mark end',
   ];
 }
@@ -266,7 +269,7 @@ function addingScript(stage: StageDraft): string[] {
   return addedBy(stage, 0).flatMap((_, index) => {
     const added: StageDraft = { ...PLAIN, name: '', lines: ADDED_LINES, publishes: true };
     return [
-      'cat >> "$SERVICE_STAGES" <<END',
+      `cat >> "$SERVICE_STAGES" <<END || ${ENDS_FULL}`,
       `a$a-${index}:`,
       // The name of another, as a text that is added gives it.
       ...(index === FOLLOWING ? ['  after: a$a-0'] : []),
