@@ -148,7 +148,7 @@ describe('the checker', () => {
     ['as its disk was full', 'full', { disksFilled: true }, false],
     ['as its disk was full, and no disk was', 'full', {}, true],
     ['without saying so', 'tick', { disksFilled: true }, true],
-  ] as const)('a stage that exited %s: %s, %o', (_how, kind, evidence, isWrong) => {
+  ] as const)('sees whether a stage has exited %s: %s, %o', (_how, kind, evidence, isWrong) => {
     const events = EVENTS.map((event): RunEvent =>
       event.type === 'stage_completed' && event.stage === 'b'
         ? { ...event, status: 'FAILED', reason: 'exit', exitCode: 1 }

@@ -361,6 +361,27 @@ describe('what is not to be kept', () => {
     ]);
   }
 
+  it('a pack that cannot be written anew holds up no other one (PACKSWEEP-4)', async () => {
+    const tenants = [await archived('ada', 2), await archived('ben', 2)];
+    for (const { ids } of tenants) await deleteRun(ids[1] as string);
+    now += 2 * HOUR_MS;
+    const part = packs.part.bind(packs);
+    let bad: string | undefined;
+    packs.part = async (wanted) => {
+      bad ??= wanted.pack;
+      if (wanted.pack === bad) throw new TypeError('nobody can read this');
+      return await part(wanted);
+    };
+    await expect(sweep()).rejects.toThrow('nobody can read this');
+    packs.part = part;
+    const pointers = await Promise.all(tenants.map(({ ids }) => archive.of(ids[0] as string)));
+    expect(pointers.map((pointer) => [pointer?.pack === bad, pointer?.generation]).toSorted()).toEqual([
+      [false, 2],
+      [true, 1],
+    ]);
+    for (const { ids, texts } of tenants) expect(plain(await read(ids[0] as string))).toBe(texts[0]);
+  });
+
   it("a deleted run's bytes leave its pack, and the other runs stay as they were", async () => {
     const { ids, texts } = await archived('ada', 3);
     const [before] = await packFiles();

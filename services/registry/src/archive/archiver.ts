@@ -10,10 +10,11 @@
  *  ARCHIVER-4 What is the matter with the runs of one tenant holds up neither those of others nor the purging.
  */
 import type { Time } from '@penstock/async';
-import { ARCHIVED_KEPT_MS, BrokerAway, RequestTimeout, type LoggedRuns, type StoredChunk } from '@penstock/bus';
-import { ObjectsUnavailable, type ObjectStore } from '@penstock/object-store';
-import { StoreUnavailable, type LogArchive, type LogStanding } from '@penstock/store';
+import { ARCHIVED_KEPT_MS, type LoggedRuns, type StoredChunk } from '@penstock/bus';
+import type { ObjectStore } from '@penstock/object-store';
+import type { LogArchive, LogStanding } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
+import { isOutage } from './outages.ts';
 import { Packs } from './packs.ts';
 import { PACK_RUNS_MAX, PackWriter } from './pack-writer.ts';
 
@@ -50,9 +51,6 @@ const PAGE = 500;
 const SEEN_MAX = 200_000;
 /** Runs whose log cannot be read. */
 const UNREADABLE_MAX = 10_000;
-
-/** Of what all tenants' runs need. */
-const OUTAGES = [BrokerAway, RequestTimeout, ObjectsUnavailable, StoreUnavailable] as const;
 
 interface Waiting {
   readonly runIds: string[];
@@ -106,7 +104,7 @@ export class LogArchiver {
         await this.#pack(tenant, each.runIds, done, signal);
       } catch (error) {
         failures.push(error);
-        if (OUTAGES.some((outage) => error instanceof outage)) break;
+        if (isOutage(error)) break;
       }
     }
     await this.#purge(archived, isTight ? ARCHIVED_KEPT_MS : PURGED_AFTER_MS, done, signal);

@@ -7,11 +7,13 @@
  *  PACKSWEEP-2 An object that nothing points at goes once it is a day old: nothing is pointed at that late (PACKWRITER-2).
  *  PACKSWEEP-3 A pack is written anew as it is made: stored, read back, and then its pointers change, over their generation. Who reads the
  *     old one to its end does, or asks for the pointer again.
+ *  PACKSWEEP-4 A pack that cannot be written anew holds up no other one.
  */
 import type { Time } from '@penstock/async';
 import type { ObjectStore } from '@penstock/object-store';
 import type { ArchivedHead, ArchivedLog, LogArchive } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
+import { isOutage } from './outages.ts';
 import { packOfKey, type Packs } from './packs.ts';
 import { PACK_RUNS_MAX, PackWriter } from './pack-writer.ts';
 
@@ -40,6 +42,7 @@ export async function sweepPacks(parts: PackSweepParts, signal: AbortSignal): Pr
   const expired = await sweepExpired(parts, signal);
   const deleted = await sweepDeleted(parts, signal);
   let [objects, rewritten] = [0, 0];
+  const failures: unknown[] = [];
   const now = parts.time.wallNow();
   for await (const { key, storedAt, size } of parts.packs.list()) {
     if (signal.aborted) break;
@@ -51,9 +54,16 @@ export async function sweepPacks(parts: PackSweepParts, signal: AbortSignal): Pr
       await parts.packs.remove(key);
       objects += 1;
     } else if (place.object === 0 && (await hasOthers(parts, runs, size))) {
-      rewritten += (await rewrite(parts, runs)) ? 1 : 0;
+      try {
+        rewritten += (await rewrite(parts, runs)) ? 1 : 0;
+      } catch (error) {
+        if (isOutage(error)) throw error;
+        failures.push(error);
+      }
     }
   }
+  // PACKSWEEP-4.
+  if (failures.length > 0) throw failures[0];
   return { expired, deleted, objects, rewritten };
 }
 
