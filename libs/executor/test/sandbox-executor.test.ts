@@ -1,5 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { it } from 'vitest';
 import { SandboxExecutor } from '../src/sandbox/executor.ts';
 import { whySandboxLacks } from '../src/sandbox/probe.ts';
 import { runExecutorSuite } from '../src/testing/executor-suite.ts';
@@ -19,3 +20,4 @@ if (lacking === null)
       command: (mark, deadlineMs) => [process.execPath, OWNER, mark, 'guarded', String(deadlineMs), '', 'sandbox'],
     },
   });
+else it.skip('keeps the contract of the executors', () => {});
