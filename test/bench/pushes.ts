@@ -4,7 +4,7 @@
  * benchmark of its own, a workspace of a repository of 50,000 files, beside the same clone of it.
  */
 import { execFile, execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -12,6 +12,7 @@ import { openMirrors } from '@penstock/git';
 import { silentLog } from '@penstock/telemetry/log';
 import { githubPush, githubSignature, makeRepository, type TestRepository } from '@penstock/webhook-ingest/testing';
 import { startServer, temporaryFolder, type RunningServer } from '../support/server.ts';
+import { processorTimes } from './processor-times.ts';
 
 const SECRET = 'a webhook secret';
 const IN_FLIGHT = 20;
@@ -119,17 +120,6 @@ async function push(server: RunningServer, url: string, commit: string, index: n
   });
   if (!response.ok) throw new Error(`a push was answered ${response.status}: ${await response.text()}`);
   await response.arrayBuffer();
-}
-
-/** Milliseconds of all of its threads, and of what it has waited for. */
-function processorTimes(pid: number): { readonly own: number; readonly programs: number } {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-  const [user = 0, system = 0, programsUser = 0, programsSystem = 0] = stat
-    .slice(stat.lastIndexOf(')') + 2)
-    .split(' ')
-    .slice(11, 15)
-    .map(Number);
-  return { own: (user + system) * 10, programs: (programsUser + programsSystem) * 10 };
 }
 
 async function sharedClones({ folder }: { readonly folder: string }, into: string): Promise<number> {

@@ -1,7 +1,8 @@
 /** Runs as a journal and a stream would hold them, made from small descriptions, and what their event streams must be. */
 import type { Chunk, OutputStream, StoredChunk } from '@penstock/bus';
 import type { LogEnd, RunEvent } from '@penstock/run';
-import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
+import type { StreamPosition } from '../src/event-stream/cursor.ts';
+import type { Emission } from '../src/event-stream/emission.ts';
 
 export const RUN_ID = '019ac000-0000-7000-8000-00000000beef';
 /** 2026-11-21T12:00:00.000Z */
@@ -121,6 +122,27 @@ export function chunk(
     output: bytes,
   };
   return { sequence, runner: fields.runner ?? 'r1', chunk: body };
+}
+
+/** One message of an event stream, as a client gets it. */
+export interface EmittedMessage {
+  readonly position: StreamPosition;
+  readonly event: string;
+  data(): string;
+}
+
+export function messagesOf(emissions: readonly Emission[]): EmittedMessage[] {
+  return emissions.flatMap((emission) =>
+    Array.from({ length: emission.count }, (_, at) => ({
+      position: behind(emission.position, at),
+      event: emission.event,
+      data: () => emission.data(at),
+    })),
+  );
+}
+
+function behind(position: StreamPosition, messages: number): StreamPosition {
+  return position.kind === 'event' ? position : { ...position, index: position.index + messages };
 }
 
 /** `event stage` or `stage| line`, one a message. */

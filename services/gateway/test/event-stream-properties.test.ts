@@ -3,7 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
 import { Cursor } from '../src/event-stream/cursor.ts';
-import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
+import { lineEmissions, lineEnvelope } from '../src/event-stream/emission.ts';
+import { framesOf } from '../src/sse/frames.ts';
 import { EventStream } from '../src/event-stream/event-stream.ts';
 import {
   chunk,
@@ -21,6 +22,8 @@ import {
   runStopped,
   skipped,
   started,
+  type EmittedMessage,
+  messagesOf,
 } from './event-stream-fixtures.ts';
 
 interface History {
@@ -140,7 +143,7 @@ function replay({ events, chunks }: History): EmittedMessage[] {
   for (const each of chunks) eventStream.addChunk(each);
   eventStream.eventsAsked(eventStream.sequence);
   eventStream.chunksAsked(eventStream.version);
-  return eventStream.take();
+  return messagesOf(eventStream.take());
 }
 
 /** Events and the chunks of each runner arrive in any interleaving of their orders; what one runner wrote may come long after. */
@@ -160,11 +163,11 @@ function watchLive({ events, chunks }: History, next: (max: number) => number): 
       for (const arrived of queue.splice(0, 1 + next(3))) eventStream.addChunk(arrived);
       if (queue.length === 0) queues.splice(index, 1);
     }
-    if (next(3) > 0) messages.push(...eventStream.take());
+    if (next(3) > 0) messages.push(...messagesOf(eventStream.take()));
   }
   eventStream.eventsAsked(eventStream.sequence);
   eventStream.chunksAsked(eventStream.version);
-  messages.push(...eventStream.take());
+  messages.push(...messagesOf(eventStream.take()));
   expect(eventStream.ended).toBe(true);
   return messages;
 }
@@ -308,7 +311,7 @@ describe('resuming by cursor', () => {
     const cursor = Cursor.decode(reached.encode(RUN_ID), RUN_ID);
     expect(cursor).toEqual(reached);
     const after = again.filter(({ position }) => {
-      if (!reached.admits(position)) return false;
+      if (reached.emittedOf(position) > 0) return false;
       reached.advance(position);
       return true;
     });
@@ -356,6 +359,58 @@ describe('resuming by cursor', () => {
           const twice = resumed(once, Math.round(second * once.length), replay(history));
           expect(eventsOf(twice)).toEqual(eventsOf(heard));
           for (const stage of stagesOf(history)) expect(ofStage(twice, stage)).toEqual(ofStage(heard, stage));
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe('the frames of emissions', () => {
+  /** What must not be trusted to need no escape, and what needs none. */
+  const texts = fc.array(
+    fc.oneof(fc.constantFrom('', 'plain', '"', '\\', '\u0000', '\u001b[31mred', '\r', '\u2028', '😀'), fc.string()),
+    { maxLength: 600 },
+  );
+
+  it('are those of their messages one by one, from wherever a client has come to, whoever else has written', () => {
+    fc.assert(
+      fc.property(
+        texts,
+        fc.nat({ max: 40_000 }),
+        fc.nat({ max: 700 }),
+        fc.constantFrom(0, 1, 40),
+        fc.array(fc.tuple(fc.nat({ max: 45 }), fc.nat()), { maxLength: 3 }),
+        (lines, index, given, runner, others) => {
+          const envelope = lineEnvelope('build', 'stdout', 0);
+          const text = lines.map((line) => `${line.replaceAll('\n', '')}\n`).join('');
+          let next = index;
+          const emissions = [
+            ...lineEmissions(text, envelope, (count) => {
+              next += count;
+              return { kind: 'line', runner, sequence: 77_777, index: next - count };
+            }),
+          ];
+          const reached = Object.assign(new Cursor(), { version: 3 });
+          for (const [other, sequence] of others) reached.advance({ kind: 'line', runner: other, sequence, index: 5 });
+          reached.advance({ kind: 'line', runner, sequence: 77_777, index: index + given - 1 });
+          const together = reached.copy();
+          const frames = emissions.map((emission) => framesOf(emission, together, RUN_ID)).join('');
+          const singly = messagesOf(emissions)
+            .filter(({ position }) => reached.emittedOf(position) === 0)
+            .map((message) => {
+              reached.advance(message.position);
+              return `id: ${reached.encode(RUN_ID)}\nevent: stage_log\ndata: ${message.data()}\n\n`;
+            });
+          expect(frames).toBe(singly.join(''));
+          expect(together).toEqual(reached);
+          const sent = frames
+            .split('\n\n')
+            .slice(0, -1)
+            .map((frame) => JSON.parse(frame.split('\ndata: ')[1] ?? '') as { line: string });
+          expect(sent.map(({ line }) => line)).toEqual(
+            lines.map((line) => line.replaceAll('\n', '').replace(/\r$/u, '')).slice(given),
+          );
         },
       ),
       { numRuns: 300 },

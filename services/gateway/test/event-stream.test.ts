@@ -5,6 +5,8 @@ import {
   chunk,
   completed,
   created,
+  type EmittedMessage,
+  messagesOf,
   outlineOf,
   queued,
   retrying,
@@ -21,7 +23,6 @@ import {
 } from './event-stream-fixtures.ts';
 import type { StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
-import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
 import { Cursor } from '../src/event-stream/cursor.ts';
 
 /** All that is stored, as a replay gives it. */
@@ -31,7 +32,7 @@ function replay(events: readonly RunEvent[], chunks: readonly StoredChunk[]): Em
   for (const each of chunks) eventStream.addChunk(each);
   eventStream.eventsAsked(eventStream.sequence);
   eventStream.chunksAsked(eventStream.version);
-  return eventStream.take();
+  return messagesOf(eventStream.take());
 }
 
 const dataOf = (messages: readonly EmittedMessage[], event: string): Record<string, unknown>[] =>
@@ -280,10 +281,10 @@ describe('P21: which chunks belong to the event stream', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), queued('t')]);
     eventStream.addChunk(chunk(1, 't', 'early\n'));
-    expect(outlineOf(eventStream.take())).toEqual([]);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual([]);
     expect(eventStream.waitsFor).toBe('events');
     eventStream.addEvents(3, [started('t')]);
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| early']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t', 't| early']);
     expect(eventStream.waitsFor).toBe(null);
   });
 
@@ -291,10 +292,10 @@ describe('P21: which chunks belong to the event stream', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), started('t'), completed('t', 8), runCompleted()]);
     eventStream.addChunk(chunk(1, 't', 'one\n'));
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| one']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t', 't| one']);
     expect(eventStream.waitsFor).toBe('chunks');
     eventStream.addChunk(chunk(2, 't', 'two\n', { offset: 4 }));
-    expect(outlineOf(eventStream.take())).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
     expect(eventStream.ended).toBe(true);
   });
 
@@ -311,10 +312,10 @@ describe('P21: which chunks belong to the event stream', () => {
     eventStream.addEvents(1, [created(), started('t')]);
     eventStream.addChunk(chunk(1, 't', 'forged\n', { attempt: 7 }));
     eventStream.addChunk(chunk(2, 't', 'ok\n'));
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t']);
     expect(eventStream.waitsFor).toBe('events');
     eventStream.eventsAsked(1);
-    expect(outlineOf(eventStream.take())).toEqual(['t| ok']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['t| ok']);
   });
 
   it("bytes beyond the attempt's final offset are no part of the event stream", () => {
@@ -390,10 +391,10 @@ describe('P21: which chunks belong to the event stream', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), started('t'), completed('t', 4)]);
     eventStream.chunksAsked(2);
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t']);
     expect(eventStream.waitsFor).toBe('chunks');
     eventStream.chunksAsked(3);
-    expect(outlineOf(eventStream.take())).toEqual([
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual([
       't! [4 bytes of this log are no longer available]',
       'stage_completed t',
     ]);
@@ -405,7 +406,7 @@ describe('P21: which chunks belong to the event stream', () => {
     const size = 64 * 1024;
     for (let index = 1; index <= 130; index++)
       eventStream.addChunk(chunk(index, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
-    const [, first, second] = outlineOf(eventStream.take());
+    const [, first, second] = outlineOf(messagesOf(eventStream.take()));
     expect(first).toBe(`t! [${size} bytes of this log are no longer available]`);
     expect(second).toMatch(/^t\| x+$/u);
   });
@@ -435,18 +436,18 @@ describe('EVENTSTREAM-5: a cancelled run', () => {
   it('waits for the last chunk of an attempt that its runner has ended', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), started('t'), runCancelled(1), gone('t', { logBytes: 7 }), runStopped(1)]);
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 'pipeline_cancelling']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t', 'pipeline_cancelling']);
     expect(eventStream.waitsFor).toBe('chunks');
     eventStream.addChunk(chunk(1, 't', 'before\n'));
-    expect(outlineOf(eventStream.take())).toEqual(['t| before', 'pipeline_cancelled']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['t| before', 'pipeline_cancelled']);
     eventStream.addChunk(chunk(2, 't', 'more\n', { offset: 7 }));
-    expect(eventStream.take()).toEqual([]);
+    expect(messagesOf(eventStream.take())).toEqual([]);
   });
 
   it('of which nothing has run has two messages, and waits for nothing', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), queued('t'), runCancelled(1), runStopped(1)]);
-    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelling', 'pipeline_cancelled']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['pipeline_cancelling', 'pipeline_cancelled']);
   });
 });
 
@@ -456,13 +457,13 @@ describe('EVENTSTREAM-4: a log that a mark closes', () => {
     eventStream.addEvents(1, [created(), started('t')]);
     eventStream.addChunk(chunk(1, 't', 'one\n'));
     eventStream.addChunk(chunk(2, 't', 'three\n', { offset: 8 }));
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| one']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t', 't| one']);
     const stopping = { type: 'stage_stopping', at: 1, stage: 't', attempt: 1, reason: 'cancelled' } as const;
     eventStream.addEvents(3, [stopping, runCancelled(1), gone('t', { logSequence: 4 })]);
-    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelling']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['pipeline_cancelling']);
     eventStream.addChunk(chunk(3, 't', 'two\n', { offset: 4 }));
     eventStream.addChunk(mark(4, 't'));
-    expect(outlineOf(eventStream.take())).toEqual(['t| two', 't| three']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['t| two', 't| three']);
   });
 
   it('what stands behind the mark waits for the event that names it, and is no part of the event stream', () => {
@@ -471,10 +472,10 @@ describe('EVENTSTREAM-4: a log that a mark closes', () => {
     eventStream.addChunk(chunk(1, 't', 'one\n'));
     eventStream.addChunk(mark(2, 't'));
     eventStream.addChunk(chunk(3, 't', 'late\n', { offset: 4 }));
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 'pipeline_cancelling', 't| one']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t', 'pipeline_cancelling', 't| one']);
     expect(eventStream.waitsFor).toBe(null);
     eventStream.addEvents(4, [gone('t', { logSequence: 2 }), runStopped(1)]);
-    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelled']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['pipeline_cancelled']);
   });
 
   it('a result that is committed after all has what stands behind the mark told', () => {
@@ -483,9 +484,9 @@ describe('EVENTSTREAM-4: a log that a mark closes', () => {
     eventStream.addChunk(chunk(1, 't', 'one\n'));
     eventStream.addChunk(mark(2, 't'));
     eventStream.addChunk(chunk(3, 't', 'two\n', { offset: 4 }));
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 't| one']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t', 't| one']);
     eventStream.addEvents(3, [completed('t', 8), runCompleted()]);
-    expect(outlineOf(eventStream.take())).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['t| two', 'stage_completed t', 'pipeline_completed']);
   });
 
   it('the end of a lost attempt waits for all before its mark, and says which bytes never came', () => {
@@ -493,9 +494,9 @@ describe('EVENTSTREAM-4: a log that a mark closes', () => {
     const lost = completed('t', 0, { status: 'FAILED', reason: 'runner_lost', logBytes: undefined, logSequence: 5 });
     eventStream.addEvents(1, [created(), started('t'), lost, runCompleted('FAILED')]);
     eventStream.addChunk(chunk(3, 't', 'two\n', { offset: 4 }));
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t']);
     eventStream.addChunk(mark(5, 't'));
-    expect(outlineOf(eventStream.take())).toEqual([
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual([
       't! [4 bytes of this log are no longer available]',
       't| two',
       'stage_completed t',
@@ -506,10 +507,10 @@ describe('EVENTSTREAM-4: a log that a mark closes', () => {
   it('a mark that is gone from the stream is waited for until that was asked', () => {
     const eventStream = new EventStream();
     eventStream.addEvents(1, [created(), started('t'), runCancelled(1), gone('t', { logSequence: 5 }), runStopped(1)]);
-    expect(outlineOf(eventStream.take())).toEqual(['stage_started t', 'pipeline_cancelling']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['stage_started t', 'pipeline_cancelling']);
     expect(eventStream.waitsFor).toBe('chunks');
     eventStream.chunksAsked(4);
-    expect(outlineOf(eventStream.take())).toEqual(['pipeline_cancelled']);
+    expect(outlineOf(messagesOf(eventStream.take()))).toEqual(['pipeline_cancelled']);
   });
 
   it('a mark of another runner than the one of the attempt closes nothing', () => {
@@ -527,7 +528,7 @@ describe('EVENTSTREAM-4: a log that a mark closes', () => {
     const size = 64 * 1024;
     for (let index = 0; index < 130; index++)
       eventStream.addChunk(chunk(index + 2, 't', `${'x'.repeat(size - 1)}\n`, { offset: index * size }));
-    expect(eventStream.take()).toHaveLength(1 + 2);
+    expect(messagesOf(eventStream.take())).toHaveLength(1 + 2);
   });
 });
 
@@ -543,7 +544,7 @@ describe('cursors', () => {
     ]);
     const cursor = new Cursor();
     messages.forEach((message, index) => {
-      expect(messages.filter(({ position }) => cursor.admits(position))).toEqual(messages.slice(index));
+      expect(messages.filter(({ position }) => cursor.emittedOf(position) === 0)).toEqual(messages.slice(index));
       cursor.advance(message.position);
       expect(Cursor.decode(cursor.encode(RUN_ID), RUN_ID)).toEqual(cursor);
     });
@@ -559,9 +560,9 @@ describe('cursors', () => {
   it('a cursor knows what was emitted for each runner: a chunk that was missed beside a later one is still admitted', () => {
     const cursor = new Cursor();
     cursor.advance({ kind: 'line', runner: 1, sequence: 9, index: 0 });
-    expect(cursor.admits({ kind: 'line', runner: 0, sequence: 5, index: 0 })).toBe(true);
-    expect(cursor.admits({ kind: 'line', runner: 1, sequence: 9, index: 0 })).toBe(false);
-    expect(cursor.admits({ kind: 'line', runner: 1, sequence: 9, index: 1 })).toBe(true);
+    expect(cursor.emittedOf({ kind: 'line', runner: 0, sequence: 5, index: 0 })).toBe(0);
+    expect(cursor.emittedOf({ kind: 'line', runner: 1, sequence: 9, index: 0 })).toBe(1);
+    expect(cursor.emittedOf({ kind: 'line', runner: 1, sequence: 9, index: 1 })).toBe(0);
   });
 
   it('a garbled cursor, or that of another run, is none', () => {

@@ -3,11 +3,22 @@ import { silentLog } from '@penstock/telemetry/log';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
 import { afterEach, expect, it } from 'vitest';
-import type { EmittedMessage } from '../src/event-stream/emitted-message.ts';
 import { Cursor } from '../src/event-stream/cursor.ts';
+import type { StreamSink } from '../src/sse/client.ts';
+import { Follower } from '../src/sse/follower.ts';
 import { Feed } from '../src/sse/feed.ts';
 import type { RunSource } from '../src/sse/run-source.ts';
-import { chunk, completed, created, outlineOf, runCompleted, RUN_ID, started } from './event-stream-fixtures.ts';
+import {
+  chunk,
+  completed,
+  created,
+  type EmittedMessage,
+  messagesOf,
+  outlineOf,
+  runCompleted,
+  RUN_ID,
+  started,
+} from './event-stream-fixtures.ts';
 
 const feeds: Feed[] = [];
 afterEach(() => {
@@ -70,7 +81,7 @@ async function watched(run: HeardRun): Promise<Feed> {
 
 function emitted({ ring }: Feed): EmittedMessage[] {
   const messages: EmittedMessage[] = [];
-  for (let number = 0; number < ring.next; number++) messages.push(...(ring.batch(number)?.messages ?? []));
+  for (let number = 0; number < ring.next; number++) messages.push(...messagesOf(ring.batch(number)?.emissions ?? []));
   return messages;
 }
 
@@ -86,7 +97,7 @@ it("FEED-5: a runner's last chunk that was missed while another's later one was 
   expect(outlineOf(emitted(feed))).not.toContain('a! [7 bytes of this log are no longer available]');
   // Whoever was cut off before the gap was filled lacks it, and knows that.
   const cursor = Cursor.decode(cut.encode(RUN_ID), RUN_ID);
-  const missing = emitted(feed).filter(({ position }) => cursor?.admits(position));
+  const missing = emitted(feed).filter(({ position }) => cursor?.emittedOf(position) === 0);
   expect(outlineOf(missing)).toEqual(['stage_completed b', 'a| missed', 'stage_completed a', 'pipeline_completed']);
 });
 
@@ -109,4 +120,93 @@ it('FEED-5: a round reads nothing where everything that is stored was heard', as
   run.store(chunk(7, 'a', 'three\n', { runner: 'r1', offset: 4 }), 'missed');
   await feed.ask();
   expect(run.readFrom).toEqual([7]);
+});
+
+/** What a client that is as quick as the test wants has been sent. */
+class HeldClient implements StreamSink {
+  readonly closed = new AbortController().signal;
+  readonly sent: Buffer[] = [];
+  ended = false;
+  onRoom: () => void = () => {};
+  #writes = 0;
+
+  get hasRoom(): boolean {
+    return this.#writes > 0;
+  }
+
+  room(): Promise<void> {
+    throw new Error('it follows the feed, and reads nothing by itself');
+  }
+
+  write(bytes: Uint8Array): void {
+    this.sent.push(Buffer.from(bytes));
+    this.#writes -= 1;
+  }
+
+  end(): void {
+    this.ended = true;
+  }
+
+  destroy(): void {
+    this.ended = true;
+  }
+
+  closeIfStalled(): void {}
+
+  /** Takes so many writes. */
+  take(writes: number): void {
+    this.#writes = writes;
+    this.onRoom();
+  }
+
+  get lines(): string[] {
+    return [
+      ...Buffer.concat(this.sent)
+        .toString()
+        .matchAll(/"line":"(\d+) /gu),
+    ].map(([, line = '']) => line);
+  }
+}
+
+it('FEED-6: output that is faster than every client waits where it is stored, and is read once, by one client after the other', async () => {
+  const run = new HeardRun();
+  const feed = await watched(run);
+  const quick = new HeldClient();
+  const slow = new HeldClient();
+  for (const client of [quick, slow]) expect(feed.join(new Follower(client, RUN_ID, new Cursor()))).toBe(true);
+  const size = 60_000;
+  const count = 400;
+  for (let index = 0; index < count; index += 1) {
+    run.store(chunk(index + 1, 'a', `${index} `.padEnd(size - 1, 'x') + '\n', { offset: index * size }), 'heard');
+    await nextTurn();
+  }
+  run.commit(completed('a', count * size), completed('b', 0), runCompleted());
+  // 24 MB were stored, and some 4 of them are kept for clients that have taken nothing yet.
+  expect(feed.ring.sizeFrom(0)).toBeLessThan(8_000_000);
+  expect(feed.ring.sizeFrom(0)).toBeGreaterThan(2_000_000);
+  while (!quick.ended) {
+    quick.take(1);
+    await nextTurn();
+    expect(feed.ring.sizeFrom(0)).toBeLessThan(12_000_000);
+  }
+  expect(quick.lines).toEqual(Array.from({ length: count }, (_, index) => String(index)));
+  // Each piece is read where the one before it ended: nothing is read twice.
+  expect(run.readFrom).toEqual([...new Set(run.readFrom)]);
+  expect(run.readFrom.length).toBeLessThan(20);
+  expect(slow.ended).toBe(false);
+});
+
+it('FEED-6: goes on for the others when its quickest client is gone', async () => {
+  const run = new HeardRun();
+  const feed = await watched(run);
+  const held = new Follower(new HeldClient(), RUN_ID, new Cursor());
+  expect(feed.join(held)).toBe(true);
+  const size = 60_000;
+  for (let index = 0; index < 200; index += 1) {
+    run.store(chunk(index + 1, 'a', `${index} `.padEnd(size - 1, 'x') + '\n', { offset: index * size }), 'heard');
+    await nextTurn();
+  }
+  expect(outlineOf(emitted(feed)).length).toBeLessThan(200);
+  feed.leave(held);
+  await expect.poll(() => feed.ring.cursor.runners.get(0)?.sequence).toBe(200);
 });

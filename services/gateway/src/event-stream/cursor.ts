@@ -7,14 +7,16 @@
 /** Where a message stands. `note`: one of the messages that only the event of `version` brings about, just before it. */
 export type StreamPosition =
   | { readonly kind: 'event'; readonly version: number }
-  | {
-      readonly kind: 'line';
-      /** The runner's number in the order in which the journal names runners. */
-      readonly runner: number;
-      readonly sequence: number;
-      readonly index: number;
-    }
+  | LinePosition
   | { readonly kind: 'note'; readonly version: number; readonly index: number };
+
+export interface LinePosition {
+  readonly kind: 'line';
+  /** The runner's number in the order in which the journal names runners. */
+  readonly runner: number;
+  readonly sequence: number;
+  readonly index: number;
+}
 
 interface RunnerPosition {
   /** Of the chunk whose line was emitted last. */
@@ -24,6 +26,9 @@ interface RunnerPosition {
 }
 
 const RADIX = 36;
+/** Of base64: so many bytes are so many letters. */
+const GROUP_BYTES = 3;
+const GROUP_LETTERS = 4;
 const ENCODED = /^([\da-z]{1,10})\.([\da-z]{1,10})((?:\.[\da-z]{1,4}:[\da-z]{1,10}:[\da-z]{1,10})*)\.([0-9a-f]{4})$/u;
 /** About a thousand runners of one run; a request with a longer header would be refused. */
 const ENCODED_LENGTH_MAX = 12 * 1024;
@@ -53,13 +58,49 @@ export class Cursor {
   }
 
   encode(runId: string): string {
-    const runners = [...this.runners]
+    const parts = [
+      this.version.toString(RADIX),
+      this.notes.toString(RADIX),
+      ...this.#runnerTexts(() => true),
+      runId.slice(-4),
+    ];
+    return Buffer.from(parts.join('.'), 'latin1').toString('base64url');
+  }
+
+  /**
+   * What `encode` answers behind each of `count` lines, the first of which stands at `position`. They differ in one number, so they
+   * are encoded together: each fills whole groups of three bytes, and what only fills is left out again.
+   */
+  encodeLines(position: LinePosition, count: number, runId: string): string[] {
+    const { runner, sequence, index } = position;
+    const before = [
+      this.version.toString(RADIX),
+      this.notes.toString(RADIX),
+      ...this.#runnerTexts((other) => other < runner),
+      `${runner.toString(RADIX)}:${sequence.toString(RADIX)}:`,
+    ].join('.');
+    const behind = ['', ...this.#runnerTexts((other) => other > runner), runId.slice(-4)].join('.');
+    const same = before.length - (before.length % GROUP_BYTES);
+    const head = Buffer.from(before.slice(0, same), 'latin1').toString('base64url');
+    const rest = before.slice(same);
+    const texts = Array.from({ length: count }, (_, at) => rest + (index + at + 1).toString(RADIX) + behind);
+    const groups = Math.ceil((texts.at(-1)?.length ?? 0) / GROUP_BYTES);
+    const filled = texts.map((text) => text.padEnd(groups * GROUP_BYTES, '\0')).join('');
+    const encoded = Buffer.from(filled, 'latin1').toString('base64url');
+    return texts.map(({ length }, at) => {
+      const from = at * groups * GROUP_LETTERS;
+      return head + encoded.slice(from, from + Math.ceil((length * GROUP_LETTERS) / GROUP_BYTES));
+    });
+  }
+
+  #runnerTexts(isWanted: (runner: number) => boolean): string[] {
+    if (this.runners.size === 0) return [];
+    return [...this.runners]
+      .filter(([runner]) => isWanted(runner))
       .toSorted(([one], [other]) => one - other)
       .map(([runner, { sequence, lines }]) =>
         [runner, sequence, lines].map((number) => number.toString(RADIX)).join(':'),
       );
-    const parts = [this.version.toString(RADIX), this.notes.toString(RADIX), ...runners, runId.slice(-4)];
-    return Buffer.from(parts.join('.'), 'latin1').toString('base64url');
   }
 
   copy(): Cursor {
@@ -75,33 +116,35 @@ export class Cursor {
     for (const [runner, position] of other.runners) this.runners.set(runner, position);
   }
 
-  /** False: the message was emitted before. */
-  admits(position: StreamPosition): boolean {
+  /** How many of `count` messages, the first of which stands at `position`, were emitted before: they are its first ones. */
+  emittedOf(position: StreamPosition, count = 1): number {
     switch (position.kind) {
       case 'event':
-        return position.version > this.version;
-      case 'line':
-        return !this.#reaches(position.runner, { sequence: position.sequence, lines: position.index + 1 });
+        return position.version > this.version ? 0 : count;
+      case 'line': {
+        const reached = this.runners.get(position.runner);
+        if (reached === undefined || reached.sequence < position.sequence) return 0;
+        return reached.sequence > position.sequence ? count : clamp(reached.lines - position.index, count);
+      }
       case 'note':
-        return (
-          position.version > this.version && !(position.version === this.version + 1 && position.index < this.notes)
-        );
+        if (position.version <= this.version) return count;
+        return position.version > this.version + 1 ? 0 : clamp(this.notes - position.index, count);
     }
   }
 
-  /** Call it only for positions that it admits. */
-  advance(position: StreamPosition): void {
+  /** Behind `count` messages, the first of which stands at `position`. Call it only for those that were not emitted before. */
+  advance(position: StreamPosition, count = 1): void {
     switch (position.kind) {
       case 'event':
         this.version = position.version;
         this.notes = 0;
         return;
       case 'line':
-        this.runners.set(position.runner, { sequence: position.sequence, lines: position.index + 1 });
+        this.runners.set(position.runner, { sequence: position.sequence, lines: position.index + count });
         return;
       case 'note':
         this.version = Math.max(this.version, position.version - 1);
-        this.notes = position.index + 1;
+        this.notes = position.index + count;
         return;
     }
   }
@@ -117,4 +160,8 @@ export class Cursor {
     if (reached === undefined) return false;
     return reached.sequence > sequence || (reached.sequence === sequence && reached.lines >= lines);
   }
+}
+
+function clamp(number: number, max: number): number {
+  return Math.min(max, Math.max(0, number));
 }

@@ -21,7 +21,7 @@ import type { StoredChunk } from '@penstock/bus';
 import { closesRun, publicEventsOf, type RunEvent, type StageText } from '@penstock/run';
 import { OrderedAttemptLog, type Piece } from './ordered-attempt-log.ts';
 import type { StreamPosition } from './cursor.ts';
-import { EventMessage, LineMessage, lineEnvelope, type EmittedMessage } from './emitted-message.ts';
+import { EventEmission, type Emission, lineEmissions, lineEnvelope } from './emission.ts';
 import { RunnerLog } from './runner-log.ts';
 
 const NO_TEXT: StageText = { text: '', truncated: false };
@@ -43,7 +43,7 @@ export class EventStream {
   readonly #completedStages = new Set<string>();
   #endKnown = false;
   #ended = false;
-  #messages: EmittedMessage[] = [];
+  #emissions: Emission[] = [];
 
   /** Of the last event known. */
   get version(): number {
@@ -95,11 +95,11 @@ export class EventStream {
   }
 
   /** The messages that can be emitted now, in their order; each is given once. */
-  take(): EmittedMessage[] {
+  take(): Emission[] {
     while (this.#emitEvents() || this.#handleChunk() || this.#giveUpWaiting());
-    const messages = this.#messages;
-    this.#messages = [];
-    return messages;
+    const emissions = this.#emissions;
+    this.#emissions = [];
+    return emissions;
   }
 
   #learn(version: number, event: RunEvent): void {
@@ -162,8 +162,8 @@ export class EventStream {
     for (const [index, each] of shown.entries()) {
       // One event may be many messages: a client that has some of them gets the others.
       const isLast = index === shown.length - 1;
-      this.#messages.push(
-        new EventMessage(isLast ? { kind: 'event', version } : { kind: 'note', version, index }, each),
+      this.#emissions.push(
+        new EventEmission(isLast ? { kind: 'event', version } : { kind: 'note', version, index }, each),
       );
     }
     if (endsAttempt(event) || event.type === 'stage_returned') attempt?.close();
@@ -197,7 +197,12 @@ export class EventStream {
       attempt.markedAt ??= stored.sequence;
       return;
     }
-    this.#emitPieces(attempt, attempt.accept(stored.chunk), () => log.linePosition(stored.sequence), stored.chunk.at);
+    this.#emitPieces(
+      attempt,
+      attempt.accept(stored.chunk),
+      (count) => log.linePosition(stored.sequence, count),
+      stored.chunk.at,
+    );
   }
 
   #fateOf(stored: StoredChunk, log: RunnerLog): 'emit' | 'drop' | 'wait' {
@@ -250,30 +255,24 @@ export class EventStream {
   /** What waits in the attempt's log for chunks that do not come, with a line for each gap. */
   #flush(attempt: OrderedAttemptLog, version: number, at: number): void {
     let index = 0;
-    this.#emitPieces(attempt, attempt.flush(), () => ({ kind: 'note', version, index: index++ }), at);
+    const position = (count: number): StreamPosition => {
+      index += count;
+      return { kind: 'note', version, index: index - count };
+    };
+    this.#emitPieces(attempt, attempt.flush(), position, at);
   }
 
   #emitPieces(
     attempt: OrderedAttemptLog,
     pieces: readonly Piece[],
-    position: () => StreamPosition,
+    position: (count: number) => StreamPosition,
     gapAt: number,
   ): void {
     for (const piece of pieces) {
       const envelope = lineEnvelope(attempt.stage, piece.stream, piece.at ?? gapAt);
-      for (const line of linesOf(piece.text)) this.#messages.push(new LineMessage(position(), envelope, line));
+      for (const emission of lineEmissions(piece.text, envelope, position)) this.#emissions.push(emission);
     }
   }
-}
-
-/** Without their ends, `\n` or `\r\n`. A text that does not end in one has its rest as a line. */
-function linesOf(text: string): string[] {
-  const lines = text.split('\n');
-  if (lines.at(-1) === '') lines.pop();
-  if (!text.includes('\r\n')) return lines;
-  return lines.map((line, index) =>
-    line.endsWith('\r') && (index < lines.length - 1 || text.endsWith('\n')) ? line.slice(0, -1) : line,
-  );
 }
 
 /** Attempts are numbers, so a blank cannot be mistaken for a part of the name. */

@@ -30,13 +30,17 @@ export class RunnerLog {
     this.handled = Math.max(this.handled, this.queue.shift()?.sequence ?? 0);
   }
 
-  /** The lines of one chunk are counted on from those emitted last, so that cursors only grow. */
-  linePosition(sequence: number): StreamPosition {
+  /**
+   * Of the first of `count` lines. The lines of one chunk are counted on from those emitted last, so that cursors only grow.
+   */
+  linePosition(sequence: number, count: number): StreamPosition {
     if (sequence > this.#lineSequence) {
       this.#lineSequence = sequence;
       this.#lineIndex = 0;
     }
-    return { kind: 'line', runner: this.number ?? 0, sequence: this.#lineSequence, index: this.#lineIndex++ };
+    const index = this.#lineIndex;
+    this.#lineIndex += count;
+    return { kind: 'line', runner: this.number ?? 0, sequence: this.#lineSequence, index };
   }
 }
 

@@ -7,13 +7,15 @@
  *  FEED-3 At most one round of asking is under way, and one more is remembered.
  *  FEED-4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
  *  FEED-5 A round of asking compares what each runner has stored with what was given of it, and reads what is missing.
+ *  FEED-6 It goes so far ahead of the quickest of its clients and no further: what is heard beyond that is read when there is room
+ *     for it, so that an output which is faster than every client is read once, and not by each of them from its beginning.
  */
 import { machineTime, type Time } from '@penstock/async';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
 import type { RunEvent } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
 import { noMeter, type Meter } from '@penstock/telemetry/metrics';
-import type { EmittedMessage } from '../event-stream/emitted-message.ts';
+import type { Emission } from '../event-stream/emission.ts';
 import { EventStream } from '../event-stream/event-stream.ts';
 import type { Follower } from './follower.ts';
 import { Ring } from './ring.ts';
@@ -28,7 +30,11 @@ const RETRY_MS = 1_000;
 /** So many live chunks are kept while a round of asking is under way; further ones are read from the stream. */
 const HELD_CHUNKS_MAX = 256;
 /** So many chunks of a round are handled in one go. */
-const CHUNKS_IN_A_GO = 32;
+const CHUNKS_IN_A_GO = 8;
+/** Of messages that wait for the tick: short lines are many times as long in the stream as they are in their chunk. */
+const PENDING_BYTES = 1024 * 1024;
+/** How far it may be ahead: half of what the ring keeps for clients. */
+const AHEAD_BYTES = 4 * 1024 * 1024;
 
 export class Feed {
   readonly source: RunSource;
@@ -53,7 +59,13 @@ export class Feed {
   readonly #missed = new Set<LiveChunk>();
   #asking: Promise<void> | undefined;
   #askAgain = false;
-  #pending: EmittedMessage[] = [];
+  #pending: Emission[] = [];
+  #pendingBytes = 0;
+  /** FEED-6: there while no client has room for more; resolved when one has. */
+  #lead: PromiseWithResolvers<void> | undefined;
+  #aheadSoon: PromiseWithResolvers<void> | undefined;
+  /** What was heard meanwhile was not taken. */
+  #isBehind = false;
   #callOffFlush: () => void = () => {};
   #flushScheduled = false;
   #flushedAt = -Infinity;
@@ -92,6 +104,13 @@ export class Feed {
     return this.#asking;
   }
 
+  /** For a client that is about to join: as `ask`, and not longer than the others have room for more. */
+  async asked(): Promise<void> {
+    if (this.#lead !== undefined) return;
+    this.#aheadSoon ??= Promise.withResolvers();
+    await Promise.race([this.ask(), this.#aheadSoon.promise]);
+  }
+
   /** Follows from now on. False: the client has to read more by itself first. */
   join(follower: Follower): boolean {
     this.#flushNow();
@@ -105,6 +124,7 @@ export class Feed {
   leave(follower: Follower): void {
     this.#followers.delete(follower);
     follower.client.onRoom = () => {};
+    if (this.#lead !== undefined) this.#measureLead();
   }
 
   /** Called for a client that the ring has overtaken: it has left, and has to read by itself. */
@@ -112,6 +132,7 @@ export class Feed {
 
   stop(): void {
     this.#stopped.abort();
+    this.#lead?.resolve();
     this.#stopListening();
     this.#stopPings();
     this.#lateChunk?.();
@@ -138,6 +159,10 @@ export class Feed {
   }
 
   #heardChunk(chunk: LiveChunk): void {
+    if (this.#lead !== undefined) {
+      this.#isBehind = true;
+      return;
+    }
     if (this.#asking === undefined && this.#give(chunk)) {
       this.#advance();
       return;
@@ -209,6 +234,8 @@ export class Feed {
         this.#add(chunk);
         given += 1;
         if (given % CHUNKS_IN_A_GO === 0) this.#advance();
+        if (this.#lead !== undefined) await this.#lead.promise;
+        if (signal.aborted) return;
       }
     }
     this.#completeTo = Math.max(this.#completeTo, ...stored.values());
@@ -234,11 +261,15 @@ export class Feed {
   // --- What is emitted ------------------------------------------------------------------------------------------------
 
   #advance(): void {
-    const messages = this.#eventStream.take();
-    for (const message of messages) this.#pending.push(message);
-    if (messages.length > 0 || this.#eventStream.ended) this.#flushSoon();
+    const emissions = this.#eventStream.take();
+    for (const emission of emissions) {
+      this.#pending.push(emission);
+      this.#pendingBytes += emission.size;
+    }
+    if (this.#pendingBytes >= PENDING_BYTES) this.#flushNow();
+    else if (emissions.length > 0 || this.#eventStream.ended) this.#flushSoon();
     const { waitsFor } = this.#eventStream;
-    if (waitsFor === null) {
+    if (waitsFor === null || this.#isBehind) {
       this.#lateChunk?.();
       this.#lateChunk = undefined;
     } else {
@@ -265,7 +296,9 @@ export class Feed {
       this.#flushedAt = this.#time.bootNow();
       this.ring.push(this.#pending, Math.min(...this.#wanted()));
       this.#pending = [];
+      this.#pendingBytes = 0;
       for (const follower of this.#followers) this.#serve(follower);
+      this.#measureLead();
       if (this.#heardEventAt !== undefined && this.#followers.size > 0)
         this.#meter.observe('penstock_stream_lag_seconds', {}, (this.#time.wallNow() - this.#heardEventAt) / 1_000);
       this.#heardEventAt = undefined;
@@ -281,8 +314,32 @@ export class Feed {
     for (const { next } of this.#followers) if (next !== undefined) yield next;
   }
 
+  #measureLead(): void {
+    let quickest = -1;
+    for (const { next } of this.#followers) quickest = Math.max(quickest, next ?? -1);
+    if (quickest < 0 || this.ring.sizeFrom(quickest) < AHEAD_BYTES) {
+      this.#goOn();
+    } else if (this.#lead === undefined) {
+      this.#lead = Promise.withResolvers();
+      this.#aheadSoon?.resolve();
+      this.#aheadSoon = undefined;
+    }
+  }
+
+  /** What was left out is read. */
+  #goOn(): void {
+    this.#lead?.resolve();
+    this.#lead = undefined;
+    if (!this.#isBehind) return;
+    this.#isBehind = false;
+    void this.ask();
+  }
+
   #serve(follower: Follower): void {
-    if (!follower.follow(this.ring)) {
+    const isServed = follower.follow(this.ring);
+    if (this.#lead !== undefined && follower.next !== undefined && this.ring.sizeFrom(follower.next) < AHEAD_BYTES / 2)
+      this.#goOn();
+    if (!isServed) {
       this.leave(follower);
       this.overtaken.get(follower)?.();
     } else if (this.#eventStream.ended && this.#pending.length === 0 && follower.next === this.ring.next) {

@@ -3,10 +3,10 @@
  * that the ring has overtaken goes back to reading by itself.
  */
 import type { Cursor } from '../event-stream/cursor.ts';
-import type { EmittedMessage } from '../event-stream/emitted-message.ts';
+import type { Emission } from '../event-stream/emission.ts';
 import { EventStream } from '../event-stream/event-stream.ts';
 import { WRITE_BYTES, type StreamSink } from './client.ts';
-import { frameOf } from './frames.ts';
+import { framesOf } from './frames.ts';
 import type { Batch, Ring } from './ring.ts';
 import type { RunSource } from './run-source.ts';
 
@@ -48,7 +48,7 @@ export class Follower {
 
   #write(batch: Batch): void {
     if (this.#filtering && !(batch.before.covers(this.cursor) && this.cursor.covers(batch.before))) {
-      for (const bytes of this.#framesOf(batch.messages)) this.client.write(bytes);
+      for (const bytes of this.#writesOf(batch.emissions)) this.client.write(bytes);
       return;
     }
     this.#filtering = false;
@@ -85,8 +85,8 @@ export class Follower {
     return eventStream.ended ? 'ended' : 'not ended';
   }
 
-  async #send(messages: readonly EmittedMessage[]): Promise<void> {
-    for (const bytes of this.#framesOf(messages)) {
+  async #send(emissions: readonly Emission[]): Promise<void> {
+    for (const bytes of this.#writesOf(emissions)) {
       await this.client.room();
       if (this.client.closed.aborted) return;
       this.client.write(bytes);
@@ -94,12 +94,10 @@ export class Follower {
   }
 
   /** The messages that it does not have yet, in pieces of one write; the cursor moves as they are taken. */
-  *#framesOf(messages: readonly EmittedMessage[]): Iterable<Buffer> {
+  *#writesOf(emissions: readonly Emission[]): Iterable<Buffer> {
     let text = '';
-    for (const message of messages) {
-      if (!this.cursor.admits(message.position)) continue;
-      this.cursor.advance(message.position);
-      text += frameOf(message, this.cursor, this.runId);
+    for (const emission of emissions) {
+      text += framesOf(emission, this.cursor, this.runId);
       if (text.length >= WRITE_BYTES) {
         yield Buffer.from(text);
         text = '';

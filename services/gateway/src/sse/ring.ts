@@ -3,9 +3,9 @@
  * client follows by the number of the next batch that it wants; one that has fallen behind the oldest reads by itself.
  */
 import { Cursor } from '../event-stream/cursor.ts';
-import type { EmittedMessage } from '../event-stream/emitted-message.ts';
+import type { Emission } from '../event-stream/emission.ts';
 import { WRITE_BYTES } from './client.ts';
-import { frameOf } from './frames.ts';
+import { framesOf } from './frames.ts';
 
 /** So much is kept in any case, for clients that join late. */
 const KEPT_BYTES = 512 * 1024;
@@ -13,7 +13,7 @@ const KEPT_BYTES = 512 * 1024;
 const KEPT_FOR_CLIENTS_BYTES = 8 * 1024 * 1024;
 
 export class Batch {
-  readonly messages: EmittedMessage[] = [];
+  readonly emissions: Emission[] = [];
   /** The cursor before its first message, and behind its last. */
   readonly before: Cursor;
   readonly after: Cursor;
@@ -27,20 +27,17 @@ export class Batch {
     this.#runId = runId;
   }
 
-  add(message: EmittedMessage): void {
-    this.messages.push(message);
-    this.after.advance(message.position);
-    this.size += message.size;
+  add(emission: Emission): void {
+    this.emissions.push(emission);
+    this.after.advance(emission.position, emission.count);
+    this.size += emission.size;
   }
 
   get bytes(): Buffer {
     if (this.#bytes === undefined) {
       const cursor = this.before.copy();
       let text = '';
-      for (const message of this.messages) {
-        cursor.advance(message.position);
-        text += frameOf(message, cursor, this.#runId);
-      }
+      for (const emission of this.emissions) text += framesOf(emission, cursor, this.#runId);
       this.#bytes = Buffer.from(text);
     }
     return this.#bytes;
@@ -74,17 +71,24 @@ export class Ring {
   }
 
   /** `needed` is the number of the oldest batch that a client still wants. */
-  push(messages: readonly EmittedMessage[], needed: number): void {
+  push(emissions: readonly Emission[], needed: number): void {
     let batch: Batch | undefined;
-    for (const message of messages) {
+    for (const emission of emissions) {
       if (batch === undefined || batch.size >= WRITE_BYTES) {
         batch = new Batch(this.cursor, this.#runId);
         this.#batches.push(batch);
       }
-      batch.add(message);
-      this.#size += message.size;
+      batch.add(emission);
+      this.#size += emission.size;
     }
     this.#trim(needed);
+  }
+
+  /** Of all batches from this one on. */
+  sizeFrom(number: number): number {
+    let size = 0;
+    for (let at = this.next - 1; at >= Math.max(number, this.#first); at -= 1) size += this.batch(at)?.size ?? 0;
+    return size;
   }
 
   /** The batch to begin with for a client with this cursor; undefined: a part of what it lacks is gone. */

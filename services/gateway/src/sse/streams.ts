@@ -67,7 +67,7 @@ export class Streams {
     try {
       if (watched !== undefined) {
         watched.feed.overtaken.set(follower, () => void this.#catchUp(follower, source, watched.feed));
-        await Promise.race([watched.feed.ask(), closed]);
+        await Promise.race([watched.feed.asked(), closed]);
         if (!client.closed.aborted && !watched.feed.join(follower)) await this.#catchUp(follower, source, watched.feed);
       } else {
         await this.#catchUp(follower, source, undefined);
