@@ -1,6 +1,6 @@
 import { appendFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { it } from 'vitest';
+import { expect, it } from 'vitest';
 import { SandboxExecutor } from '../src/sandbox/executor.ts';
 import { whySandboxLacks } from '../src/sandbox/probe.ts';
 import { runExecutorSuite } from '../src/testing/executor-suite.ts';
@@ -11,6 +11,8 @@ const notRun = process.env['PENSTOCK_NOT_RUN_FILE'];
 if (lacking !== null && notRun !== undefined)
   appendFileSync(notRun, `the executor's contract in a sandbox: ${lacking}\n`);
 
+// Stands in the report as skipped where there is none, so that the file is never silently empty.
+it.skipIf(lacking !== null)('finds what a sandbox needs', () => expect(lacking).toBeNull());
 if (lacking === null)
   runExecutorSuite('sandbox executor', {
     create: (keep) => new SandboxExecutor({ layout: { keep, hidden: [], paths: [] }, warn: () => {} }),
@@ -20,4 +22,3 @@ if (lacking === null)
       command: (mark, deadlineMs) => [process.execPath, OWNER, mark, 'guarded', String(deadlineMs), '', 'sandbox'],
     },
   });
-else it.skip('keeps the contract of the executors', () => {});

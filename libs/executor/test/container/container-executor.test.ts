@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url';
-import { it } from 'vitest';
+import { expect, it } from 'vitest';
 import { ContainerExecutor } from '../../src/container/container-executor.ts';
 import { sweepContainers } from '../../src/container/sweep.ts';
 import { runExecutorSuite } from '../../src/testing/executor-suite.ts';
@@ -9,6 +9,8 @@ const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
 const engine = await engineForTests('the contract of the executors on containers');
 /** Nobody else's on the machine of a test. */
 const user = process.getuid?.() === 0 ? { uid: 190_001, gid: 190_001 } : undefined;
+// Stands in the report as skipped where there is none, so that the file is never silently empty.
+it.skipIf(engine === null)('finds an engine of containers', () => expect(engine).not.toBeNull());
 if (engine !== null)
   runExecutorSuite(`container executor, ${engine.kind}`, {
     create: () => new ContainerExecutor({ engine, owner: 'suite', warn: () => {} }),
@@ -25,4 +27,3 @@ if (engine !== null)
       sweep: (mark) => sweepContainers(engine, mark),
     },
   });
-else it.skip('keeps the contract of the executors', () => {});
