@@ -54,6 +54,19 @@ describe('compose.yaml', () => {
     expect(new Set(used.map((file) => file.slice(SECRETS.length)))).toEqual(new Set(secrets));
   });
 
+  it('passes on what names a receiver of traces to who sends them, and to nobody else', () => {
+    const told = ({ environment = {} }: Partial<ComposeService>): string[] =>
+      Object.entries(environment).flatMap(([name, value]) =>
+        name.startsWith('OTEL_') && value === `\${${name}:-}` ? [name] : [],
+      );
+    const senders = Object.entries(compose.services).filter(([, service]) => told(service).length > 0);
+    expect(senders.map(([name]) => name)).toEqual(['scheduler', 'runner-1']);
+    for (const [, service] of senders)
+      expect(told(service)).toEqual(
+        expect.arrayContaining(['OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS', 'OTEL_TRACES_SAMPLER']),
+      );
+  });
+
   it('gives the broker’s password of a service to that service alone, and the master key to auth alone', () => {
     const holders = (secret: string): string[] =>
       Object.entries(compose.services)

@@ -19,6 +19,7 @@ import { until } from '../support/wait.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 const RULES = join(ROOT, 'deploy/prometheus/rules.yaml');
+const DASHBOARD = join(ROOT, 'deploy/grafana/penstock.json');
 const YAML =
   'pipeline: {name: figures}\nstages:\n  a: {run: "echo one"}\n  b: {after: a, run: exit 1, retry: {max: 1, delay: 1s, on: [failure]}}\n';
 
@@ -288,6 +289,25 @@ describe.runIf(hasPrometheus)('Prometheus', () => {
     );
     expect((await rulesNow()).filter(({ health }) => health !== 'ok')).toEqual([]);
   }, 120_000);
+
+  it('answers the query of every panel of the Grafana dashboard, with lines where something has happened', async () => {
+    // Nobody watched a run that went on, and no large file came past the broker.
+    const idle = new Set(['Events behind their commit', 'Large files past the broker']);
+    const empty = async (): Promise<string[]> => {
+      const lacking: string[] = [];
+      for (const { title, expr } of panelQueries()) {
+        const query = expr.replaceAll('$job', 'penstock').replaceAll('$__rate_interval', '1m');
+        // oxlint-disable-next-line no-await-in-loop -- One query after the other is enough for a test.
+        const data = await ask<{ result: unknown[] }>(`/query?query=${encodeURIComponent(query)}`);
+        if (data === null) throw new Error(`Prometheus refuses the query of '${title}': ${query}`);
+        if (data.result.length === 0 && !idle.has(title)) lacking.push(title);
+      }
+      return lacking;
+    };
+    await until('Prometheus answers', async () => (await ask('/status/buildinfo')) !== null, 60_000);
+    await until('every panel has lines', async () => (await empty()).length === 0, 60_000);
+    expect(await empty()).toEqual([]);
+  }, 120_000);
 });
 
 it('every alert names a paragraph of the operating guide, and figures that there are', () => {
@@ -301,6 +321,33 @@ it('every alert names a paragraph of the operating guide, and figures that there
   for (const [, figure] of rules.matchAll(/\b(penstock_\w+)/gu))
     expect(known, figure).toContain(String(figure).replace(/_(?:bucket|sum|count)$/u, ''));
 });
+
+it('the dashboard shows every figure, by labels that it has', () => {
+  const shown = new Set<string>();
+  for (const { title, expr } of panelQueries())
+    for (const [, name = '', matched = ''] of expr.matchAll(/\b(penstock_\w+)\{([^}]*)\}/gu)) {
+      const known = name.replace(/_(?:bucket|sum|count)$/u, '');
+      const figure = Object.entries(METRICS).find(([is]) => is === known)?.[1];
+      if (figure === undefined) throw new Error(`the panel '${title}' shows ${name}, which there is not`);
+      shown.add(known);
+      const grouped = /\bby \(([^)]*)\)/u.exec(expr)?.[1]?.split(', ') ?? [];
+      const used = [...grouped, ...[...matched.matchAll(/(\w+)=/gu)].map(([, label = '']) => label)];
+      expect(['job', 'instance', 'le', ...figure.labels], title).toEqual(expect.arrayContaining(used));
+    }
+  expect(Object.keys(METRICS).filter((name) => !shown.has(name))).toEqual([]);
+});
+
+interface PanelQuery {
+  readonly title: string;
+  readonly expr: string;
+}
+
+function panelQueries(): PanelQuery[] {
+  const { panels } = JSON.parse(readFileSync(DASHBOARD, 'utf8')) as {
+    readonly panels: readonly { readonly title: string; readonly targets?: readonly { readonly expr: string }[] }[];
+  };
+  return panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => ({ title, expr })));
+}
 
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
