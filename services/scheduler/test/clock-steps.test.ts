@@ -7,6 +7,23 @@ import { Harness, HOUR_MS, NOW, stage, text } from './support.ts';
 const one = text([stage('a')]);
 const retried = text([stage('a', { retry: { max: 1, backoff: 'constant', delayMs: 2_000, on: ['failure'] } })]);
 
+it('P5: wakes very many runs that are due in one moment turn after turn', () => {
+  const world = new Harness({ settings: { queueTimeoutMs: 60_000, liveRunsPerKeyMax: 1_000 } });
+  const count = 250;
+  for (let run = 0; run < count; run++) world.create(one);
+  world.settle();
+  const ended = (): number => world.events().filter((type) => type === 'stage_completed').length;
+  world.later(60_000);
+  world.settle();
+  expect(ended()).toBeGreaterThan(0);
+  expect(ended()).toBeLessThan(count);
+  while ((world.partition.nextWake() ?? Infinity) <= world.boot) {
+    world.partition.tick();
+    world.settle();
+  }
+  expect(ended()).toBe(count);
+});
+
 describe.each([
   ['back by an hour', -HOUR_MS],
   ['forward by an hour', HOUR_MS],

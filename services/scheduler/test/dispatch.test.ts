@@ -257,16 +257,30 @@ describe('the share of a key while others wait (DISPATCH-5)', () => {
     const queue = new Queue();
     queue.dispatch.sessionSeen({ runner: 'r', session: 'r', labels: [], slots: 2, attempts: [] });
     queue.dispatch.waitsElsewhere('another', [[]], queue.now);
+    const partition = { isGone: false };
     for (const [runner, attempts] of [
       ['r', 3],
       ['gone', 2],
     ] as const)
-      queue.dispatch.keySlots.add('big', runner, attempts);
+      queue.dispatch.keySlots.add('big', runner, attempts, partition);
     queue.offer('next', { key: 'big' });
     expect(queue.credit('r', 1)).toEqual([]);
-    queue.dispatch.keySlots.forget(['big', 'nobody']);
+    queue.dispatch.keySlots.gone(partition);
     queue.dispatch.match(queue.now);
     expect([queue.granted, queue.dispatch.keySlots.total]).toEqual([['next'], 0]);
+  });
+
+  it('is counted anew where its partition comes back, and what was before leaves memory some keys a second', () => {
+    const { keySlots } = new Queue().dispatch;
+    const [before, after] = [{ isGone: false }, { isGone: false }];
+    for (let key = 0; key < 5_000; key++) keySlots.add(`k${key}`, 'r', 2, before);
+    keySlots.gone(before);
+    keySlots.add('k0', 'r', 1, after);
+    expect([keySlots.total, keySlots.size, keySlots.has('k0'), keySlots.has('k1')]).toEqual([1, 5_000, true, false]);
+    keySlots.forgetGone();
+    expect(keySlots.size).toBeGreaterThan(1);
+    for (let second = 0; second < 5; second++) keySlots.forgetGone();
+    expect([keySlots.total, keySlots.size]).toEqual([1, 1]);
   });
 });
 

@@ -107,6 +107,31 @@ describe('an owner that was connected a moment ago (P5)', () => {
     expect(replies).toMatchObject([{ ok: true, answer: 'committed' }]);
   });
 
+  it('P5: declares the losses of very many turn after turn', () => {
+    const world = new Harness({ settings: { liveRunsPerKeyMax: 1_000 } });
+    const count = 250;
+    world.session('r1-s', { credits: count });
+    for (let run = 0; run < count; run++) world.create(text([stage('a')]));
+    world.settle();
+    world.mayDeclareLoss = false;
+    world.dispatch.sessionGone('r1-s');
+    world.partition.sessionLost('r1-s', 'r1');
+    world.later(10_000);
+    while ((world.partition.nextWake() ?? Infinity) <= world.boot) world.partition.tick();
+    const ended = (): number => world.events().filter((type) => type === 'stage_completed').length;
+    expect(ended()).toBe(0);
+    world.mayDeclareLoss = true;
+    world.later(1_000);
+    world.settle();
+    expect(ended()).toBeGreaterThan(0);
+    expect(ended()).toBeLessThan(count);
+    while ((world.partition.nextWake() ?? Infinity) <= world.boot) {
+      world.partition.tick();
+      world.settle();
+    }
+    expect(ended()).toBe(count);
+  });
+
   it('P5: declares a loss anew that stood no more', () => {
     const world = ranOut();
     world.storesMarks = false;

@@ -57,6 +57,22 @@ describe('decide, commit, act (P1)', () => {
     expect(world.load.liveRuns).toBe(0);
   });
 
+  it('leaves nothing of what runners execute for it when it is closed, and all of what they execute for others', () => {
+    const world = new Harness();
+    const { lengths, keySlots } = world.dispatch;
+    const elsewhere = { name: 'of another partition', beganAt: 0 };
+    lengths.runs('r1', new Set([elsewhere]));
+    world.session('r1-s', { credits: 2 });
+    world.create(one);
+    world.create(one);
+    world.settle();
+    world.result(world.job(0));
+    world.settle();
+    expect([lengths.runningOn(['r1']).length, keySlots.total]).toEqual([2, 1]);
+    world.partition.close();
+    expect([lengths.runningOn(['r1']), keySlots.total]).toEqual([[elsewhere], 0]);
+  });
+
   it("a partition that is being handed over takes no grants, of others' matching either", () => {
     const world = new Harness();
     world.create(one);

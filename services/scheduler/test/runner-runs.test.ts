@@ -80,6 +80,26 @@ describe('a runner that comes back with other labels', () => {
 });
 
 describe('a runner that is gone for good', () => {
+  it('P5: loses the attempts of its session turn after turn, and all of them before it rests', () => {
+    const world = new Harness({ settings: { liveRunsPerKeyMax: 1_000 } });
+    const mine = 250;
+    world.session('r1-s', { credits: mine });
+    for (let run = 0; run < mine; run++) world.create(text([stage('a')]));
+    world.settle();
+    const ended = (): number => world.events().filter((type) => type === 'stage_completed').length;
+    world.dispatch.sessionGone('r1-s');
+    world.partition.sessionLost('r1-s', 'r1');
+    world.settle();
+    expect(ended()).toBeGreaterThan(0);
+    expect(ended()).toBeLessThan(mine);
+    expect(world.partition.nextWake()).toBe(world.boot);
+    while ((world.partition.nextWake() ?? Infinity) <= world.boot) {
+      world.partition.tick();
+      world.settle();
+    }
+    expect(ended()).toBe(mine);
+  });
+
   it('P19: costs its own runs one turn after the other, and no other run anything', () => {
     const world = new Harness({ settings: { liveRunsPerKeyMax: 1_000 } });
     const mine = 250;

@@ -116,7 +116,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P23',
     breaks: 'forgets at a take-over what a run has superseded that waits outside of memory',
     file: 'services/scheduler/src/partition/partition-opening.ts',
-    find: '  supersedeAgain(host, inOrder);\n',
+    find: '  yield* supersedeAgain(host, inOrder);\n',
     replace: '',
     noticedBy: [{ tests: 'services/scheduler/test/parking.test.ts' }],
   },

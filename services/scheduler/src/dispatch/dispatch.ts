@@ -321,6 +321,7 @@ export class Dispatch {
    * never leased or are over, credits of the past. Called about every second.
    */
   forgetIdle(now: number): void {
+    this.keySlots.forgetGone();
     for (const ready of this.#classes.values()) {
       for (const lane of ready.lanes.values()) this.#dropIdle(lane);
       // Looking for the first lets go of lanes that are empty; what is paused is nobody's first, and stays.
@@ -551,7 +552,7 @@ export class Dispatch {
     this.#back();
   }
 
-  #freed(key: string): void {
+  #freed(key?: string): void {
     this.#back(key);
   }
 

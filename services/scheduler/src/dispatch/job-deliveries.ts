@@ -18,9 +18,9 @@ import { JOB_REPEAT_MS } from '@penstock/bus';
 /** Not sent by this owner yet: the boot clock may have begun a moment ago. */
 const LONG_AGO = Number.NEGATIVE_INFINITY;
 
-/** Sent again, or looked at, in one call: 10 ms at the most. */
-const SENDS_AT_ONCE = 500;
-const LOOKS_AT_ONCE = 10_000;
+/** Sent again, or looked at, in one call: some milliseconds. */
+const SENDS_AT_ONCE = 100;
+const LOOKS_AT_ONCE = 2_000;
 
 export interface JobDeliverySettings {
   readonly partition: number;

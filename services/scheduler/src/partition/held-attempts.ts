@@ -16,11 +16,17 @@ export class HeldAttempts {
   readonly #mayDeclare: () => boolean;
   readonly #lose: LoseAttempt;
   readonly #held = new Map<LiveAttempt, { readonly run: LiveRun; readonly stage: string }>();
+  #isBusy = false;
 
   constructor(dispatch: Dispatch, mayDeclare: () => boolean, lose: LoseAttempt) {
     this.#dispatch = dispatch;
     this.#mayDeclare = mayDeclare;
     this.#lose = lose;
+  }
+
+  /** More of them are lost than the last call was to lose. */
+  get isBusy(): boolean {
+    return this.#isBusy;
   }
 
   /** Of an attempt whose own session is over. */
@@ -43,14 +49,27 @@ export class HeldAttempts {
     return this.#dispatch.holds(live) || !this.#mayDeclare();
   }
 
-  /** About every second. What was to come of an attempt that no lease lists any more does not come. */
-  loseReleased(): void {
+  /**
+   * About every second, and while `isBusy` again at once. What was to come of an attempt that no lease lists any more does not come:
+   * at most so many are lost, for a loss may be declared again of all of them in one moment. How many were.
+   */
+  loseReleased(max = Number.POSITIVE_INFINITY): number {
+    let count = 0;
+    this.#isBusy = false;
+    if (!this.#mayDeclare()) return count;
     for (const [held, { run, stage }] of this.#held) {
+      if (count >= max) {
+        this.#isBusy = true;
+        break;
+      }
       const live = liveAttemptOf(run, stage);
       const isLive = live?.session === held.session && live.credit === held.credit;
       if (isLive && this.#isHeld(held)) continue;
       this.#held.delete(held);
-      if (isLive) this.#loseNow(run, stage, held);
+      if (!isLive) continue;
+      this.#loseNow(run, stage, held);
+      count += 1;
     }
+    return count;
   }
 }

@@ -15,7 +15,7 @@ import type { NewestRuns } from '../run/newest-runs.ts';
 import { mayPark, parkedRunOfDocument, type ParkedDocument } from '../run/parked-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import { isTight, type SchedulerLoad } from '../run/scheduler-load.ts';
-import { inSlices, sortedInSlices } from '../run/slices.ts';
+import { inSlices, mappedInSlices, sortedInSlices } from '../run/slices.ts';
 import { queueDeadline } from '../run/stage-times.ts';
 import type { Adoptions } from './adoptions.ts';
 import type { Deletions } from './deletions.ts';
@@ -105,12 +105,14 @@ export function* openPartition(
   };
   yield* inSlices(inOrder, take, weightOf);
   yield* counts.restore(usages, inOrder, now.wall, parked);
-  const found = yield* sortedInSlices([...inOrder.map(foundRun), ...parked.map(foundOutside)], byTurn);
+  const inMemory = yield* mappedInSlices(inOrder, foundRun);
+  const outside = yield* mappedInSlices(parked, foundOutside);
+  const found = yield* sortedInSlices(inMemory.concat(outside), byTurn);
   yield* slots.restore(found, (key) => counts.limitOf(key));
   yield* restoreParked(host, parked, tooMany, (queuedAt) => queueDeadline(queuedAt, settings, now));
-  supersedeAgain(host, inOrder);
+  yield* supersedeAgain(host, inOrder);
   yield* inSlices(inOrder, (run) => host.border.run(run, () => goOnWith(host, run)), weightOf);
-  for (const runner of runnerRuns.names) runnerRuns.lookAtLabels(runner);
+  yield* inSlices(runnerRuns.names, (runner) => runnerRuns.lookAtLabels(runner));
   yield* slots.open();
   yield* host.schedules.restore(schedules);
   host.deletions.restore(deleted);
@@ -153,19 +155,23 @@ function* restoreParked(
 }
 
 /** What a run has superseded may have been outside, and its owner gone before it was read and cancelled. */
-function supersedeAgain({ slots, supersede }: PartitionOpeningHost, inOrder: readonly LiveRun[]): void {
+function* supersedeAgain(
+  { slots, supersede }: PartitionOpeningHost,
+  inOrder: readonly LiveRun[],
+): Generator<void, void> {
   const groups = new Set<string>();
-  for (const { id, definition, ended, state } of inOrder.toReversed()) {
+  yield* inSlices(inOrder.toReversed(), (run) => {
+    const { id, definition, state } = run;
     const { key, group } = state;
-    if (group === undefined || definition.concurrency?.cancelInProgress !== true || ended) continue;
+    if (definition.concurrency?.cancelInProgress !== true || group === undefined || run.ended) return;
     const name = `${key}\n${group}`;
-    if (groups.has(name)) continue;
+    if (groups.has(name)) return;
     groups.add(name);
     const members = slots.members(key, group);
     // A rerun waits for the runs that it was made from as for any other, and does not take their place.
     for (const before of members.slice(0, Math.max(0, members.indexOf(id))).toReversed())
       if (!spares(state.lineage, before)) supersede(before);
-  }
+  });
 }
 
 function foundRun(run: LiveRun): FoundRun {

@@ -87,6 +87,9 @@ import { SlotsInUse } from './slots-in-use.ts';
 import { Waits } from './waits.ts';
 import { mayGrant, type SchedulerLoad } from '../run/scheduler-load.ts';
 
+/** Runs about which something is decided, or looked at, in one turn for all of what is due: 0.2 ms each. */
+const DECISIONS_AT_ONCE = 40;
+
 export class Partition {
   readonly settings: PartitionSettings;
   readonly #ports: PartitionPorts;
@@ -584,21 +587,32 @@ export class Partition {
   /** The broker says that the session's lease has run out, or that it was given up (P5). */
   sessionLost(session: string, runner: string): void {
     if (!this.#open) return;
-    for (const run of this.#runnerRuns.runsOf(runner)) {
-      if (run.state.liveAttempts === 0 || this.#resumption.resume(run)) continue;
-      for (const { name, live } of run.state.stages.touched()) {
-        if (live?.session === session) this.#border.run(run, () => this.#heldAttempts.loseUnlessHeld(run, name, live));
-      }
-    }
-    this.#runnerRuns.sessionLost(runner);
+    this.#runnerRuns.sessionLost(session, runner);
     this.#watchRunner(runner);
+    this.#loseSessions(DECISIONS_AT_ONCE);
+  }
+
+  /** Those of a session with very many attempts are lost turn after turn. */
+  #loseSessions(max: number): number {
+    return this.#runnerRuns.lookOnAtSessions(max, (run, session) => {
+      if (this.#runs.get(run.id) !== run || run.state.liveAttempts === 0) return false;
+      if (this.#resumption.resume(run)) return true;
+      let some = false;
+      for (const { name, live } of run.state.stages.touched()) {
+        if (live?.session !== session) continue;
+        some = true;
+        this.#border.run(run, () => this.#heldAttempts.loseUnlessHeld(run, name, live));
+      }
+      return some;
+    });
   }
 
   /** Timers, repeats and clean-up; about every second, and when `nextWake` comes. */
   tick(): void {
     if (!this.#open) return;
     const boot = this.#ports.bootNow();
-    this.#deadlines.wakeDue(this.#runs, boot, (run, due) => {
+    let left = DECISIONS_AT_ONCE;
+    left -= this.#deadlines.wakeDue(this.#runs, { boot, max: left / 2 }, (run, due) => {
       this.#decisions.decide(run, { type: 'wake', at: this.#decisions.at(run), due });
     });
     this.#deadlines.look(this.#runs, boot);
@@ -606,11 +620,12 @@ export class Partition {
       this.#decisions.decide(run, { type: 'give-up', at: this.#decisions.at(run) });
     this.#awake.tick();
     this.#jobs.repeat();
-    this.#heldAttempts.loseReleased();
-    this.#resumption.goOn();
+    left -= this.#loseSessions(left);
+    left -= this.#heldAttempts.loseReleased(left);
+    left -= this.#resumption.goOn(left);
     this.#adoptions.goOn();
     for (const runner of this.#absentRunners.takeLost(boot)) this.#runnerRuns.away(runner);
-    this.#runnerRuns.lookOn((run, runner, labelSets) => {
+    this.#runnerRuns.lookOn(left, (run, runner, labelSets) => {
       this.#decisions.decide(run, { type: 'lose-workspace', at: this.#decisions.at(run), runner, labelSets });
     });
     this.#ids.forgetOld(boot);
@@ -627,6 +642,7 @@ export class Partition {
       this.#offers.isBusy ||
       this.#resumption.isBusy ||
       this.#runnerRuns.isBusy ||
+      this.#heldAttempts.isBusy ||
       this.#jobs.isBusy ||
       this.#schedules.isBusy
       ? this.#ports.bootNow()

@@ -9,7 +9,8 @@ import type { LiveRun } from '../run/live-run.ts';
 import type { HeldAttempts } from './held-attempts.ts';
 import type { RunBorder } from './run-border.ts';
 
-const RUNS_AT_ONCE = 200;
+/** As many as an opening takes up at its end. */
+const RUNS_AT_ONCE = 50;
 /** What throws each time is tried as seldom as this. */
 const AFTER_FAULT_MS = 5_000;
 
@@ -49,8 +50,8 @@ export class Resumption {
     if (!this.#afterFault.has(run)) this.#afterFault.set(run, this.#host.bootNow() + AFTER_FAULT_MS);
   }
 
-  /** The next ones. */
-  goOn(): void {
+  /** The next ones, at most so many; how many there were. */
+  goOn(max = RUNS_AT_ONCE): number {
     const now = this.#host.bootNow();
     for (const [run, at] of this.#afterFault) {
       if (at > now) break;
@@ -58,12 +59,13 @@ export class Resumption {
       if (run.isCommitted) this.add(run);
       else this.addAfterFault(run);
     }
-    let left = RUNS_AT_ONCE;
+    let count = 0;
     for (const run of this.#left) {
-      if (left === 0) return;
-      left -= 1;
+      if (count >= max) break;
+      count += 1;
       this.resume(run);
     }
+    return count;
   }
 
   /** Grants without a known answer, stops, lost sessions. False: that was done before, or waits for a decision to be committed. */

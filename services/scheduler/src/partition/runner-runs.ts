@@ -1,6 +1,6 @@
 /**
  * Which runs have had stages on which runner, so that what happens to a runner costs as much as it has runs, and not as much as
- * there are runs; and the workspaces that are lost with a runner (P19), which are given up in slices.
+ * there are runs; and what is lost with a session (P5) or a runner (P19), which is given up in slices.
  *
  *  RUNNERRUNS-1 A run in memory is known of each runner that it was granted to.
  *  RUNNERRUNS-2 A workspace is given up where its runner is away for longer than the grace, or is here without the labels of the stages
@@ -9,8 +9,8 @@
 import type { RunEvent } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 
-/** Runs looked at in one turn: 10 ms at the most where all of them have something to decide. */
-const RUNS_AT_ONCE = 100;
+/** Runs of lost sessions, most of which have no attempt of them any more. */
+const LOOKS_AT_ONCE = 1_000;
 
 export interface Runners {
   hasRunner(runner: string): boolean;
@@ -24,6 +24,11 @@ interface Loss {
   readonly left: Iterator<LiveRun>;
 }
 
+interface LostSession {
+  readonly session: string;
+  readonly left: Iterator<LiveRun>;
+}
+
 export class RunnerRuns {
   readonly #runners: Runners;
   readonly #runsOf = new Map<string, Set<LiveRun>>();
@@ -31,6 +36,7 @@ export class RunnerRuns {
   /** The session and labels that a runner was last seen with. */
   readonly #seen = new Map<string, string>();
   readonly #losses: Loss[] = [];
+  readonly #lostSessions: LostSession[] = [];
 
   constructor(runners: Runners) {
     this.#runners = runners;
@@ -38,7 +44,7 @@ export class RunnerRuns {
 
   /** Whether there are runs left to look at. */
   get isBusy(): boolean {
-    return this.#losses.length > 0;
+    return this.#losses.length > 0 || this.#lostSessions.length > 0;
   }
 
   happened(run: LiveRun, events: readonly RunEvent[]): void {
@@ -74,7 +80,9 @@ export class RunnerRuns {
     this.lookAtLabels(runner);
   }
 
-  sessionLost(runner: string): void {
+  sessionLost(session: string, runner: string): void {
+    const runs = this.#runsOf.get(runner);
+    if (runs !== undefined) this.#lostSessions.push({ session, left: runs.values() });
     this.lookAtLabels(runner);
     if (!this.#runners.hasRunner(runner)) this.#seen.delete(runner);
   }
@@ -87,9 +95,25 @@ export class RunnerRuns {
     this.#lose(runner, 'away');
   }
 
-  /** Looks at the next runs; `lose` hears which of a run's workspaces are to be given up, by their sets of labels; undefined: all of that runner's. */
-  lookOn(lose: (run: LiveRun, runner: string, labelSets: readonly string[] | undefined) => void): void {
-    for (let left = RUNS_AT_ONCE; left > 0; left -= 1) {
+  /** Looks at the next runs of sessions that are over, until `lose` has said of so many that they lose something; of how many it has. */
+  lookOnAtSessions(max: number, lose: (run: LiveRun, session: string) => boolean): number {
+    let count = 0;
+    for (let looks = 0; count < max && looks < LOOKS_AT_ONCE; looks++) {
+      const [lost] = this.#lostSessions;
+      if (lost === undefined) break;
+      const { value, done } = lost.left.next();
+      if (done === true) {
+        this.#lostSessions.shift();
+        continue;
+      }
+      if (lose(value, lost.session)) count += 1;
+    }
+    return count;
+  }
+
+  /** Looks at the next runs, at most so many; `lose` hears which of a run's workspaces are to be given up, by their sets of labels; undefined: all of that runner's. */
+  lookOn(max: number, lose: (run: LiveRun, runner: string, labelSets: readonly string[] | undefined) => void): void {
+    for (let left = max; left > 0; left -= 1) {
       const [loss] = this.#losses;
       if (loss === undefined) return;
       const { runner, why } = loss;

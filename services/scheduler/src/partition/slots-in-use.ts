@@ -5,12 +5,13 @@
  *  SLOTSINUSE-1 A run has here the live attempts that its state has.
  */
 import type { RunEvent } from '@penstock/run';
-import type { KeySlots } from '../dispatch/key-slots.ts';
+import type { KeySlots, SlotsHolder } from '../dispatch/key-slots.ts';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
 
 export class SlotsInUse {
   readonly #keySlots: KeySlots;
+  #holder: SlotsHolder = { isGone: false };
   /** Stage to runner, of runs with live attempts. */
   readonly #runnerOf = new Map<LiveRun, Map<string, string>>();
 
@@ -42,11 +43,10 @@ export class SlotsInUse {
     }
   }
 
-  /** The partition is another's now, with all runs of its keys: forgotten key by key, for each may have thousands of attempts. */
+  /** The partition is another's now, with all runs of its keys: at once, however many there are. */
   clear(): void {
-    const keys = new Set<string>();
-    for (const { state } of this.#runnerOf.keys()) keys.add(state.key);
-    this.#keySlots.forget(keys);
+    this.#keySlots.gone(this.#holder);
+    this.#holder = { isGone: false };
     this.#runnerOf.clear();
   }
 
@@ -68,7 +68,7 @@ export class SlotsInUse {
     let stages = this.#runnerOf.get(run);
     if (stages === undefined) this.#runnerOf.set(run, (stages = new Map()));
     stages.set(stage, runner);
-    this.#keySlots.add(run.state.key, runner, 1);
+    this.#keySlots.add(run.state.key, runner, 1, this.#holder);
   }
 
   #end(run: LiveRun, stage: string): void {
@@ -77,6 +77,6 @@ export class SlotsInUse {
     if (stages === undefined || runner === undefined) return;
     stages.delete(stage);
     if (stages.size === 0) this.#runnerOf.delete(run);
-    this.#keySlots.add(run.state.key, runner, -1);
+    this.#keySlots.add(run.state.key, runner, -1, this.#holder);
   }
 }

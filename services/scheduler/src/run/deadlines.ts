@@ -14,6 +14,10 @@ const NEAR_MS = 3 * 60 * 1000;
 const ROUND_TICKS = 60;
 const LOOKS_MIN = 50;
 const AGAIN_MS = 1_000;
+/** Where much is to be done, one tick follows the other at once: those in between look at none. */
+const LOOK_EVERY_MS = 500;
+/** Timers that are taken out in one call, those of runs that have ended included. */
+const TIMERS_AT_ONCE = 1_000;
 
 export class Deadlines {
   readonly #timers = new Heap<{ readonly at: number; readonly runId: RunId }>((a, b) => a.at < b.at);
@@ -21,6 +25,7 @@ export class Deadlines {
   readonly #wakeAt = new Map<RunId, number>();
   /** Where the look through the live runs stands. */
   #round: Iterator<LiveRun> | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
 
   /** When the next timer is due; undefined: there is none. */
   get next(): number | undefined {
@@ -46,23 +51,39 @@ export class Deadlines {
     if (deadline !== undefined) this.wakeAt(run, deadline <= boot ? boot + AGAIN_MS : deadline, boot);
   }
 
-  /** Wakes those whose time has come, with the stages whose waits are over. */
-  wakeDue(runs: ReadonlyMap<RunId, LiveRun>, boot: number, wake: (run: LiveRun, due: readonly string[]) => void): void {
-    for (let timer = this.#timers.peek(); timer !== undefined && timer.at <= boot; timer = this.#timers.peek()) {
+  /**
+   * Wakes those whose time has come, with the stages whose waits are over: at most so many, for after a pause there may be as many
+   * as there are runs; `next` has come while others are left. How many it has woken.
+   */
+  wakeDue(
+    runs: ReadonlyMap<RunId, LiveRun>,
+    { boot, max }: { readonly boot: number; readonly max: number },
+    wake: (run: LiveRun, due: readonly string[]) => void,
+  ): number {
+    let woken = 0;
+    for (let timers = 0; timers < TIMERS_AT_ONCE && woken < max; timers++) {
+      const timer = this.#timers.peek();
+      if (timer === undefined || timer.at > boot) break;
       this.#timers.pop();
       if (this.#wakeAt.get(timer.runId) !== timer.at) continue;
       this.#wakeAt.delete(timer.runId);
       const run = runs.get(timer.runId);
       if (run === undefined || run.ended) continue;
       const due = run.times.due(run.state, boot);
-      if (due.length > 0) wake(run, due);
+      if (due.length > 0) {
+        wake(run, due);
+        woken += 1;
+      }
       // What the machine has left as it was is not asked again and again in one turn.
       this.#armAfter(run, boot);
     }
+    return woken;
   }
 
   /** Looks at some of the live runs: at all of them in so many ticks. */
   look(runs: ReadonlyMap<RunId, LiveRun>, boot: number): void {
+    if (boot - this.#lookedAt < LOOK_EVERY_MS) return;
+    this.#lookedAt = boot;
     for (let left = Math.max(LOOKS_MIN, Math.ceil(runs.size / ROUND_TICKS)); left > 0; left -= 1) {
       this.#round ??= runs.values();
       const { value, done } = this.#round.next();

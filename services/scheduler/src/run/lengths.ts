@@ -26,7 +26,8 @@ export interface RunningAttempt {
 export class Lengths {
   /** The newest values of each name, oldest first. */
   readonly #windows = new Map<string, number[]>();
-  readonly #running = new Map<string, Set<RunningAttempt>>();
+  /** Of each runner, a set for each partition that has granted it something: a partition that is another's takes its own with it. */
+  readonly #running = new Map<string, Set<ReadonlySet<RunningAttempt>>>();
   /** Of each key, when a stage of it was granted last, and the times between two grants while others of it waited. */
   readonly #paces = new Map<string, { readonly lastAt: number; readonly gapsMs: readonly number[] }>();
 
@@ -84,15 +85,17 @@ export class Lengths {
     return Math.max(0, grants * gapMs - (boot - pace.lastAt));
   }
 
-  begin(runner: string, attempt: RunningAttempt): void {
+  /** What the runner executes for one partition, as it changes. */
+  runs(runner: string, attempts: ReadonlySet<RunningAttempt>): void {
     const running = this.#running.get(runner);
-    if (running === undefined) this.#running.set(runner, new Set([attempt]));
-    else running.add(attempt);
+    if (running === undefined) this.#running.set(runner, new Set([attempts]));
+    else running.add(attempts);
   }
 
-  end(runner: string, attempt: RunningAttempt): void {
+  /** It executes none of them any more. */
+  runsNoMore(runner: string, attempts: ReadonlySet<RunningAttempt>): void {
     const running = this.#running.get(runner);
-    running?.delete(attempt);
+    running?.delete(attempts);
     if (running?.size === 0) this.#running.delete(runner);
   }
 
@@ -100,10 +103,11 @@ export class Lengths {
   runningOn(runners: Iterable<string>): RunningAttempt[] {
     const found: RunningAttempt[] = [];
     for (const runner of runners)
-      for (const attempt of this.#running.get(runner) ?? []) {
-        found.push(attempt);
-        if (found.length === RUNNING_LOOKED_AT_MAX) return found;
-      }
+      for (const attempts of this.#running.get(runner) ?? [])
+        for (const attempt of attempts) {
+          found.push(attempt);
+          if (found.length === RUNNING_LOOKED_AT_MAX) return found;
+        }
     return found;
   }
 }
@@ -132,6 +136,7 @@ export class RunLengths {
   readonly #lengths: Lengths;
   /** Of runs with live attempts, by stage. */
   readonly #attempts = new Map<LiveRun, Map<string, { readonly runner: string; readonly attempt: RunningAttempt }>>();
+  readonly #onRunner = new Map<string, Set<RunningAttempt>>();
 
   constructor(lengths: Lengths) {
     this.#lengths = lengths;
@@ -178,10 +183,10 @@ export class RunLengths {
     }
   }
 
-  /** The partition is another's now. */
+  /** The partition is another's now: a look at each runner, however many attempts it has. */
   clear(): void {
-    for (const stages of this.#attempts.values())
-      for (const { runner, attempt } of stages.values()) this.#lengths.end(runner, attempt);
+    for (const [runner, attempts] of this.#onRunner) this.#lengths.runsNoMore(runner, attempts);
+    this.#onRunner.clear();
     this.#attempts.clear();
   }
 
@@ -190,7 +195,12 @@ export class RunLengths {
     if (stages === undefined) this.#attempts.set(run, (stages = new Map()));
     const attempt = { name: stageLengthName(run, stage), beganAt };
     stages.set(stage, { runner, attempt });
-    this.#lengths.begin(runner, attempt);
+    let onRunner = this.#onRunner.get(runner);
+    if (onRunner === undefined) {
+      this.#onRunner.set(runner, (onRunner = new Set()));
+      this.#lengths.runs(runner, onRunner);
+    }
+    onRunner.add(attempt);
   }
 
   /** Since when it was executed. */
@@ -200,7 +210,12 @@ export class RunLengths {
     if (stages === undefined || known === undefined) return undefined;
     stages.delete(stage);
     if (stages.size === 0) this.#attempts.delete(run);
-    this.#lengths.end(known.runner, known.attempt);
+    const onRunner = this.#onRunner.get(known.runner);
+    onRunner?.delete(known.attempt);
+    if (onRunner?.size === 0) {
+      this.#onRunner.delete(known.runner);
+      this.#lengths.runsNoMore(known.runner, onRunner);
+    }
     return known.attempt.beganAt;
   }
 }
