@@ -304,6 +304,11 @@ describe.runIf(hasPrometheus)('Prometheus', () => {
       }
       return lacking;
     };
+    // A queue has lines while something waits.
+    await server.graphql(TRIGGER, {
+      yaml: 'pipeline: {name: waits}\nstages: {a: {run: "true", runs_on: [nobody-has-it]}}\n',
+      waitSeconds: 0,
+    });
     await until('Prometheus answers', async () => (await ask('/status/buildinfo')) !== null, 60_000);
     await until('every panel has lines', async () => (await empty()).length === 0, 60_000);
     expect(await empty()).toEqual([]);
