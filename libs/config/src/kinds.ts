@@ -223,6 +223,26 @@ function isKey(text: string): boolean {
 }
 
 /** Numbers of users, first and last; null for `off`. */
+/** Names of variables of this process that stages are given. Nobody repeats what was written: behind a `=` stands a password, maybe. */
+export function lentVariables(): Kind<readonly string[]> {
+  const form = `up to ${LENT_MAX} names of variables, without values, and none of Penstock's own, separated by commas`;
+  return {
+    form,
+    parse(given) {
+      const names = given
+        .split(',')
+        .map((each) => each.trim())
+        .filter((each) => each !== '');
+      const areNames = names.every((name) => /^[A-Za-z_][A-Za-z0-9_]{0,255}$/.test(name) && !NEVER_LENT.test(name));
+      return areNames && names.length <= LENT_MAX ? { value: [...new Set(names)] } : { problem: `is to be ${form}` };
+    },
+  };
+}
+
+const LENT_MAX = 100;
+/** Settings and secrets of a server, and what each executor sets by itself. */
+const NEVER_LENT = /^(?:SERVICE_.*|PENSTOCK.*|GIT_HOST_.*|JWT_SECRET.*|TRACEPARENT|HOME|PATH)$/;
+
 export function uidRange(): Kind<{ readonly first: number; readonly last: number } | null> {
   return {
     form: '`<first>-<last>` or `off`',

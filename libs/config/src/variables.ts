@@ -9,6 +9,7 @@ import {
   duration,
   integer,
   list,
+  lentVariables,
   listenAddress,
   origin,
   powerOfTwo,
@@ -315,6 +316,16 @@ export const variables = {
     services: ['serve', 'runner'],
     meaning:
       'Folders that stages in a sandbox see, and cannot write to, beside `/usr`, `/etc`, `/opt` and the like: where tools lie elsewhere.',
+  }),
+  stageEnv: variable({
+    name: 'SERVICE_STAGE_ENV',
+    kind: lentVariables(),
+    default: [],
+    defaultText: 'none',
+    secret: true,
+    services: ['serve', 'runner'],
+    meaning:
+      "Variables of this process's own environment that every stage here is given, such as `HTTPS_PROXY,NO_PROXY`. Stages of all tenants can read them; what a pipeline says in `env` stands above.",
   }),
   stageMemoryBytes: optional({
     name: 'SERVICE_STAGE_MEMORY_BYTES',

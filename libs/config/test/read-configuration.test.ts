@@ -33,6 +33,7 @@ describe('configuration', () => {
       logRetention: 7_776_000_000,
       auditRetention: 34_560_000_000,
       stageDeny: [],
+      stageEnv: [],
       stageMemoryBytes: undefined,
       stageProcesses: undefined,
       stageDiskBytes: undefined,
@@ -78,6 +79,18 @@ describe('configuration', () => {
       extensionPolicy: 'any',
       objectsUrl: undefined,
     });
+  });
+
+  it('takes names of variables for stages, never values, and none of its own', () => {
+    const read = (text: string) => readConfiguration(['stageEnv'], { env: { SERVICE_STAGE_ENV: text } }).stageEnv;
+    expect(read('HTTPS_PROXY, no_proxy,,HTTPS_PROXY')).toEqual(['HTTPS_PROXY', 'no_proxy']);
+    const { message } = problemsOf(() => read('A,HTTPS_PROXY=http://me:hunter2@proxy'));
+    expect(message).toContain('names of variables, without values');
+    expect(message).not.toContain('hunter2');
+    const own = ['SERVICE_API_KEY', 'JWT_SECRET', 'JWT_SECRET_FILE', 'GIT_HOST_CLIENT_SECRET', 'PATH', 'HOME'];
+    for (const name of [...own, 'two words', '1A', 'A'.repeat(257)])
+      expect(() => read(`A,${name}`), name).toThrow('names of variables');
+    expect(() => read(Array.from({ length: 101 }, (_, index) => `V${index}`).join(','))).toThrow('up to 100');
   });
 
   it('reads every kind', () => {

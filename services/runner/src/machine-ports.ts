@@ -16,6 +16,7 @@ import { storageByBus } from './artifacts/storage-line.ts';
 import { StageCaches } from './caches/stage-caches.ts';
 import { Attempt } from './attempt/attempt.ts';
 import type { AttemptRecords } from './attempt/attempt-records.ts';
+import { lentEnvironment } from './attempt/inherited-environment.ts';
 import { helperRoom, idleHelpersMax } from './executors/idle-helpers.ts';
 import { SessionExecutors } from './executors/session-executors.ts';
 import { executorsOf, hasUsers } from './executors/executor-parts.ts';
@@ -42,6 +43,9 @@ export function machinePorts(
   const { bus, log, dataDir, leaseMs = RUNNER_LEASE_MS } = options;
   mkdirSync(own, { recursive: true, mode: 0o700 });
   const writer = createLogWriter(bus);
+  const lent = lentEnvironment(process.env, options.stageEnv ?? [], (name, why) =>
+    log.warn({ name, why }, 'a variable that SERVICE_STAGE_ENV names is given to no stage'),
+  );
   const room = new FreeRoom(dataDir, log, options.freeBytesMin);
   const folders = new FoldersOnDisk(join(dataDir, 'work'), options.slots + idleHelpersMax(helperRoom()));
   // A runner of a fleet is elsewhere: it has the server's address alone.
@@ -120,6 +124,7 @@ export function machinePorts(
         meter: options.meter ?? noMeter,
         tracer: options.tracer,
         graceMs: options.graceMs,
+        lent,
         time: machineTime,
       };
       // All that is done for it, and asked for it, is for the request that its run came from.

@@ -41,6 +41,8 @@ export interface RunnerOptions {
   readonly deniedHosts?: readonly string[] | undefined;
   /** Folders of the machine that stages in a sandbox see beside its programs. */
   readonly stagePaths?: readonly string[] | undefined;
+  /** Names of variables of this process that every stage is given as they are at the start. */
+  readonly stageEnv?: readonly string[] | undefined;
   /** What a stage may take of this machine, where that is not what the machine gives when stages share it equally. */
   readonly stageLimits?: Partial<StageLimits> | undefined;
   /** Rejects the start where stages cannot be kept apart from this machine's other processes. */

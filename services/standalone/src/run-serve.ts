@@ -201,6 +201,7 @@ function prepare(
     stageUids: settings.stageUids ?? undefined,
     stageDeny: settings.stageDeny,
     stagePaths: settings.stagePaths,
+    stageEnv: settings.stageEnv,
     stageLimits: stageLimitsOf(settings),
     executors: settings.executors,
     untrustedIsolation: settings.untrustedIsolation,

@@ -55,6 +55,8 @@ export interface ServeOptions extends Omit<ApiOptions, 'objectsUrl'> {
   readonly stageDeny: readonly string[];
   /** Folders of the machine that stages in a sandbox see beside its programs. */
   readonly stagePaths: readonly string[];
+  /** Names of variables of this process that every stage is given. */
+  readonly stageEnv: readonly string[];
   /** What a stage may take of the machine; of what is not said the machine's share. */
   readonly stageLimits?: Partial<StageLimits> | undefined;
   readonly keySlots?: number | undefined;
@@ -224,6 +226,7 @@ async function startEngine(
       ...options.stageDeny,
     ],
     stagePaths: options.stagePaths,
+    stageEnv: options.stageEnv,
     stageLimits: options.stageLimits,
     isolationRequired: options.isolationRequired,
     executors,

@@ -84,6 +84,8 @@ export interface AttemptParts {
   /** Where the secrets of its stage are asked for. */
   readonly slips: SlipDesk;
   readonly graceMs?: number | undefined;
+  /** What the operator gives every stage. */
+  readonly lent?: Readonly<Record<string, string>> | undefined;
   /** For what its executor is to find again; absent: its stage ends with this process. */
   readonly record?: AttemptRecord | undefined;
   /** An earlier process has begun it. */
@@ -535,7 +537,7 @@ export class Attempt {
       user: this.#parts.userOf?.(job.key),
       commands: job.commands,
       env: stageEnvironment(
-        inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)),
+        { ...inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)), ...this.#parts.lent },
         { ...this.#trace.environment, ...job.env, ...this.#secrets.env, ...this.#tokenPlace?.env },
         {
           runId: job.runId,

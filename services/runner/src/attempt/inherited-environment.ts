@@ -15,3 +15,27 @@ export function inheritedEnvironment(
   }
   return inherited;
 }
+
+/** More than this, and the programs of a stage could not be started for what it never asked for. */
+const LENT_BYTES_MAX = 128 * 1024;
+
+/** What the operator gives every stage of its own environment (`SERVICE_STAGE_ENV`). What is not there is left out, and `onLacking` is told why. */
+export function lentEnvironment(
+  env: Readonly<Record<string, string | undefined>>,
+  names: readonly string[],
+  onLacking: (name: string, why: string) => void,
+): Record<string, string> {
+  const lent: Record<string, string> = {};
+  let bytes = 0;
+  for (const name of names) {
+    const value = env[name];
+    const size = Buffer.byteLength(`${name}=${value ?? ''}`);
+    if (value === undefined) onLacking(name, 'it is not set');
+    else if (bytes + size > LENT_BYTES_MAX) onLacking(name, `all together are more than ${LENT_BYTES_MAX} bytes`);
+    else {
+      lent[name] = value;
+      bytes += size;
+    }
+  }
+  return lent;
+}
