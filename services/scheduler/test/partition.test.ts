@@ -319,7 +319,7 @@ describe('concurrency groups', () => {
     const ids = [world.id(), world.id()].toReversed();
     for (const id of ids) world.create(grouped(), { id });
     world.settle();
-    const runs = [...world.partition.liveRuns];
+    const runs = [...world.partition.liveRuns].toSorted((a, b) => ids.indexOf(a.id) - ids.indexOf(b.id));
     expect(runs.map(({ state }) => state.createdAt)).toEqual([NOW, NOW + 1]);
     const successor = new Harness({ runs: runs.toReversed() });
     successor.session('r1-s', { credits: 2 });

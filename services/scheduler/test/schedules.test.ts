@@ -295,7 +295,8 @@ describe('schedules of a partition (P28)', () => {
     world.later(15 * MINUTE_MS);
     world.settle();
     const states = [...world.partition.liveRuns].map(({ state }) => state);
-    expect(states.map(({ reason }) => reason)).toEqual([undefined, 'quota']);
+    const inOrder = states.toSorted((a, b) => a.createdAt - b.createdAt);
+    expect(inOrder.map(({ reason }) => reason)).toEqual([undefined, 'quota']);
   });
 
   it('a file without a schedule, of a repository that never had one, is no commit', () => {

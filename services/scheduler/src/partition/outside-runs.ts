@@ -14,13 +14,14 @@ import { mayPark, parkedRunOf, type ParkedRun } from '../run/parked-run.ts';
 import type { Parking } from './parking.ts';
 import type { ProjectionBacklog } from './projection-backlog.ts';
 import type { RunBorder } from './run-border.ts';
+import type { WideMap } from '../run/wide-map.ts';
 
 /** Superseded runs that are asked for in one tick. */
 const SUPERSEDED_AT_ONCE = 100;
 
 export interface OutsideRunsHost {
   readonly parking: Parking;
-  readonly runs: Map<RunId, LiveRun>;
+  readonly runs: WideMap<RunId, LiveRun>;
   readonly newest: NewestRuns;
   readonly held: HeldBytes;
   readonly awake: AwakeRuns;

@@ -59,6 +59,7 @@ import { HeldBytes } from '../run/held-bytes.ts';
 import { RunLengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { NewestRuns } from '../run/newest-runs.ts';
+import { WideMap } from '../run/wide-map.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import type { RestoredPartition } from './restored-partition.ts';
 import { Resumption } from './resumption.ts';
@@ -96,7 +97,7 @@ export class Partition {
   readonly #dispatch: Dispatch;
   readonly #definitions: DefinitionSource;
   readonly #load: SchedulerLoad;
-  readonly #runs = new Map<RunId, LiveRun>();
+  readonly #runs = new WideMap<RunId, LiveRun>((id) => id);
   readonly #slots: ConcurrencySlots;
   readonly #counts = new KeyCounts();
   readonly #cycle: CommitCycle;

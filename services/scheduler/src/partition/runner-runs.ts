@@ -8,6 +8,7 @@
  */
 import type { RunEvent } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
+import { WideMap } from '../run/wide-map.ts';
 
 /** Runs of lost sessions, most of which have no attempt of them any more. */
 const LOOKS_AT_ONCE = 1_000;
@@ -32,7 +33,7 @@ interface LostSession {
 export class RunnerRuns {
   readonly #runners: Runners;
   readonly #runsOf = new Map<string, Set<LiveRun>>();
-  readonly #runnersOf = new Map<LiveRun, string[]>();
+  readonly #runnersOf = new WideMap<LiveRun, string[]>(({ id }) => id);
   /** The session and labels that a runner was last seen with. */
   readonly #seen = new Map<string, string>();
   readonly #losses: Loss[] = [];

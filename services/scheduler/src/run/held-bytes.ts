@@ -9,6 +9,7 @@ import { definitionBytes, type PipelineDefinition } from '@penstock/pipeline';
 import type { RunEvent } from '@penstock/run';
 import type { LiveRun } from './live-run.ts';
 import type { SchedulerLoad } from './scheduler-load.ts';
+import { WideMap } from './wide-map.ts';
 
 /** Measured with test/bench/memory.ts, rounded up: a run with its places in maps; a stage that waits, with its place in a queue. */
 const RUN_BYTES = 4 * 1024;
@@ -36,7 +37,7 @@ interface SharedDefinition {
 
 export class HeldBytes {
   readonly #load: Pick<SchedulerLoad, 'liveBytes'>;
-  readonly #runs = new Map<LiveRun, Held>();
+  readonly #runs = new WideMap<LiveRun, Held>(({ id }) => id);
   readonly #keys = new Map<string, number>();
   readonly #definitions = new Map<string, Map<PipelineDefinition, SharedDefinition>>();
   /** Of all of them. */
