@@ -37,6 +37,13 @@ stages:
     runs_on: far
     run: sleep 600
 `;
+const TWO = `
+pipeline:
+  name: two
+stages:
+  first: {runs_on: far, run: sleep 10}
+  second: {runs_on: far, after: first, run: echo second}
+`;
 
 interface Run {
   readonly run: {
@@ -69,12 +76,13 @@ describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
   async function attach(
     name: string,
     token: string,
+    ...more: readonly string[]
   ): Promise<{ child: ChildProcess; dataDir: string; ended: Promise<unknown> }> {
     const [tokenFile, dataDir] = [join(folder.path, `${name}.token`), join(folder.path, name)];
     writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
     const child = spawn(
       process.execPath,
-      [MAIN, 'runner', '--server', server.url, '--token-file', tokenFile, '--data-dir', dataDir],
+      [MAIN, 'runner', '--server', server.url, '--token-file', tokenFile, '--data-dir', dataDir, ...more],
       {
         env: {
           ...process.env,
@@ -131,6 +139,15 @@ describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
     await until('the stage is lost', async () => (await runOf(long)).run.status === 'FAILED', PATIENT_MS);
     expect((await runOf(long)).run.stages[0]?.reason).toBe('runner_lost');
     await expect(attach('again', token)).rejects.toThrow(/ended with 4/u);
+  });
+
+  it('takes what has waited for it, and ends when there has been nothing to do for long enough, but not before', async () => {
+    const made = await server.graphql<{ createRunnerToken: { token: string } }>(CREATE);
+    const work = await trigger(server, TWO);
+    const machine = await attach('elastic', made.data.createRunnerToken.token, '--idle-timeout', '8s');
+    expect(await machine.ended).toBe(0);
+    // The first stage is longer than the time: who counted that would have taken no second one.
+    await until('both have run', async () => (await runOf(work)).run.status === 'SUCCESS', PATIENT_MS);
   });
 
   it('goes on when the server comes back, and ends by a signal without losing its stage', async () => {
