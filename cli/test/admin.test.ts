@@ -163,6 +163,24 @@ describe('penstock admin backup', () => {
   });
 });
 
+describe('penstock admin suspend', () => {
+  it('shuts a user out and names what holds their runs, lets in again, and lists who is shut out', async () => {
+    const suspendedAt = new Date(Date.now() - 3 * 3_600_000).toISOString();
+    const user = { id: 'u-1', login: 'mallory', suspendedBy: 'user/root', suspendedAt };
+    const { requests, env } = await answering({ suspendUser: user, unsuspendUser: false, suspendedUsers: [user] });
+    expect(await penstock(['admin', 'suspend', 'mallory'], { cwd: folder(), env })).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("'penstock admin pause --key user/u-1'"),
+    });
+    expect(requests.at(-1)?.variables).toEqual({ login: 'mallory' });
+    const listed = await penstock(['admin', 'suspended'], { cwd: folder(), env });
+    expect(listed.stdout).toMatch(/^SINCE +LOGIN +BY +ID\n3h +mallory +user\/root +u-1\n$/);
+    const lifted = await penstock(['admin', 'unsuspend', 'mallory'], { cwd: folder(), env });
+    expect(lifted.stderr).toContain('mallory was not suspended');
+    expect((await penstock(['admin', 'suspend'], { cwd: folder() })).code).toBe(2);
+  });
+});
+
 describe('penstock admin dead-letters', () => {
   it('lists what was given up, and sends one of it again', async () => {
     const endedAt = new Date(Date.now() - 3 * 3_600_000).toISOString();

@@ -185,6 +185,36 @@ describe('users on a server', () => {
     expect((await graphql(renewed.access_token, '{ me { id } }')).data).toEqual({ me: { id: ada.user.id } });
   });
 
+  it('an admin suspends a user: tokens and open streams end, runs go on, and nothing lets the user in until it is lifted', async () => {
+    const eve = await deviceLogin(server.url, 'eve');
+    const run = await trigger(eve.access_token, yaml('goes-on', 'echo started; sleep 2; echo through'), 0);
+    const made = await graphql(eve.access_token, 'mutation { createApiToken(name: "ci", scopes: ["read"]) { token } }');
+    const token = String(made.data?.['createApiToken']?.['token']);
+    const stream = await fetch(`${server.url}/pipeline/${run.id}/logs?token=${token}`);
+    expect(stream.status).toBe(200);
+    const suspension = 'mutation ($login: String) { suspendUser(login: $login) { login suspendedBy } }';
+    expect(codesOf(await graphql(bob.access_token, suspension, { login: 'eve' }))).toEqual(['FORBIDDEN']);
+    expect((await graphql(admin.access_token, suspension, { login: 'eve' })).data).toEqual({
+      suspendUser: { login: 'eve', suspendedBy: `user/${admin.user.id}` },
+    });
+    expect(await stream.text()).not.toContain('pipeline_completed');
+    const doors = async (): Promise<unknown> => [
+      codesOf(await graphql(eve.access_token, '{ health }')),
+      codesOf(await graphql(token, '{ health }')),
+      (await post('/auth/refresh', { refresh_token: eve.refresh_token })).status,
+    ];
+    expect(await doors()).toEqual([['UNAUTHENTICATED'], ['UNAUTHENTICATED'], 401]);
+    await expect(deviceLogin(server.url, 'eve')).rejects.toThrow('not logged in');
+    expect((await graphql(admin.access_token, '{ suspendedUsers { login } }')).data).toEqual({
+      suspendedUsers: [{ login: 'eve' }],
+    });
+    const lift = 'mutation { unsuspendUser(login: "eve") }';
+    expect((await graphql(admin.access_token, lift)).data).toEqual({ unsuspendUser: true });
+    await expect.poll(doors).toEqual([[], [], 200]);
+    const log = await fetch(`${server.url}/pipeline/${run.id}/logs?token=${token}`);
+    expect(await log.text()).toMatch(/through[^]*"status":"SUCCESS"/u);
+  });
+
   it('an admin reads in the audit log what was done, and no secret', async () => {
     const recorded = async (): Promise<{ readonly actor: string; readonly action: string }[]> =>
       (await graphql(admin.access_token, '{ auditLog(limit: 1000) { at actor action target outcome ip } }')).data?.[

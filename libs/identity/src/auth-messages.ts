@@ -4,6 +4,7 @@
  */
 import type { AccessCalls } from './access-messages.ts';
 import type { CallerUser, TokenScope } from './callers.ts';
+import type { PeopleCalls } from './people-messages.ts';
 import type { RunnerTokenCalls } from './runner-messages.ts';
 import type { SecretCalls } from './secret-messages.ts';
 
@@ -33,7 +34,7 @@ export const ACCESS_TOKEN = {
 export const PERSONAL_TOKEN_PREFIX = 'svc_';
 
 /** Each verb of auth with its question and its answer. */
-export interface AuthCalls extends SecretCalls, RunnerTokenCalls, AccessCalls {
+export interface AuthCalls extends SecretCalls, RunnerTokenCalls, AccessCalls, PeopleCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
   /** What the identity provider vouches for of a user, in lower case; and what the user is called. NOT_FOUND: there is no such user. */
@@ -119,17 +120,19 @@ export interface CreatedToken extends Omit<TokenInfo, 'lastUsedAt'> {
   readonly token: string;
 }
 
-/** Keys of the bucket `revocations`: `session.<sid>`, `user.<userId>`, `token.<tokenId>`; `access.<userId>`: what others let the user do has changed. */
+/** Keys of the bucket `revocations`: `session.<sid>`, `user.<userId>`, `token.<tokenId>`; `access.<userId>`: what others let the user do has changed; `suspended.<userId>`. */
 export const revocationKeys = {
   session: (sessionId: string) => `session.${sessionId}`,
   user: (userId: string) => `user.${userId}`,
   token: (tokenId: string) => `token.${tokenId}`,
   access: (userId: string) => `access.${userId}`,
+  suspended: (userId: string) => `suspended.${userId}`,
 } as const;
 
 /**
  * The value at each of them. A session's or a token's: all that belongs to it is dead, whatever the time says (a logout
- * writes one for each session, so that clocks that differ let nothing through). A user's: what was issued at or before.
+ * writes one for each session, so that clocks that differ let nothing through). A user's: what was issued at or before. A
+ * suspended user's: everything, or nothing any more where it is 0.
  */
 export interface Revocation {
   /** Milliseconds since 1970. */

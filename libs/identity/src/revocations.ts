@@ -41,6 +41,8 @@ export class Revocations {
   readonly #sessions = new Map<string, Revocation>();
   readonly #users = new Map<string, Revocation>();
   readonly #tokens = new Map<string, Revocation>();
+  /** By their ids; what hangs on a user is dead with it, whenever it was given out. */
+  readonly #suspended = new Map<string, Revocation>();
   readonly #waiting = new Map<string, Set<Waiting>>();
   #accessChanged: (userId: string) => void = () => {};
   readonly #look: NodeJS.Timeout;
@@ -82,6 +84,7 @@ export class Revocations {
 
   isRevoked(credential: Revocable): boolean {
     const { user, tokenId, issuedAt } = credential;
+    if (user !== undefined && this.#suspended.has(user.id)) return true;
     if (tokenId !== undefined) return this.#tokens.has(tokenId);
     if (user === undefined) return false;
     if (user.sessionId !== undefined && this.#sessions.has(user.sessionId)) return true;
@@ -137,7 +140,7 @@ export class Revocations {
       return;
     }
     const revoked = this.#ofKind(kind);
-    if (event.kind === 'expired') {
+    if (event.kind === 'expired' || (kind === 'suspended' && event.value.before === 0)) {
       revoked?.delete(id);
       return;
     }
@@ -154,6 +157,8 @@ export class Revocations {
         return this.#users;
       case 'token':
         return this.#tokens;
+      case 'suspended':
+        return this.#suspended;
       default:
         return undefined;
     }
@@ -178,11 +183,12 @@ interface Waiting {
 }
 
 function keysOf({ user, tokenId, isGranted = false }: Revocable): string[] {
-  const access = user === undefined || !isGranted ? [] : [revocationKeys.access(user.id)];
-  if (tokenId !== undefined) return [revocationKeys.token(tokenId), ...access];
+  const ofUser = user === undefined ? [] : [revocationKeys.suspended(user.id)];
+  if (user !== undefined && isGranted) ofUser.push(revocationKeys.access(user.id));
+  if (tokenId !== undefined) return [revocationKeys.token(tokenId), ...ofUser];
   if (user === undefined) return [];
   return [
-    ...access,
+    ...ofUser,
     revocationKeys.user(user.id),
     ...(user.sessionId === undefined ? [] : [revocationKeys.session(user.sessionId)]),
   ];

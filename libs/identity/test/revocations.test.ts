@@ -110,6 +110,19 @@ describe('revocations', () => {
     expect(told).toEqual(['one']);
   });
 
+  it('a suspended user is dead whole, tokens that are newer too, until that is lifted', async () => {
+    const known = await revocations();
+    const ofUser = { user: { id: 'eve', sessionId: 'new' }, issuedAt: Date.now() + 60_000 };
+    const personal = { user: { id: 'eve' }, tokenId: 'of-eve' };
+    const heard = [revoked(known, ofUser), revoked(known, personal)];
+    await revoke('suspended.eve');
+    await Promise.all(heard);
+    const states = (): boolean[] => [ofUser, personal, { tokenId: 'of-eve' }].map((one) => known.isRevoked(one));
+    expect(states()).toEqual([true, true, false]);
+    await revoke('suspended.eve', 0);
+    await expect.poll(states).toEqual([false, false, false]);
+  });
+
   it('what this process had revoked itself counts at once', async () => {
     const known = await revocations();
     known.note('token.mine');

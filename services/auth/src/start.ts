@@ -39,6 +39,7 @@ import { SigningKeys } from './model/signing-keys.ts';
 import { StageSecrets } from './model/stage-secrets.ts';
 import { startSweeper } from './model/sweeper.ts';
 import { Tries } from './routes/tries.ts';
+import { Suspensions } from './model/suspensions.ts';
 import { Users } from './model/users.ts';
 import { WebLogin } from './flows/web-login.ts';
 import type { Log } from '@penstock/telemetry/log';
@@ -115,6 +116,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const sessions = new Sessions(store, { users, claims, revocations, secrets, jwtSecret, now, onReuse });
   const tokens = new PersonalTokens(store, revocations, now);
   const access = new AccessGrants(store, { users, revocations, now });
+  const suspensions = new Suspensions(store, { users, revocations, now });
   const signedIn = async (profile: Profile): Promise<UserRow> => {
     const user = await users.signedIn(await provider(), profile);
     await access.bind(user);
@@ -148,6 +150,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
     fleet,
     runnerTokens,
     access,
+    suspensions,
     audit,
     now,
   });

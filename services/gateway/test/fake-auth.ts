@@ -47,6 +47,8 @@ export class FakeAuth {
   readonly tokens = new Map<string, KeptToken>();
   /** What others let users do, by their ids. */
   readonly grants = new Map<string, readonly Grant[]>();
+  /** Ids of users whom an administrator has shut out. */
+  readonly suspended = new Set<string>();
   readonly #bus: Bus;
   readonly #users = new Map<string, CallerUser>();
   #answering: BusSubscription | undefined;
@@ -72,6 +74,7 @@ export class FakeAuth {
             if (token.id === tokenId) token.lastUsedAt = new Date(at).toISOString();
         return null;
       },
+      'user.is-suspended': ({ userId }) => ({ suspended: this.suspended.has(userId) }),
       'tokens.list': ({ userId }) => ({
         tokens: [...this.tokens.values()]
           .filter(({ user }) => user.id === userId)

@@ -192,6 +192,19 @@ describe('stream tickets', () => {
     expect([await here.status(run, tickets.session), await here.status(run, tickets.personal)]).toEqual([401, 401]);
   });
 
+  it('TICKET-3: one of a personal token is worth nothing while its user is suspended, long after that was published too', async () => {
+    const clock = { at: Date.now() };
+    const here = await gateway(clock);
+    const ada = await world.auth.login('ada');
+    const run = runOf(ada);
+    const ticket = await here.ticket(run, world.auth.personalToken('ada', 'read'));
+    expect((await watch(here.url, run, ticket)).status).toBe(200);
+    clock.at += 30 * MINUTE_MS;
+    expect((await watch(here.url, run, ticket)).status).toBe(200);
+    world.auth.suspended.add(ada.id);
+    expect(await here.status(run, ticket)).toBe(401);
+  });
+
   it("TICKET-3: the API key's own die with the key", async () => {
     const clock = { at: Date.now() };
     const run = runIdFor();

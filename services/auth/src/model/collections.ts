@@ -186,6 +186,14 @@ export const accessGrantsSpec = {
   version: ['revision', 'step'],
 } as const satisfies CollectionSpec;
 
+/** The id is the user's. Apart from the user's document: a login at the same moment writes that one. */
+export const suspendedUsersSpec = {
+  name: 'auth_suspended_users',
+  fields: { login: 'string', suspendedBy: 'string', suspendedAt: 'integer' },
+  parts: [],
+  indexes: [['suspendedAt']],
+} as const satisfies CollectionSpec;
+
 /** Each decides, by being inserted, something that can be decided once. */
 export const oneTimeClaimsSpec = {
   name: 'auth_marks',
@@ -208,8 +216,10 @@ export const authCollections: readonly CollectionSpec[] = [
   signingKeysSpec,
   runnerTokensSpec,
   accessGrantsSpec,
+  suspendedUsersSpec,
 ];
 
+export type SuspendedUserRow = DocumentOf<typeof suspendedUsersSpec>;
 export type UserRow = DocumentOf<typeof usersSpec>;
 export type SessionRow = DocumentOf<typeof sessionsSpec>;
 export type DeviceRow = DocumentOf<typeof deviceCodesSpec>;

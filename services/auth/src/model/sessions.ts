@@ -89,7 +89,7 @@ export class Sessions {
       throw refusedToken();
     }
     const user = await this.#options.users.get(session.userId);
-    if (user === null || !this.#options.users.isAdmitted(user)) throw refusedToken();
+    if (user === null || !(await this.#options.users.isAdmitted(user))) throw refusedToken();
     return {
       user,
       refreshToken: rotate ? await this.#rotate(refreshToken, session) : undefined,

@@ -4,7 +4,7 @@
  */
 import type { AuthUser } from '@penstock/identity';
 import type { Collection, DocumentStore } from '@penstock/store';
-import { identitiesSpec, usersSpec, type UserRow } from './collections.ts';
+import { identitiesSpec, suspendedUsersSpec, usersSpec, type UserRow } from './collections.ts';
 import { LoginNotAllowed } from './errors.ts';
 import { vouchedNames, type KnownAccount, type NamedAccounts } from './named-accounts.ts';
 import type { Profile, ProviderKind } from './profile.ts';
@@ -28,11 +28,13 @@ const NAMESAKES_MAX = 100;
 export class Users {
   readonly #identities: Collection<typeof identitiesSpec>;
   readonly #users: Collection<typeof usersSpec>;
+  readonly #suspended: Collection<typeof suspendedUsersSpec>;
   readonly #options: UsersOptions;
 
   constructor(store: DocumentStore, options: UsersOptions) {
     this.#identities = store.collection(identitiesSpec);
     this.#users = store.collection(usersSpec);
+    this.#suspended = store.collection(suspendedUsersSpec);
     this.#options = options;
   }
 
@@ -49,6 +51,7 @@ export class Users {
     if (admittedBy === undefined) throw new LoginNotAllowed(`'${profile.login}' may not log in here`);
     const now = this.#options.now();
     const id = await this.#idOf(`${provider.name} ${profile.subject}`, now);
+    if (await this.isSuspended(id)) throw new LoginNotAllowed(`'${profile.login}' is suspended here`);
     const known = await this.#users.get(id);
     const login = cut(profile.login);
     const row: UserRow = {
@@ -88,9 +91,15 @@ export class Users {
   }
 
   /** Whether the user may still be logged in: a name that was taken off the list lets nobody in any more. */
-  isAdmitted(user: UserRow): boolean {
+  async isAdmitted(user: UserRow): Promise<boolean> {
     const { allowed } = this.#options;
-    return allowed === null || allowed.hasEntry(user.admittedBy) || allowed.entryOf(accountOf(user)) !== undefined;
+    const isNamed =
+      allowed === null || allowed.hasEntry(user.admittedBy) || allowed.entryOf(accountOf(user)) !== undefined;
+    return isNamed && !(await this.isSuspended(user.id));
+  }
+
+  async isSuspended(id: string): Promise<boolean> {
+    return (await this.#suspended.get(id)) !== null;
   }
 
   /** What its provider vouches for, and by what it is shown: the login where that is one account's alone. */

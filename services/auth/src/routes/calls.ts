@@ -7,6 +7,7 @@ import type { AuditLog } from '@penstock/store';
 import { accessCalls } from './access-calls.ts';
 import type { AccessGrants } from '../model/access-grants.ts';
 import type { Fleet } from '../flows/fleet.ts';
+import { peopleCalls } from './people-calls.ts';
 import type { PersonalTokens } from '../model/personal-tokens.ts';
 import type { RunnerTokens } from '../model/runner-tokens.ts';
 import type { StageSecrets } from '../model/stage-secrets.ts';
@@ -14,6 +15,7 @@ import { asServiceError } from './refusals.ts';
 import { runnerTokenCalls } from './runner-token-calls.ts';
 import { secretCalls } from './secret-calls.ts';
 import type { Sessions } from '../model/sessions.ts';
+import type { Suspensions } from '../model/suspensions.ts';
 import type { Users } from '../model/users.ts';
 
 export interface CallsOptions {
@@ -25,6 +27,7 @@ export interface CallsOptions {
   readonly fleet: Fleet;
   readonly runnerTokens: RunnerTokens;
   readonly access: AccessGrants;
+  readonly suspensions: Suspensions;
   readonly audit: AuditLog;
   readonly now: () => number;
 }
@@ -42,12 +45,14 @@ export function answerAuthCalls({
   fleet,
   runnerTokens,
   access,
+  suspensions,
   audit,
   now,
 }: CallsOptions): BusSubscription {
   const handlers: Handlers = {
     ...secretCalls({ secrets: stageSecrets, audit, now }),
     ...accessCalls({ access, audit, now }),
+    ...peopleCalls({ users, suspensions, audit, now }),
     ...runnerTokenCalls({ fleet, runnerTokens, audit, now }),
     async user({ id }) {
       const user = await users.get(id);
@@ -61,12 +66,13 @@ export function answerAuthCalls({
     },
     async session({ sid }) {
       const session = await sessions.living(sid);
-      return { live: session !== null, userId: session?.userId ?? null };
+      if (session === null) return { live: false, userId: null };
+      return { live: !(await users.isSuspended(session.userId)), userId: session.userId };
     },
     async token({ hash }) {
       const found = typeof hash === 'string' && HASH.test(hash) ? await tokens.byHash(hash) : null;
       const user = found === null ? null : await users.get(found.userId);
-      if (found === null || user === null || !users.isAdmitted(user)) throw new Unauthenticated();
+      if (found === null || user === null || !(await users.isAdmitted(user))) throw new Unauthenticated();
       return {
         user: { id: user.id, email: user.email, tier: user.tier, isAdmin: users.isAdmin(user) },
         scopes: found.scopes,

@@ -190,7 +190,8 @@ export class Tickets {
     if (revocations.certain && now() - claims.at <= REVOCATIONS_KNOWN_MS) return true;
     if (sid !== undefined) return await isSessionActive(sid);
     const { tokens } = await callAuth(bus, 'tokens.list', { userId: user });
-    return tokens.some(({ id }) => id === tokenId);
+    if (!tokens.some(({ id }) => id === tokenId)) return false;
+    return !(await callAuth(bus, 'user.is-suspended', { userId: user })).suspended;
   }
 
   async #forgetOld(): Promise<void> {

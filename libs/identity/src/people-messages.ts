@@ -1,0 +1,34 @@
+/** What auth answers to administrators about the people who use an installation. */
+
+export interface SuspendedUser {
+  readonly id: string;
+  readonly login: string;
+  /** Who has done it, as the audit log names people. */
+  readonly suspendedBy: string;
+  /** ISO 8601. */
+  readonly suspendedAt: string;
+}
+
+interface Named {
+  /** By what others let the user into their repositories, or the user's id. */
+  readonly login: string;
+  readonly actor: string;
+  readonly ip?: string | undefined;
+}
+
+export interface PeopleCalls {
+  /** From the answer on nothing that the user was given counts; safe to repeat. NOT_FOUND: nobody of this name. BAD_USER_INPUT: the caller itself. */
+  readonly 'user.suspend': { readonly request: Named; readonly answer: SuspendedUser };
+  /** `lifted`: false where the user was not suspended. NOT_FOUND: nobody of this name. */
+  readonly 'user.unsuspend': { readonly request: Named; readonly answer: { readonly lifted: boolean } };
+  /** Whether the user of this id is shut out; one that does not exist is not. */
+  readonly 'user.is-suspended': {
+    readonly request: { readonly userId: string };
+    readonly answer: { readonly suspended: boolean };
+  };
+  /** The latest first, at most 1,000. */
+  readonly 'users.suspended': {
+    readonly request: Record<string, never>;
+    readonly answer: { readonly users: readonly SuspendedUser[] };
+  };
+}

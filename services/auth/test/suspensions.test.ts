@@ -1,0 +1,99 @@
+/** Who is shut out by an administrator: every door of auth, one by one. */
+import { callAuth, personalTokenHash } from '@penstock/identity';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { sessionsSpec } from '../src/model/collections.ts';
+import { Browser, fragmentOf, isArrival, loginByWeb, makeWorld, type TestServer, type World } from './support.ts';
+
+let world: World;
+beforeAll(async () => {
+  world = await makeWorld();
+});
+afterEach(() => world.reset());
+afterAll(() => world.close());
+
+interface LoggedIn {
+  readonly server: TestServer;
+  readonly userId: string;
+  readonly refreshToken: string;
+}
+
+const ROOT = { actor: 'user/root', ip: '192.0.2.1' } as const;
+const suspend = (login: string, actor: string = ROOT.actor): Promise<unknown> =>
+  callAuth(world.bus, 'user.suspend', { ...ROOT, actor, login });
+const unsuspend = (login: string): Promise<unknown> => callAuth(world.bus, 'user.unsuspend', { login, ...ROOT });
+const suspendedLogins = async (): Promise<string[]> =>
+  (await callAuth(world.bus, 'users.suspended', {})).users.map(({ login }) => login);
+
+async function loggedIn(login: string, id: number): Promise<LoggedIn> {
+  world.host.account = { id, login };
+  const server = await world.server();
+  const { access_token: token, refresh_token: refreshToken = '' } = await loginByWeb(server);
+  const { body } = await server.get('/auth/me', { authorization: `Bearer ${token}` });
+  return { server, userId: String(body['id']), refreshToken };
+}
+
+/** What each door says to the user. */
+async function doorsTo({ server, refreshToken }: LoggedIn, personalToken: string): Promise<readonly unknown[]> {
+  const arrived = fragmentOf((await new Browser().follow(`${server.url}/auth/web/login`, {}, isArrival)).url);
+  const { device_code } = (await server.post('/auth/device')).body;
+  world.host.device = 'authorized';
+  const byDevice = (await server.post('/auth/device/token', { device_code })).status;
+  const refreshed = (await server.post('/auth/refresh', { refresh_token: refreshToken })).status;
+  const byToken = await callAuth(world.bus, 'token', { hash: personalTokenHash(personalToken) }).then(
+    () => 'known',
+    () => 'unknown',
+  );
+  return [arrived['error'] ?? 'logged in', byDevice, refreshed, byToken];
+}
+
+describe('a suspended user', () => {
+  it('gets nothing by a login, a refresh or a personal token, and everything again once that is lifted', async () => {
+    const mallory = await loggedIn('Mallory', 71);
+    const { userId } = mallory;
+    const { token } = await callAuth(world.bus, 'tokens.create', { userId, name: 'ci', scopes: ['read'] });
+    expect(await doorsTo(mallory, token)).toEqual(['logged in', 200, 200, 'known']);
+    expect(await suspend(' MALLORY ')).toEqual({
+      id: userId,
+      login: 'Mallory',
+      suspendedBy: 'user/root',
+      suspendedAt: expect.any(String),
+    });
+    expect(await doorsTo(mallory, token)).toEqual(['access_denied', 400, 401, 'unknown']);
+    expect(await suspendedLogins()).toEqual(['Mallory']);
+    expect(await unsuspend(userId)).toEqual({ lifted: true });
+    expect(await doorsTo(mallory, token)).toEqual(['logged in', 200, 200, 'known']);
+    expect(await suspendedLogins()).toEqual([]);
+    expect(await unsuspend('mallory')).toEqual({ lifted: false });
+    expect(world.audit.filter(({ action }) => action.startsWith('user.'))).toMatchObject([
+      { action: 'user.suspend', actor: 'user/root', target: `user/${userId}`, outcome: 'ok', ip: '192.0.2.1' },
+      { action: 'user.unsuspend', actor: 'user/root', target: `user/${userId}` },
+    ]);
+  });
+
+  it('has no session that lives', async () => {
+    const { userId } = await loggedIn('Trent', 72);
+    const [session] = await world.store.collection(sessionsSpec).list({ where: { userId }, limit: 1 });
+    const isLive = async (): Promise<boolean> =>
+      (await callAuth(world.bus, 'session', { sid: String(session?.id) })).live;
+    expect(await isLive()).toBe(true);
+    await suspend('trent');
+    expect(await isLive()).toBe(false);
+    await unsuspend('trent');
+    expect(await isLive()).toBe(true);
+  });
+
+  it('stays shut out by whom and since when it was first, however often that is said', async () => {
+    await loggedIn('Sybil', 73);
+    const first = await suspend('sybil');
+    expect(await suspend('sybil', 'user/another')).toEqual(first);
+    await unsuspend('sybil');
+  });
+
+  it('is nobody whom the installation does not know, and never the administrator that asks', async () => {
+    const { userId } = await loggedIn('Root', 74);
+    await expect(suspend('never-seen')).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(suspend('x'.repeat(100_000))).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    await expect(suspend('root', `user/${userId}`)).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+    expect(await suspendedLogins()).toEqual([]);
+  });
+});
