@@ -6,14 +6,10 @@
  * DASHBOARD-2. A server without its dashboard is still a server: a build that fails is a line on the screen, and the address says so too.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { spawn } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildFolder } from './build.js';
 import { withLock } from './lock.js';
-
-const OUTPUT_CHARS_MAX = 16 * 1024;
-/** A build takes a few seconds; on a machine that is busy with much else a minute was seen. */
-const BUILD_MS_MAX = 10 * 60_000;
 
 /** Resolves to whether the dashboard is there; `say` gets a line where it had to be built, or could not be. */
 export async function ensureDashboard({ root, node, say }) {
@@ -58,40 +54,17 @@ async function build(root, folder, node) {
   try {
     // Before the build, so that a source that changes meanwhile is built again next time.
     const stamp = sourcesHash(root, folder);
-    mkdirSync(fresh, { recursive: true });
-    const args = ['build', '--config', join(folder, 'vite.config.js'), '--outDir', fresh, '--logLevel', 'error'];
-    const { code, output } = await run(node, [join(root, 'node_modules', 'vite', 'bin', 'vite.js'), ...args], folder);
-    if (code !== 0) return `${output.trim().split('\n').slice(0, 20).join('\n') || `vite ended with ${code}`}`;
-    writeFileSync(join(fresh, '.stamp'), stamp);
-    rmSync(join(folder, 'dist'), { recursive: true, force: true });
-    renameSync(fresh, join(folder, 'dist'));
-    return undefined;
+    const vite = join(root, 'node_modules', 'vite', 'bin', 'vite.js');
+    const config = join(folder, 'vite.config.js');
+    return await buildFolder({
+      node,
+      args: [vite, 'build', '--config', config, '--outDir', fresh, '--logLevel', 'error'],
+      cwd: folder,
+      folder: join(folder, 'dist'),
+      fresh,
+      finish: () => writeFileSync(join(fresh, '.stamp'), stamp),
+    });
   } catch (error) {
     return error.message;
-  } finally {
-    try {
-      rmSync(fresh, { recursive: true, force: true });
-    } catch {
-      // A checkout that cannot be written; what went wrong first has been told.
-    }
   }
-}
-
-function run(node, args, cwd) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(node, args, {
-      cwd,
-      env: { ...process.env, NODE_ENV: 'production' },
-      stdio: ['ignore', 'pipe', 'pipe'],
-      timeout: BUILD_MS_MAX,
-    });
-    let output = '';
-    const keep = (chunk) => {
-      if (output.length < OUTPUT_CHARS_MAX) output += chunk;
-    };
-    child.stdout.on('data', keep);
-    child.stderr.on('data', keep);
-    child.once('error', reject);
-    child.once('close', (code, signal) => resolve({ code: code ?? signal, output }));
-  });
 }

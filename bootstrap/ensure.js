@@ -10,6 +10,7 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ensureCommand } from './command.js';
 import { BootstrapProblem } from './errors.js';
 import { nodeBinary } from './node-binary.js';
 import { isStamped } from './stamp.js';
@@ -33,11 +34,13 @@ export async function ensure({ broker: needsBroker, dashboard: servesDashboard =
   const say = (line) => process.stderr.write(`penstock: ${line}\n`);
   const { env } = process;
   // What only a first start needs is loaded by it alone.
-  if (!isStamped(root, pins)) {
+  const isFirst = !isStamped(root, pins);
+  if (isFirst) {
     const { ensureDependencies } = await import('./dependencies.js');
     await ensureDependencies({ root, env, pins, say });
   }
   const node = nodeBinary(root, pins);
+  if (isFirst || servesDashboard) await ensureCommand({ root, node, say });
   if (servesDashboard) {
     const { ensureDashboard } = await import('./dashboard.js');
     await ensureDashboard({ root, node, say });

@@ -2,6 +2,7 @@
 /** The command `penstock`: dependencies and Node 26, a broker only where one is started, then the command in the user's own folder. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { madeCommand } from './command.js';
 import { withCompileCache } from './compile-cache.js';
 import { ensure, root } from './ensure.js';
 import { runEntry } from './errors.js';
@@ -23,7 +24,7 @@ await runEntry(async () => {
     // Node 20 has none, and does not come here.
     const { enableCompileCache } = await import('node:module');
     enableCompileCache(given.NODE_COMPILE_CACHE);
-    await import(pathToFileURL(main).href);
+    await import(pathToFileURL(madeCommand(root, args[0]) ?? main).href);
     return;
   }
   const { exitLike, runChild } = await import('./child.js');

@@ -2,7 +2,7 @@
  * The straight way to who keeps bytes, for one content a connection. It owns what is known of it: that nobody could be reached by
  * it lately, and that it need not be asked for then.
  */
-import { request, type RequestOptions } from 'node:https';
+import type { RequestOptions } from 'node:https';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { NotFound, ServiceError, serviceErrorOf, TaggedError, type ErrorCode } from '@penstock/errors';
@@ -101,7 +101,8 @@ export class DirectWay {
       // Who has the key is who gave the ticket: nobody has a certificate.
       checkServerIdentity: () => undefined,
     };
-    const asked = request(secured);
+    // Not imported: that would load `fetch` and all it needs for every command.
+    const asked = process.getBuiltinModule('node:https').request(secured);
     let isReached = false;
     const reaching = setTimeout(() => asked.destroy(new Error('no connection in time')), CONNECT_MS_MAX);
     asked.once('socket', (socket) =>

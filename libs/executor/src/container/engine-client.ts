@@ -1,5 +1,5 @@
 /** Calls to a container engine: HTTP over its socket, the API of Docker, which podman speaks too. Every call has a deadline. */
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http';
+import type Http from 'node:http';
 import { EngineFailed } from './errors.ts';
 
 export interface EngineCall {
@@ -25,9 +25,12 @@ const ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 const SOCKETS_MAX = 64;
 const COMPLAINT_CHARACTERS_MAX = 500;
 
+/** Not imported: that would load `fetch` and all it needs, a quarter of what `penstock run` takes, for whoever has no engine too. */
+const http = (): typeof Http => process.getBuiltinModule('node:http');
+
 export class EngineClient {
   readonly #socketPath: string;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: SOCKETS_MAX });
+  readonly #agent: Http.Agent = new (http().Agent)({ keepAlive: true, maxSockets: SOCKETS_MAX });
 
   constructor(socketPath: string) {
     this.#socketPath = socketPath;
@@ -81,7 +84,7 @@ export class EngineClient {
             : new EngineFailed(`${method} ${pathOnly(call)}: ${error.message}`, 0),
         );
       };
-      const request = httpRequest(
+      const request = http().request(
         {
           socketPath: this.#socketPath,
           agent: this.#agent,
@@ -95,7 +98,7 @@ export class EngineClient {
               : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) }),
           },
         },
-        (response: IncomingMessage) => {
+        (response: Http.IncomingMessage) => {
           response.on('data', onData);
           response.once('error', fail);
           response.once('end', () => {

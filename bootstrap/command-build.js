@@ -1,0 +1,59 @@
+/**
+ * Puts the sources of some commands together, by the vite that builds the dashboard. A program of its own, run by Node 26:
+ * `command-build.js <checkout> <folder> <command>…`. What the folder then has is described in command.js.
+ */
+import { writeFileSync } from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { build } from 'vite';
+import { stateOf } from './command.js';
+
+const [root, folder, ...commands] = process.argv.slice(2);
+const commandList = join(root, 'cli', 'src', 'commands.ts');
+const lockfile = join(root, 'package-lock.json');
+/** Ours, and packages that are many files and that every run loads; others are loaded as ever. */
+const IS_INSIDE = /^(?:@penstock\/|\.|\/|(?:yaml|xstate|p-queue|p-timeout|eventemitter3)(?:\/|$))/u;
+const states = new Map([[lockfile, stateOf(lockfile)]]);
+
+const penstockCommand = {
+  name: 'penstock-command',
+  enforce: 'pre',
+  resolveId(id, importer) {
+    if (importer === undefined) return null;
+    const [, name] = (importer === commandList && /^\.\/commands\/([^/.]+)/u.exec(id)) || [];
+    if (name !== undefined && !commands.includes(name))
+      return { id: pathToFileURL(resolve(dirname(importer), id)).href, external: true };
+    return IS_INSIDE.test(id) ? null : { id, external: true };
+  },
+  load(id) {
+    // Before it is read, so that a source that changes meanwhile differs at the next start. Those of packages the lockfile stands for.
+    if (!relative(root, id).startsWith('node_modules')) states.set(id, stateOf(id));
+    return null;
+  },
+  // What stands beside a module is found where its source is.
+  transform: (code, id) =>
+    code.includes('import.meta.url')
+      ? { code: code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href)), map: null }
+      : null,
+};
+
+await build({
+  root,
+  configFile: false,
+  logLevel: 'error',
+  plugins: [penstockCommand],
+  ssr: { noExternal: true },
+  build: {
+    ssr: join(root, 'cli', 'src', 'main.ts'),
+    outDir: folder,
+    emptyOutDir: false,
+    target: 'esnext',
+    minify: false,
+    reportCompressedSize: false,
+    rolldownOptions: { output: { entryFileNames: 'main.js', chunkFileNames: '[name]-[hash].js' } },
+  },
+});
+// Or each file would be read once more to see what it is.
+writeFileSync(join(folder, 'package.json'), '{"type":"module"}\n');
+const files = [...states].map(([file, state]) => [relative(root, file), state]);
+writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ root, commands, files }));

@@ -1,0 +1,112 @@
+/** The commands whose files are put together: the same as their sources, and only for as long as these are the same. */
+import { spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+const repository = join(import.meta.dirname, '../..');
+/** The bootstrap is plain JavaScript. */
+interface Command {
+  madeCommand(root: string, name: string): string | undefined;
+  ensureCommand(options: { readonly root: string; readonly node: string; say(line: string): void }): Promise<void>;
+}
+const { ensureCommand, madeCommand } = (await import(join(repository, 'bootstrap/command.js'))) as Command;
+const MADE = 'node_modules/.cache/penstock-command/main.js';
+
+let root: string;
+beforeEach(() => {
+  root = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-command-')));
+});
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+function write(path: string, content: string): void {
+  mkdirSync(dirname(join(root, path)), { recursive: true });
+  writeFileSync(join(root, path), content);
+}
+
+describe('a command that is put together', () => {
+  beforeAll(() => ensureCommand({ root: repository, node: process.execPath, say: () => {} }));
+
+  it('is what a checkout that is tested runs', () => {
+    expect(madeCommand(repository, 'run')).toBe(join(repository, MADE));
+    expect(madeCommand(repository, 'serve')).toBeUndefined();
+  });
+
+  it.each([
+    ['run', 'pipeline: {name: x}\nstages: {a: {run: "echo it runs; exit 3"}}\n'],
+    ['run', 'pipeline: {name: x}\nstages: {a: {rnu: "true"}}\n'],
+    ['validate', 'pipeline: {name: x}\nstages: {a: {run: "true", needs: [b]}}\n'],
+    ['graph', 'pipeline: {name: x}\nstages: {a: {run: "true"}, b: {run: "true", needs: [a]}}\n'],
+  ])('%s says and ends as by its sources', (name, file) => {
+    write('.pipeline.yaml', file);
+    const by = (entry: string): unknown => {
+      const { status, stdout, stderr } = spawnSync(process.execPath, [join(repository, entry), name], {
+        cwd: root,
+        encoding: 'utf8',
+      });
+      return { status, stdout: timeless(stdout), stderr: timeless(stderr) };
+    };
+    expect(by('bootstrap/penstock.js')).toEqual(by('cli/src/main.ts'));
+  });
+});
+
+/** A checkout in which `vite` is what the test says. */
+function checkout(vite: string): void {
+  write('package-lock.json', '{}');
+  write('cli/src/main.ts', '// main');
+  write('cli/src/commands.ts', '// commands');
+  write('node_modules/vite/package.json', '{"type":"module","exports":"./index.js"}');
+  write('node_modules/vite/index.js', vite);
+  cpSync(join(repository, 'bootstrap'), join(root, 'bootstrap'), { recursive: true });
+}
+
+describe('the files of a command', () => {
+  const VITE = `
+    import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+    export async function build({ plugins: [{ load }], build: { ssr, outDir } }) {
+      load(ssr);
+      mkdirSync(outDir, { recursive: true });
+      writeFileSync(outDir + '/main.js', '// made');
+    }`;
+  const said: string[] = [];
+  const ensure = (): Promise<void> =>
+    ensureCommand({ root, node: process.execPath, say: (line: string) => void said.push(line) });
+  beforeEach(() => void said.splice(0));
+
+  it('are run until a source or the lockfile is another, and are made anew then', async () => {
+    checkout(VITE);
+    expect(madeCommand(root, 'run')).toBeUndefined();
+    await ensure();
+    expect([said, madeCommand(root, 'run')]).toEqual([[], join(root, MADE)]);
+    for (const path of ['cli/src/main.ts', 'package-lock.json']) {
+      write(path, '// another');
+      expect(madeCommand(root, 'run')).toBeUndefined();
+      await ensure();
+      expect(madeCommand(root, 'run')).toBe(join(root, MADE));
+      utimesSync(join(root, path), new Date(1), new Date(1));
+      expect(madeCommand(root, 'run')).toBeUndefined();
+      await ensure();
+    }
+    rmSync(join(root, 'cli/src/main.ts'));
+    expect(madeCommand(root, 'run')).toBeUndefined();
+  });
+
+  it('that cannot be made are one line, and the sources are run', async () => {
+    checkout('export const build = () => { throw new Error("no space left"); };');
+    await ensure();
+    expect(said).toEqual([expect.stringContaining('no space left')]);
+    expect(madeCommand(root, 'run')).toBeUndefined();
+  });
+
+  it('are not those of another checkout that they were copied from', async () => {
+    checkout(VITE);
+    await ensure();
+    expect(madeCommand(`${root}/.`, 'run')).toBeUndefined();
+  });
+});
+
+/** Times of a run differ. */
+function timeless(text: string): string {
+  return text.replaceAll(/\d+\.\d\d s/gu, '0.00 s');
+}
