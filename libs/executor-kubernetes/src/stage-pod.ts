@@ -5,7 +5,7 @@
  * STAGE-POD-1. Nothing of the stage runs before `go` was sent, and `go` is sent once it is decided, to one uid only.
  * STAGE-POD-2. The guard is answered while the session holds, and never beyond its fence; the last fence that was answered is remembered.
  * STAGE-POD-3. It ends when the stage's container is seen terminated, or when the last answered fence and FENCE_MS have passed, or where `go`
- *     was never sent. Phases and absence prove nothing.
+ *     was never sent, or no fence was answered and none will be. Phases and absence prove nothing.
  * STAGE-POD-4. A block of output is acknowledged when the sink has it, and the next line begins behind the last one that was: none is lost
  *     and none comes twice, however many lines break.
  * STAGE-POD-5. What it is to know after its process has ended is on record before it counts: the Pod's name before its creation, `go`
@@ -311,7 +311,11 @@ export class StagePod implements StageProcess {
   /** STAGE-POD-3. */
   #isProvenEnded(now: number): boolean {
     if (this.#state?.stage.kind === 'terminated') return this.#hasHandedOver(now);
-    return this.#wasBegun && now >= this.#answeredFence + this.#holding.fenceMs;
+    if (!this.#wasBegun) return false;
+    if (this.#answeredFence > 0) return now >= this.#answeredFence + this.#holding.fenceMs;
+    // A guard that was told to begin and never until when has begun nothing, and gives up by itself when its set-up time is over.
+    const isNotWanted = this.#stopped !== null || this.#isAbandoned || this.#isGone || this.#nonsense !== null;
+    return isNotWanted || now - this.#begunAt > this.#plan.setupMs;
   }
 
   /** What the stage has printed is with its guard, also where its own container ended first: of its memory's end, say. */

@@ -171,6 +171,30 @@ it('output that was taken and whose taking the guard was not told comes once, an
   expect(again.sink.text()).toBe(lines.join(''));
 });
 
+it('P36: a guard that was told to begin, and not yet until when, is waited for', async () => {
+  api.asksAtOnce = false;
+  const { executor } = process();
+  const stage = executor.start(stageOf('true'), new RecordingSink());
+  const guard = api.guardOf(await podOf());
+  await vi.waitFor(() => expect(guard.starts).toBe(1), WAIT);
+  expect(guard.deadline).toBe(0);
+  // It is looked after twice as often as the guard is asked to ask.
+  await vi.waitFor(() => expect(guard.deadline).toBeGreaterThan(0), WAIT);
+  guard.end(0);
+  expect(await stage.ended).toEqual({ kind: 'exit', code: 0 });
+});
+
+it('P36: one that is stopped before its guard was told until when never runs', async () => {
+  api.asksAtOnce = false;
+  const { executor } = process();
+  const stage = executor.start(stageOf('true'), new RecordingSink(), new Record());
+  const guard = api.guardOf(await podOf());
+  await vi.waitFor(() => expect(guard.starts).toBe(1), WAIT);
+  stage.stop('cancelled');
+  expect(await stage.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
+  expect(guard.deadline).toBe(0);
+});
+
 it('a Pod that was not told to begin is told so by the next process, once', async () => {
   const first = process();
   const record = new Record();

@@ -29,6 +29,8 @@ export class FakeApi {
   /** No Pod can be deleted; how often that was tried. */
   isAway = false;
   refused = 0;
+  /** False: guards on a slow node, whose first question comes only when they are asked for it. */
+  asksAtOnce = true;
   /** What a service has printed: lines with their stamps. */
   readonly logs = new Map<string, string[]>();
   readonly #server: Server;
@@ -175,7 +177,8 @@ export class FakeApi {
         })),
       },
     };
-    const guard = new FakeGuard(uid, (code, message) => this.#terminate(name, code, message));
+    const onEnd = (code: number, message: string): void => this.#terminate(name, code, message);
+    const guard = new FakeGuard(uid, onEnd, this.asksAtOnce);
     this.#pods.set(name, { pod: stored, guard });
     this.created.push(name);
     this.#tell('ADDED', stored);

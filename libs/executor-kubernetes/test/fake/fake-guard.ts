@@ -30,9 +30,12 @@ export class FakeGuard {
   #outputs = '';
   #isTold = false;
 
-  constructor(uid: string, onEnd: (code: number, message: string) => void) {
+  readonly #asksAtOnce: boolean;
+
+  constructor(uid: string, onEnd: (code: number, message: string) => void, asksAtOnce: boolean) {
     this.#uid = uid;
     this.#onEnd = onEnd;
+    this.#asksAtOnce = asksAtOnce;
   }
 
   /** A new line ends the one before. */
@@ -46,7 +49,8 @@ export class FakeGuard {
       if (bytes[0] === 0 && this.#socket === socket) this.#onOrders(bytes.toString('utf8', 1));
     };
     const state = this.starts === 0 ? 'waiting' : this.#code === null ? 'running' : `done ${this.#code} exit`;
-    this.#say(2, `hello ${this.#uid} ${state}\nask ${Math.floor(bootClockMs())}\n`);
+    this.#say(2, `hello ${this.#uid} ${state}\n`);
+    if (this.#asksAtOnce) this.#say(2, `ask ${Math.floor(bootClockMs())}\n`);
   }
 
   /** Its stage prints; a block each. It waits where the window is full. */
