@@ -36,4 +36,15 @@ describe.runIf(why === undefined)('programs that a stage may try', () => {
     },
     400_000,
   );
+
+  it.runIf(ways.includes('container, another user'))(
+    'container, another user, with a number of its own inside: they find nothing more',
+    async () => {
+      const world = await startWorld('container, another user');
+      const known = PROGRAMS.filter(({ notHeld }) => notHeld?.includes('container, another user'));
+      const found = await attack({ ...world, image: `{name: ${world.image}, user: '1000'}` });
+      expect(found.filter((name) => !known.some((each) => each.name === name))).toEqual([]);
+    },
+    400_000,
+  );
 });

@@ -131,13 +131,8 @@ export const PROGRAMS: readonly Program[] = [
   ['trace-server', 'trace the server', './probe ptrace "$SERVER_PID"'],
   ['server-memory', "read the server's memory", './probe read-memory "$SERVER_PID"'],
   ['server-descriptor', "take the server's descriptors", './probe take-descriptor "$SERVER_PID"'],
-  ['trace-helper', 'trace the process that starts its stage', './probe ptrace 1', AS_ANOTHER],
-  [
-    'helper-descriptor',
-    'take descriptors of the process that starts its stage',
-    './probe take-descriptor 1',
-    AS_ANOTHER,
-  ],
+  ['trace-helper', 'trace the process that starts its stage', './probe ptrace 1'],
+  ['helper-descriptor', 'take descriptors of the process that starts its stage', './probe take-descriptor 1'],
   [
     'spare-others',
     'make the kernel kill the process that starts its stage first',

@@ -82,6 +82,7 @@ export class ContainerExecutor implements Executor {
 
   start(spec: StageSpec, sink: OutputSink): StageProcess {
     const { engine, defaultImage, deniedHosts = [], warn = (message) => process.emitWarning(message) } = this.#options;
+    const mapsUsers = engine.kind === 'podman' && process.getuid?.() !== 0;
     const stage = new ContainerStage(spec, sink, {
       connect: async () => {
         this.#mark();
@@ -96,7 +97,8 @@ export class ContainerExecutor implements Executor {
       labels: this.#labels,
       defaultImage,
       deniedHosts,
-      mapsUsers: engine.kind === 'podman' && process.getuid?.() !== 0,
+      mapsUsers,
+      asEngine: mapsUsers && engine.kind === 'podman' ? [...engine.command, 'unshare'] : undefined,
       stageLimits: this.#options.limits,
       seccompProfile: this.#seccompProfile,
       boot: BOOT,

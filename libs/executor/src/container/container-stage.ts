@@ -5,6 +5,7 @@
  * CONTAINER-STAGE-2. `ended` resolves when the stage's container and those of its services are removed, and all output is handed over.
  * CONTAINER-STAGE-3. How the stage ended is the engine's word on the container's first process, never the stage's own.
  */
+import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UnstartableStage } from '../contract/errors.ts';
 import type { OutputSink, StageExit, StageProcess, StageSpec, StopReason } from '../contract/port.ts';
@@ -105,9 +106,10 @@ export class ContainerStage implements StageProcess {
     const job = this.#render(this.#control);
     this.#control.attach(this.#sink);
     signal.throwIfAborted();
-    this.#container = await Confined.make(engine, plan.request(image.id, this.#control.folder), holders);
+    const request = plan.request(image.id, this.#control.folder);
+    this.#container = await Confined.make(engine, request, holders);
     await this.#untilUp(this.#container, this.#control);
-    await this.#filter(this.#container);
+    await this.#filter(this.#container, request.isOwnerInside !== undefined);
     signal.throwIfAborted();
     if (plan.services.length > 0) {
       this.#services = new Services(
@@ -122,25 +124,31 @@ export class ContainerStage implements StageProcess {
       await this.#services.start(plan.services);
       signal.throwIfAborted();
     }
+    await this.#watchDisk(engine);
+    signal.throwIfAborted();
     this.startedAtMs = performance.now();
     this.#timeout = setTimeout(() => this.stop('timeout'), Math.min(this.#spec.timeoutMs, TIMER_MS_MAX));
-    this.#watchDisk(engine);
     this.#control.go(job);
     await this.#control.ended;
     return this.#exitOfState(await this.#container.endState(), this.#control.reported);
   }
 
-  /** Its run's folders, and what it has written into its own file system. */
-  #watchDisk(engine: Engine): void {
-    const { stageLimits: limits, name } = this.#parts;
+  /** Its run's folders, and what it and its services write into their own file systems. */
+  async #watchDisk(engine: Engine): Promise<void> {
+    const { stageLimits: limits, name, asEngine } = this.#parts;
     const { run, folders = [] } = this.#spec;
     const written = run === undefined ? folders : [run.folder, run.temporary];
-    if (limits === undefined || written.length === 0) return;
+    if (limits === undefined) return;
+    const { inReach, outOfReach } = await coversOf(engine, [name, ...(this.#services?.names ?? [])]);
     this.#watch = new UsageWatch({
-      folders: written,
+      folders: [...written, ...inReach],
+      measuring: asEngine === undefined ? undefined : [...asEngine, 'du'],
       helperPid: undefined,
       limits,
-      elsewhere: () => engine.writtenBytes(name).catch(() => 0),
+      elsewhere: async () => {
+        const sizes = await Promise.all(outOfReach.map((each) => engine.writtenBytes(each).catch(() => 0)));
+        return sizes.reduce((sum, size) => sum + size, 0);
+      },
       onExceeded: (_what, remark) => {
         this.#exceeded = remark;
         this.#container?.kill();
@@ -155,11 +163,15 @@ export class ContainerStage implements StageProcess {
   }
 
   /** Of an open network what nobody's stage is to reach is kept away as far as this machine can. */
-  async #filter({ pid }: Confined): Promise<void> {
+  async #filter({ pid }: Confined, hasOwnUsers: boolean): Promise<void> {
     const { network = 'open' } = this.#spec.place ?? {};
     if (network === 'none') return;
     try {
-      await filterNetwork(pid, await addressesOf(this.#parts.deniedHosts), network === 'public');
+      await filterNetwork(pid, {
+        denied: await addressesOf(this.#parts.deniedHosts),
+        isPublic: network === 'public',
+        owning: hasOwnUsers ? this.#parts.asEngine : undefined,
+      });
     } catch {
       if (network === 'public')
         throw new UnstartableStage(
@@ -252,4 +264,25 @@ function isShellMissing(message: string): boolean {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Where containers write into their own file systems: folders that can be looked at here, and the containers of which that is not so. */
+async function coversOf(
+  engine: Engine,
+  names: readonly string[],
+): Promise<{ readonly inReach: readonly string[]; readonly outOfReach: readonly string[] }> {
+  const inReach: string[] = [];
+  const outOfReach: string[] = [];
+  for (const name of names) {
+    const folder = await engine.coverOf(name).catch(() => undefined);
+    const isInReach =
+      folder !== undefined &&
+      (await statfs(folder).then(
+        () => true,
+        () => false,
+      ));
+    if (isInReach) inReach.push(folder);
+    else outOfReach.push(name);
+  }
+  return { inReach, outOfReach };
 }

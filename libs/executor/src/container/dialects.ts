@@ -11,6 +11,7 @@ export const podmanDialect: EngineDialect = {
   createBody: (request: ContainerRequest) => {
     const { name, image, labels, argv, env, user, mounts, network, hosts, capabilities, limits, seccompProfile } =
       request;
+    const { isOwnerInside: inside } = request;
     const [file, ...rest] = argv;
     return {
       name,
@@ -20,6 +21,7 @@ export const podmanDialect: EngineDialect = {
       command: rest,
       env,
       ...(user === undefined ? {} : { user }),
+      ...(inside === undefined ? {} : { userns: { nsmode: 'keep-id', value: `uid=${inside.uid},gid=${inside.gid}` } }),
       mounts: mounts.map(({ source, target, readOnly }) => ({
         type: 'bind',
         source,

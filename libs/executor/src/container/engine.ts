@@ -5,7 +5,7 @@
 import type { EngineClient } from './engine-client.ts';
 import { complaintOf } from './engine-client.ts';
 import { EngineFailed, ImageFailed } from './errors.ts';
-import type { StageImage } from '../contract/port.ts';
+import type { StageImage, StageUser } from '../contract/port.ts';
 
 interface ContainerMount {
   readonly source: string;
@@ -33,6 +33,8 @@ export interface ContainerRequest {
   readonly env: Readonly<Record<string, string>>;
   /** `uid:gid`, or absent for the image's own. */
   readonly user?: string | undefined;
+  /** The number that the engine's owner has inside, where the engine maps users; absent: root's. */
+  readonly isOwnerInside?: StageUser | undefined;
   readonly mounts: readonly ContainerMount[];
   readonly network: { readonly kind: 'own' | 'none' } | { readonly kind: 'of'; readonly container: string };
   /** Names that mean this container itself. */
@@ -105,6 +107,13 @@ export class Engine {
       exitCode: Number(state['ExitCode'] ?? 0),
       isOutOfMemory: state['OOMKilled'] === true,
     };
+  }
+
+  /** The folder of this machine that holds what a container writes into its own file system; undefined: the engine does not say. */
+  async coverOf(name: string): Promise<string | undefined> {
+    const found = await this.#client.json({ method: 'GET', path: `${VERSION}/containers/${name}/json` });
+    const folder = (found as { GraphDriver?: { Data?: { UpperDir?: unknown } | null } }).GraphDriver?.Data?.UpperDir;
+    return typeof folder === 'string' && folder !== '' ? folder : undefined;
   }
 
   /** Bytes that a container has written into its own file system: it takes a walk over them. */

@@ -13,11 +13,19 @@ const FILTER_MS_MAX = 10_000;
 const RESOLVER_FILES = ['/etc/resolv.conf', '/run/systemd/resolve/resolv.conf'];
 const run = promisify(execFile);
 
-/** `pid`: of the container's first process. Rejects where there is no filter then. */
-export async function filterNetwork(pid: number, denied: readonly string[], isPublic: boolean): Promise<void> {
-  const names = process.getuid?.() === 0 ? ['--net'] : ['--user', '--preserve-credentials', '--net'];
+/**
+ * `pid`: of the container's first process. `owning`: the words by which a command runs as the owner of the network's namespace, where that
+ * is not the container's own user namespace. Rejects where there is no filter then.
+ */
+export async function filterNetwork(
+  pid: number,
+  { denied, isPublic, owning }: { denied: readonly string[]; isPublic: boolean; owning: readonly string[] | undefined },
+): Promise<void> {
+  const isWithin = owning !== undefined || process.getuid?.() === 0;
+  const names = isWithin ? ['--net'] : ['--user', '--preserve-credentials', '--net'];
   const rules = networkRules(denied, isPublic, resolvers());
-  await run('nsenter', [`--target=${pid}`, ...names, '--', 'nft', rules], { timeout: FILTER_MS_MAX });
+  const [file = '', ...words] = [...(owning ?? []), 'nsenter', `--target=${pid}`, ...names, '--', 'nft', rules];
+  await run(file, words, { timeout: FILTER_MS_MAX });
 }
 
 function resolvers(): string[] {

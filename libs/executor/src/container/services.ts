@@ -37,6 +37,11 @@ export class Services {
     this.#parts = parts;
   }
 
+  /** Of the containers that run. */
+  get names(): readonly string[] {
+    return this.#running.map(({ container }) => container.name);
+  }
+
   /** Resolves when all are ready. @throws ServiceFailed, ImageFailed, EngineFailed; the signal's reason */
   async start(services: readonly StageService[]): Promise<void> {
     const failed = new AbortController();

@@ -26,6 +26,8 @@ export interface StageParts {
   readonly deniedHosts: readonly string[];
   /** What a stage may take; absent: what it can get. */
   readonly stageLimits: StageLimits | undefined;
+  /** The words by which a command runs among the users that the engine has for its containers; absent: there are no such. */
+  readonly asEngine: readonly string[] | undefined;
   /** A file; absent: the engine's own. */
   readonly seccompProfile: string | undefined;
   readonly boot: { readonly stage: string; readonly service: string };
@@ -49,6 +51,9 @@ const PROCESSES_MAX = 4_096;
 /** Of all stages of one user; podman itself does not keep more than some ten thousand. */
 const USER_PROCESSES_MAX = 16_384;
 const OPEN_FILES_MAX = 65_536;
+/** Ranges of numbers are usually 65,536 long, and one of them is the owner's own. */
+const MAPPED_MAX = 65_000;
+const ROOT_INSIDE = /^(root|0+)(:(root|0+))?$/;
 /** What images of servers do before they become their own user; inside the engine's numbers of users they reach nothing else. */
 const SERVICE_CAPABILITIES = ['CHOWN', 'DAC_OVERRIDE', 'FOWNER', 'KILL', 'NET_BIND_SERVICE', 'SETGID', 'SETUID'];
 
@@ -76,6 +81,7 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
       argv: [...(image.entrypoint ?? []), 'sh', '-c', boot.stage, CONTROL_TARGET],
       env: {},
       user: runsAs,
+      isOwnerInside: mapsUsers ? mappedUserOf(image).isOwnerInside : undefined,
       mounts: [
         { source: controlFolder, target: CONTROL_TARGET, readOnly: true },
         ...(spec.folders ?? []).map((path) => ({ source: path, target: path, readOnly: false })),
@@ -104,8 +110,8 @@ export function planStage(spec: StageSpec, parts: StageParts): StagePlan {
   };
 }
 
-function userOf(image: StageImage, user: StageUser | undefined, mapsUsers: boolean): string {
-  if (mapsUsers) return image.user ?? '0:0';
+function userOf(image: StageImage, user: StageUser | undefined, mapsUsers: boolean): string | undefined {
+  if (mapsUsers) return mappedUserOf(image).user;
   if (image.user !== undefined)
     throw new UnstartableStage(
       'the engine of this runner gives its containers no users of their own: leave out `user` of the image',
@@ -117,6 +123,21 @@ function userOf(image: StageImage, user: StageUser | undefined, mapsUsers: boole
       'a container never runs as the root of its machine, and this stage has no user of its own (SERVICE_STAGE_UIDS)',
     );
   return `${uid}:${process.getgid?.() ?? 0}`;
+}
+
+/**
+ * Without root podman gives the folders of a stage to its root inside, who is the runner's own user outside. Another number inside can
+ * be that user in the place of root; whom a name means stands in the image, which nobody has looked into.
+ */
+function mappedUserOf({ name, user = '' }: StageImage): Pick<ContainerRequest, 'user' | 'isOwnerInside'> & object {
+  if (user === '' || ROOT_INSIDE.test(user)) return { user: '0:0' };
+  const [, uid, gid = uid] = /^(\d{1,9})(?::(\d{1,9}))?$/.exec(user) ?? [];
+  if (uid === undefined || Number(uid) > MAPPED_MAX || Number(gid) > MAPPED_MAX)
+    throw new UnstartableStage(
+      `the image ${name} asks for the user '${user}': where podman is not root's, a user is a number up to ${MAPPED_MAX}`,
+    );
+  const numbers = { uid: Number(uid), gid: Number(gid) };
+  return { user: `${numbers.uid}:${numbers.gid}`, isOwnerInside: numbers };
 }
 
 function limitsOf(

@@ -21,12 +21,14 @@ const MEASURED_FROM = 0.5;
 const PAGE_BYTES = 4096;
 
 export interface Watched {
-  /** On one disk: what the stage writes to. */
+  /** What the stage writes to, on whatever disks. */
   readonly folders: readonly string[];
+  /** What measures them, as `du` does; absent: that. */
+  readonly measuring?: readonly string[] | undefined;
   /** Whose descendants the stage's processes are; absent: a control group bounds their memory. */
   readonly helperPid: number | undefined;
   readonly limits: StageLimits;
-  /** Bytes of the same disk that the stage takes elsewhere. */
+  /** Bytes that the stage takes where nobody here can look. */
   readonly elsewhere?: (() => Promise<number>) | undefined;
   readonly onExceeded: (what: 'memory' | 'disk', remark: string) => void;
 }
@@ -34,15 +36,15 @@ export interface Watched {
 export class UsageWatch {
   readonly #watched: Watched;
   readonly #timer: NodeJS.Timeout;
-  readonly #freeAtStart: { readonly bytes: number; readonly inodes: number };
+  /** Of the disk of each folder. */
+  readonly #freeAtStart: readonly Room[];
   #isLooking = false;
   #isOver = false;
   #measureFrom = performance.now() + REST_MS_MIN;
 
   constructor(watched: Watched) {
     this.#watched = watched;
-    const { bavail, bsize, ffree } = statfsSync(watched.folders[0] ?? '/');
-    this.#freeAtStart = { bytes: bavail * bsize, inodes: ffree };
+    this.#freeAtStart = watched.folders.map((folder) => roomOf(statfsSync(folder)));
     this.#timer = setInterval(() => void this.#look(), WATCH_MS);
     this.#timer.unref();
   }
@@ -75,12 +77,14 @@ export class UsageWatch {
 
   async #lookAtDisk(): Promise<void> {
     const { folders, limits } = this.#watched;
-    const [folder] = folders;
-    if (folder === undefined) return;
-    const { bavail, bsize, ffree } = await statfs(folder);
-    const gone = this.#freeAtStart.bytes - bavail * bsize;
-    const inodesGone = this.#freeAtStart.inodes - ffree;
-    const hasLostMuch = gone >= limits.diskBytes * MEASURED_FROM || inodesGone >= limits.inodes * MEASURED_FROM;
+    if (folders.length === 0) return;
+    const rooms = await Promise.all(folders.map(async (folder) => roomOf(await statfs(folder))));
+    const hasLostMuch = rooms.some((room, at) => {
+      const { bytes, inodes } = this.#freeAtStart[at] ?? room;
+      return (
+        bytes - room.bytes >= limits.diskBytes * MEASURED_FROM || inodes - room.inodes >= limits.inodes * MEASURED_FROM
+      );
+    });
     const startedAt = performance.now();
     if (!hasLostMuch && startedAt < this.#measureFrom) return;
     await this.#measure();
@@ -89,11 +93,11 @@ export class UsageWatch {
   }
 
   async #measure(): Promise<void> {
-    const { folders, limits, elsewhere } = this.#watched;
-    const bytes = (await measured(folders, ['--block-size=1'])) + ((await elsewhere?.()) ?? 0);
+    const { folders, measuring = ['du'], limits, elsewhere } = this.#watched;
+    const bytes = (await measured(measuring, ['--block-size=1'], folders)) + ((await elsewhere?.()) ?? 0);
     if (bytes > limits.diskBytes)
       return this.#exceeded('disk', `the stage takes ${bytes} bytes of the disk; ${limits.diskBytes} are allowed`);
-    const inodes = await measured(folders, ['--inodes']);
+    const inodes = await measured(measuring, ['--inodes'], folders);
     if (inodes > limits.inodes)
       this.#exceeded('disk', `the stage has made ${inodes} files and folders; ${limits.inodes} are allowed`);
   }
@@ -105,11 +109,24 @@ export class UsageWatch {
   }
 }
 
+interface Room {
+  readonly bytes: number;
+  readonly inodes: number;
+}
+
+function roomOf({ bavail, bsize, ffree }: { bavail: number; bsize: number; ffree: number }): Room {
+  return { bytes: bavail * bsize, inodes: ffree };
+}
+
 /** The last line of `du`, whatever it could not read. */
-async function measured(folders: readonly string[], flags: readonly string[]): Promise<number> {
+async function measured(
+  [file = '', ...words]: readonly string[],
+  flags: readonly string[],
+  folders: readonly string[],
+): Promise<number> {
   const run = promisify(execFile);
   const options = { timeout: MEASURE_MS_MAX, maxBuffer: 1024 ** 2 };
-  const { stdout } = await run('du', ['-scx', ...flags, '--', ...folders], options).catch(
+  const { stdout } = await run(file, [...words, '-scx', ...flags, '--', ...folders], options).catch(
     (error: { stdout?: string }) => ({ stdout: error.stdout ?? '' }),
   );
   return Number(/^(\d+)\s+total$/m.exec(stdout)?.[1] ?? 0);

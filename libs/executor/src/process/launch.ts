@@ -77,7 +77,7 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       ...['unshare', '--pid', '--mount', '--propagation', 'slave', '--mount-proc', '--fork', '--kill-child=KILL', '--'],
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
       ...['setsid', ...(user ? asOwner() : AS_ROOT), '--no-new-privs', '--'],
-      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', HELPER_SHELL, limits],
+      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', HELPER_SHELL, limits, ...(user ? ['drop'] : [])],
     ]),
   };
 }
@@ -93,11 +93,16 @@ const AS_ROOT = [
 
 /**
  * Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the right to
- * undo them.
+ * undo them. Its helper is the same user and keeps two rights that the stage has not: so the kernel refuses the stage the helper's
+ * memory and descriptors. One is needed to take them from stages, the other says nothing that PID 1 could not do anyway.
  */
 function asOwner(): string[] {
   const [uid, gid] = [process.getuid?.(), process.getgid?.()];
-  return ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, 'setpriv'];
+  const rights = '-all,+setpcap,+kill';
+  return [
+    ...['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps'],
+    ...['setpriv', `--inh-caps=${rights}`, `--ambient-caps=${rights}`, `--bounding-set=${rights}`],
+  ];
 }
 
 /** As `launch.sh` takes them. */

@@ -259,7 +259,10 @@ describe.skipIf(engine === null)('a stage in a container', () => {
     const MIB = 1024 ** 2;
     const limits = { memoryBytes: 0, processes: 0, diskBytes: 40 * MIB, inodes: 4_000, openFiles: 1_024 };
 
-    async function runBounded(script: string): Promise<[StageExit, RecordingSink]> {
+    async function runBounded(
+      script: string,
+      services: StagePlace['services'] = [],
+    ): Promise<[StageExit, RecordingSink]> {
       if (engine === null) throw new Error('no engine');
       const here = mkdtempSync('/var/tmp/penstock-container-disk-');
       // Of its own, so that nobody else fills it or makes room on it meanwhile.
@@ -269,7 +272,7 @@ describe.skipIf(engine === null)('a stage in a container', () => {
       try {
         const sink = new RecordingSink();
         const spec = { helperKey: 'key', commands: [{ script, bindings: {} }], env: {}, cwd: here, folders: [here] };
-        const place = { image: { name: IMAGE } };
+        const place = { image: { name: IMAGE }, services };
         const exit = await bounded.start({ ...spec, timeoutMs: 60_000, user, place }, sink).ended;
         return [exit, sink];
       } finally {
@@ -288,6 +291,24 @@ describe.skipIf(engine === null)('a stage in a container', () => {
       expect(many).toEqual({ kind: 'signal', signal: 'SIGKILL', code: 137, oom: false });
       expect(sink.text('system')).toContain('bytes of the disk');
       expect((await runBounded('echo next'))[1].text()).toBe('next\n');
+    });
+
+    // The image's own file system lies on another disk than the folder here.
+    it('of the image’s own file system is bounded as well, for the stage and for its services', async () => {
+      const [large, told] = await runBounded(
+        `for i in 1 2 3 4; do head -c ${20 * MIB} /dev/zero >/tmp/file-$i; done; sleep 50`,
+      );
+      expect(large).toEqual({ kind: 'signal', signal: 'SIGKILL', code: 137, oom: false });
+      expect(told.text('system')).toContain('bytes of the disk');
+      const files = 'i=0; while [ $i -lt 5000 ]; do : >/tmp/file-$i; i=$((i+1)); done; sleep 50';
+      const [many, toldMany] = await runBounded(files);
+      expect(many).toEqual({ kind: 'signal', signal: 'SIGKILL', code: 137, oom: false });
+      expect(toldMany.text('system')).toContain('files and folders; 4000 are allowed');
+      const [ofService, toldOfService] = await runBounded('sleep 50', [
+        { name: 'db', image: { name: IMAGE, entrypoint: ['sh', '-c', files] }, env: {} },
+      ]);
+      expect(ofService).toEqual({ kind: 'signal', signal: 'SIGKILL', code: 137, oom: false });
+      expect(toldOfService.text('system')).toContain('files and folders');
     });
   });
 
