@@ -21,6 +21,38 @@ describe('the boot clock', () => {
     expect(clock()).toBe(5_060);
   });
 
+  it('is never ahead of the machine, though the process stands still in the midst of a look', () => {
+    const machine = { at: 5_000, standsStillMs: 0 };
+    const clock = bootClock({
+      monotonicMs: () => machine.at - 4_000,
+      uptimeMs() {
+        const at = machine.at;
+        machine.at += machine.standsStillMs;
+        return at;
+      },
+    });
+    const ahead = (): number => clock() - machine.at;
+    expect(ahead()).toBe(0);
+    for (const standsStillMs of [42, 60_000, 0]) {
+      Object.assign(machine, { at: machine.at + 60, standsStillMs });
+      expect(ahead()).toBe(0);
+    }
+    // The other order of the two looks, which is as likely.
+    const other = { at: 5_000, standsStillMs: 0 };
+    const second = bootClock({
+      uptimeMs: () => other.at,
+      monotonicMs() {
+        const at = other.at;
+        other.at += other.standsStillMs;
+        return at - 4_000;
+      },
+    });
+    for (const standsStillMs of [42, 60_000, 0]) {
+      Object.assign(other, { at: other.at + 60, standsStillMs });
+      expect(second() - other.at).toBeLessThanOrEqual(0);
+    }
+  });
+
   it("is the machine's uptime", () => {
     expect(Math.abs(bootMs() - uptime() * 1000)).toBeLessThan(1_000);
   });
