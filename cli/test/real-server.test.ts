@@ -7,7 +7,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { eventsOf, penstock, pipeline, type CommandEnd, type CommandOptions, type JsonEvent } from './command.ts';
+import {
+  eventsOf,
+  penstock,
+  RunningCommand,
+  pipeline,
+  type CommandEnd,
+  type CommandOptions,
+  type JsonEvent,
+} from './command.ts';
 
 const BOOTSTRAP = fileURLToPath(new URL('../../bootstrap/penstock.js', import.meta.url));
 
@@ -107,5 +115,19 @@ describe('the command and the real server', () => {
     const unknown = await command(['logs', '--server', url, '0192f0c1-2b3c-7abc-8def-0123456789ab']);
     expect(unknown.code).toBe(4);
     expect(unknown.stderr).toContain('there is no run 0192f0c1-2b3c-7abc-8def-0123456789ab');
+  });
+
+  it('who follows a run is told which stage waits for approval, once, and how to decide', async () => {
+    const file = join(cwd, 'gate.yaml');
+    writeFileSync(
+      file,
+      'pipeline: {name: g}\nstages: {a: {run: "true"}, go: {after: a, approval: {}}, b: {after: go, run: "true"}}\n',
+    );
+    const following = new RunningCommand(['trigger', '--server', url, file], { cwd, env: dataFolder() });
+    await following.until('stderr', "'go' waits for approval");
+    const [, id = ''] = /penstock approve (\S+) go/.exec(following.stderr) ?? [];
+    expect((await command(['approve', '--server', url, id, 'go'])).code).toBe(0);
+    const { code, stderr } = await following.ended;
+    expect([code, stderr.match(/waits for approval/g)?.length]).toEqual([0, 1]);
   });
 });

@@ -2,7 +2,7 @@
 import type { ExplainedRun, ExplainedStage, ExplainedWait, FailedStage, SinceGreen } from '../output/explained-run.ts';
 import { fieldAnswered, notOurs } from './graphql.ts';
 import type { ServerClient } from './http-client.ts';
-import { fieldOf, parseJson } from './json.ts';
+import { fieldOf, listOf, parseJson } from './json.ts';
 import { isPublicEvent } from './public-event.ts';
 import { readLogStream } from './log-stream.ts';
 import { noSuchRun } from './run-id.ts';
@@ -186,11 +186,6 @@ function waitOf(wait: unknown): ExplainedWait {
     etaSecs: typeof etaSecs === 'number' ? etaSecs : null,
     message: textOf(wait, 'message') ?? '',
   };
-}
-
-function listOf(value: unknown, name: string): unknown[] {
-  const list = fieldOf(value, name);
-  return Array.isArray(list) ? list : [];
 }
 
 function textOf(value: unknown, name: string): string | null {

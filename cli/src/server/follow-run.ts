@@ -11,6 +11,7 @@ import { StageReporter } from '../output/stage-reporter.ts';
 import type { StageTally } from '../output/stage-tally.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
+import { GateNotes } from './gate-notes.ts';
 import { findRun, type RunOnServer } from './graphql.ts';
 import { parseJson } from './json.ts';
 import type { ServerClient } from './http-client.ts';
@@ -71,6 +72,7 @@ export async function followRun(options: FollowOptions): Promise<number> {
     passOver: (event) => reporter.tally.take(event),
   });
   if (options.tail === undefined) gate.open();
+  const gates = follow ? new GateNotes(client, run.id, (line) => terminal.note(line)) : undefined;
   const stop = new AbortController();
   let exitBySignal: number | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -87,7 +89,7 @@ export async function followRun(options: FollowOptions): Promise<number> {
       runId: run.id,
       follow,
       signal: stop.signal,
-      onMessage: selection(options.only, gate),
+      onMessage: selection(options.only, gate, gates),
       onCaughtUp: () => gate.open(),
       room: () => terminal.out.room(),
       note: (line) => terminal.note(line),
@@ -100,6 +102,7 @@ export async function followRun(options: FollowOptions): Promise<number> {
     }
     return await exitCodeOf(end, reporter, options);
   } finally {
+    gates?.stop();
     process.off('SIGINT', onSignal).off('SIGTERM', onSignal);
   }
 }
@@ -123,13 +126,18 @@ function reporterOf({ client, run, args, context, only }: FollowOptions): RunRep
 }
 
 /** Hands on what is asked for: events that a newer server may send and this command does not know are passed over. */
-function selection(only: readonly string[] | undefined, gate: TailGate): (message: StreamMessage) => MessageTaken {
+function selection(
+  only: readonly string[] | undefined,
+  gate: TailGate,
+  gates: GateNotes | undefined,
+): (message: StreamMessage) => MessageTaken {
   const open = new Set(only);
   const isChosen = (event: PublicEvent): boolean =>
     only === undefined || !('stage' in event) || only.includes(event.stage);
   return ({ data }) => {
     const event = parseJson(data);
     if (!isPublicEvent(event)) return PASSED_OVER;
+    gates?.happened(event);
     if (isChosen(event)) gate.take({ event, text: data });
     if (event.type === 'stage_completed' || event.type === 'stage_skipped') open.delete(event.stage);
     const isLast = endsEventStream(event) || (only !== undefined && open.size === 0);

@@ -6,6 +6,12 @@ export function fieldOf(value: unknown, name: string): unknown {
     : undefined;
 }
 
+/** Empty where there is none. */
+export function listOf(value: unknown, name: string): unknown[] {
+  const list = fieldOf(value, name);
+  return Array.isArray(list) ? list : [];
+}
+
 /** Undefined where it is not JSON. */
 export function parseJson(text: string): unknown {
   try {

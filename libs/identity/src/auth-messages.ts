@@ -37,7 +37,7 @@ export const PERSONAL_TOKEN_PREFIX = 'svc_';
 export interface AuthCalls extends SecretCalls, RunnerTokenCalls, AccessCalls, PeopleCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
-  /** What the identity provider vouches for of a user, in lower case; and what the user is called. NOT_FOUND: there is no such user. */
+  /** By what others name a user: what the identity provider vouches for, of the embedded one the login; in lower case; and what the user is called. NOT_FOUND: there is no such user. */
   readonly names: {
     readonly request: { readonly id: string };
     readonly answer: { readonly names: readonly string[]; readonly by: string };

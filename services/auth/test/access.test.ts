@@ -61,7 +61,7 @@ describe('access', () => {
     expect(await grantsOf(carol)).toEqual(['Acme/shop read']);
   });
 
-  it('goes by the login at the embedded provider, where nobody vouches for anything', async () => {
+  it('goes by the login at the embedded provider, where nobody vouches for anything, as approvals do', async () => {
     const server = await world.server({ provider: {} });
     await grant('hedy', 'read');
     const browser = new Browser();
@@ -69,6 +69,7 @@ describe('access', () => {
     const { url } = await browser.submit(told, { decision: 'allow' }, isArrival);
     const { body } = await server.get('/auth/me', { authorization: `Bearer ${fragmentOf(url)['access_token']}` });
     expect(await grantsOf(String(body['id']))).toEqual(['Acme/shop read']);
+    expect(await callAuth(world.bus, 'names', { id: String(body['id']) })).toEqual({ names: ['hedy'], by: 'hedy' });
   });
 
   it('does not go to another account that takes the name over', async () => {

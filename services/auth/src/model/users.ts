@@ -108,7 +108,7 @@ export class Users {
     return { names, by: user.providerKind === 'oidc' ? user.email : user.login };
   }
 
-  /** By what others let the user into their repositories; in lower case. */
+  /** By what others let the user into their repositories, and have it approve; in lower case. */
   accessNamesOf(user: UserRow): readonly string[] {
     const { names } = this.namesOf(user);
     return this.#options.loginsAreNames === true ? [user.login.toLowerCase(), ...names] : names;

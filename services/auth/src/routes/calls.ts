@@ -62,7 +62,7 @@ export function answerAuthCalls({
     async names({ id }) {
       const user = await users.get(id);
       if (user === null) throw new NotFound('There is no such user.');
-      return users.namesOf(user);
+      return { names: users.accessNamesOf(user), by: users.namesOf(user).by };
     },
     async session({ sid }) {
       const session = await sessions.living(sid);

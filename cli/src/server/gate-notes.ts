@@ -1,0 +1,58 @@
+/**
+ * Tells who follows a run which stages wait for approval: the stream says nothing while they do. A quiet moment after news of
+ * stages is when one may have begun to, and only then the server is asked.
+ */
+import type { PublicEvent } from '@penstock/run/public-events';
+import { printableText } from '../output/printable-text.ts';
+import { ask } from './graphql.ts';
+import type { ServerClient } from './http-client.ts';
+import { fieldOf, listOf } from './json.ts';
+
+const QUIET_MS = 1_000;
+
+export class GateNotes {
+  readonly #client: ServerClient;
+  readonly #runId: string;
+  readonly #note: (line: string) => void;
+  readonly #told = new Set<string>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(client: ServerClient, runId: string, note: (line: string) => void) {
+    this.#client = client;
+    this.#runId = runId;
+    this.#note = note;
+    this.#lookSoon();
+  }
+
+  happened({ type }: Pick<PublicEvent, 'type'>): void {
+    if (type !== 'stage_log') this.#lookSoon();
+  }
+
+  stop(): void {
+    clearTimeout(this.#timer);
+  }
+
+  #lookSoon(): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#look(), QUIET_MS).unref();
+  }
+
+  /** It is a help only: what cannot be learnt is not told. */
+  async #look(): Promise<void> {
+    const query = 'query ($id: String) { run(id: $id) { stages { name status waitingOn { kind } } } }';
+    const answer = await ask(this.#client, query, { id: this.#runId }).catch(() => undefined);
+    for (const stage of listOf(fieldOf(answer?.data, 'run'), 'stages')) {
+      const name = fieldOf(stage, 'name');
+      // Those of a run that nobody has approved are not QUEUED.
+      const isOpen =
+        fieldOf(stage, 'status') === 'QUEUED' &&
+        listOf(stage, 'waitingOn').some((wait) => fieldOf(wait, 'kind') === 'approval');
+      if (!isOpen || typeof name !== 'string' || this.#told.has(name)) continue;
+      this.#told.add(name);
+      const shown = printableText(name);
+      this.#note(
+        `penstock: '${shown}' waits for approval: penstock approve ${this.#runId} ${shown}, or penstock reject ${this.#runId} ${shown}`,
+      );
+    }
+  }
+}
