@@ -1,14 +1,11 @@
 /** A second machine, as far as one machine goes: a process with a folder of its own becomes a runner by one command and a token (P37). */
-import { spawn, type ChildProcess } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { attachMachine, type RunnerMachine } from '../support/runner-machine.ts';
 import { startServer, temporaryFolder, trigger, type RunningServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
-const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const PATIENT_MS = 90_000;
 const CREATE = 'mutation { createRunnerToken(labels: ["far"]) { id token } }';
 const TOKENS = '{ runnerTokens { id runners { id name } } }';
@@ -72,43 +69,15 @@ describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
     folder.remove();
   });
 
-  /** `penstock runner`, once it says that it is one. */
-  async function attach(
-    name: string,
-    token: string,
-    ...more: readonly string[]
-  ): Promise<{ child: ChildProcess; dataDir: string; ended: Promise<unknown> }> {
-    const [tokenFile, dataDir] = [join(folder.path, `${name}.token`), join(folder.path, name)];
-    writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
-    const child = spawn(
-      process.execPath,
-      [MAIN, 'runner', '--server', server.url, '--token-file', tokenFile, '--data-dir', dataDir, ...more],
-      {
-        env: {
-          ...process.env,
-          SERVICE_MODE: 'development',
-          SERVICE_STAGE_UIDS: 'off',
-          SERVICE_SLOTS: '1',
-        },
-        stdio: ['ignore', 'pipe', 'ignore'],
-      },
-    );
-    started.push(child);
-    const ended = once(child, 'exit').then(([code]) => code as unknown);
-    let output = '';
-    const { promise, resolve } = Promise.withResolvers<void>();
-    child.stdout?.on('data', (chunk: Buffer) => {
-      output += chunk.toString();
-      if (output.includes('This machine is the runner')) resolve();
+  const attach = (name: string, token: string, ...more: readonly string[]): Promise<RunnerMachine> =>
+    attachMachine({
+      folder: folder.path,
+      name,
+      server: server.url,
+      token,
+      arguments: more,
+      started: (child) => started.push(child),
     });
-    await Promise.race([
-      promise,
-      ended.then((code) => {
-        throw new Error(`penstock runner ended with ${String(code)}: ${output}`);
-      }),
-    ]);
-    return { child, dataDir, ended };
-  }
 
   const runOf = async (id: string): Promise<Run> => (await server.graphql<Run>(RUN, { id })).data;
 
