@@ -1,15 +1,32 @@
 /** Where the nodes of a graph stand: a column for each depth, and in it an order with few crossings. Pure. */
 
+import type { Seen } from '../parts/drawn-part.ts';
+
 export interface LaidOut {
   readonly width: number;
   readonly height: number;
-  readonly places: ReadonlyMap<string, { readonly x: number; readonly y: number }>;
-  readonly edges: readonly { readonly from: string; readonly to: string; readonly path: string }[];
+  readonly places: ReadonlyMap<string, Place>;
+  readonly edges: readonly Edge[];
+}
+
+interface Place {
+  readonly x: number;
+  readonly y: number;
+}
+
+/** From the right of one node to the left of another. */
+export interface Edge {
+  readonly from: string;
+  readonly to: string;
+  readonly begin: Place;
+  readonly end: Place;
 }
 
 export const NODE = { width: 196, height: 40 } as const;
 const GAP = { x: 44, y: 12 } as const;
 const EDGE = 8;
+/** What is drawn around what is seen, in pixels. */
+const AROUND = 300;
 /** Each brings the order nearer to its neighbours; more than a few change nothing that is seen. */
 const SWEEPS = 4;
 
@@ -27,7 +44,7 @@ export function layOut(nodes: readonly { readonly name: string; readonly after: 
     ),
   );
   const edges = nodes.flatMap(({ name }) =>
-    (after.get(name) ?? []).map((from) => ({ from, to: name, path: pathOf(places.get(from), places.get(name)) })),
+    (after.get(name) ?? []).map((from) => edgeOf({ name: from, at: places.get(from) }, { name, at: places.get(name) })),
   );
   const tallest = Math.max(1, ...columns.map(({ length }) => length));
   return {
@@ -67,7 +84,13 @@ function columnsOf(names: readonly string[], after: ReadonlyMap<string, readonly
 
 function arrange(columns: string[][], after: ReadonlyMap<string, readonly string[]>): void {
   const before = new Map<string, string[]>();
-  for (const [name, froms] of after) for (const from of froms) before.set(from, [...(before.get(from) ?? []), name]);
+  for (const [name, froms] of after) {
+    for (const from of froms) {
+      const known = before.get(from);
+      if (known === undefined) before.set(from, [name]);
+      else known.push(name);
+    }
+  }
   const sort = (
     column: string[],
     neighbours: (name: string) => readonly string[],
@@ -91,10 +114,32 @@ function arrange(columns: string[][], after: ReadonlyMap<string, readonly string
   }
 }
 
-function pathOf(from: { x: number; y: number } | undefined, to: { x: number; y: number } | undefined): string {
-  if (from === undefined || to === undefined) return '';
-  const [x1, y1] = [from.x + NODE.width, from.y + NODE.height / 2];
-  const [x2, y2] = [to.x, to.y + NODE.height / 2];
+const NOWHERE: Place = { x: 0, y: 0 };
+
+function edgeOf(
+  from: { readonly name: string; readonly at: Place | undefined },
+  to: { readonly name: string; readonly at: Place | undefined },
+): Edge {
+  const [begin, end] = [from.at ?? NOWHERE, to.at ?? NOWHERE];
+  return {
+    from: from.name,
+    to: to.name,
+    begin: { x: begin.x + NODE.width, y: begin.y + NODE.height / 2 },
+    end: { x: end.x, y: end.y + NODE.height / 2 },
+  };
+}
+
+export function pathOf({ begin, end }: Edge): string {
   const bend = GAP.x / 2;
-  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+  return `M${begin.x} ${begin.y}C${begin.x + bend} ${begin.y} ${end.x - bend} ${end.y} ${end.x} ${end.y}`;
+}
+
+/** Whether something of what lies between two points may be seen. */
+export function isSeen({ top, left, width, height }: Seen, a: Place, b: Place): boolean {
+  return (
+    Math.min(a.x, b.x) <= left + width + AROUND &&
+    Math.max(a.x, b.x) >= left - AROUND &&
+    Math.min(a.y, b.y) <= top + height + AROUND &&
+    Math.max(a.y, b.y) >= top - AROUND
+  );
 }

@@ -4,9 +4,11 @@ import type { JSX } from 'preact';
 import { useMemo } from 'preact/hooks';
 import { Name } from '../parts/name.tsx';
 import { StatusSign } from '../parts/status.tsx';
-import { layOut, NODE } from './graph-layout.ts';
+import { WHOLE_MAX } from '../parts/drawn-part.ts';
+import { isSeen, layOut, NODE, pathOf } from './graph-layout.ts';
 import { Lasted } from '../parts/time.tsx';
 import { criticalPath, nodesOf, type Drawn, type Node } from './stage-groups.ts';
+import { useSeen } from '../parts/use-seen.ts';
 
 interface Props {
   readonly run: { readonly stages: readonly Drawn[]; readonly finishedAt: string | null };
@@ -24,20 +26,33 @@ export function StageGraph({ run, chosen, isPlan = false, onChoose }: Props): JS
   const laidOut = useMemo(() => layOut(nodes), [shape]);
   const critical = useMemo(() => (run.finishedAt === null ? new Set<string>() : criticalPath(run.stages)), [run]);
   const isCritical = ({ stages }: Node): boolean => stages.some(({ name }) => critical.has(name));
+  const { box, seen, onScroll } = useSeen();
+  const isLong = nodes.length > WHOLE_MAX;
+  const isDrawn = (node: Node): boolean => {
+    const at = laidOut.places.get(node.name);
+    return !isLong || (at !== undefined && isSeen(seen, at, { x: at.x + NODE.width, y: at.y + NODE.height }));
+  };
   const criticalNodes = new Set(nodes.filter(isCritical).map(({ name }) => name));
   return (
-    <div class="graph" role="group" aria-label="Graph of the stages" tabIndex={0}>
+    <div
+      ref={box}
+      class="graph"
+      role="group"
+      aria-label="Graph of the stages"
+      tabIndex={0}
+      onScroll={isLong ? onScroll : undefined}
+    >
       <div class="graph-field" style={{ width: `${laidOut.width}px`, height: `${laidOut.height}px` }}>
         <svg width={laidOut.width} height={laidOut.height} aria-hidden="true">
-          {laidOut.edges.map(({ from, to, path }) => (
+          {(isLong ? laidOut.edges.filter(({ begin, end }) => isSeen(seen, begin, end)) : laidOut.edges).map((edge) => (
             <path
-              key={`${from}\0${to}`}
-              d={path}
-              class={criticalNodes.has(from) && criticalNodes.has(to) ? 'edge critical' : 'edge'}
+              key={`${edge.from}\0${edge.to}`}
+              d={pathOf(edge)}
+              class={criticalNodes.has(edge.from) && criticalNodes.has(edge.to) ? 'edge critical' : 'edge'}
             />
           ))}
         </svg>
-        {nodes.map((node) => {
+        {nodes.filter(isDrawn).map((node) => {
           const at = laidOut.places.get(node.name);
           const isChosen = node.stages.some(({ name }) => name === chosen);
           return (

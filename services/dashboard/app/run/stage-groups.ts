@@ -33,7 +33,10 @@ export function nodesOf(stages: readonly Drawn[], unfolded: ReadonlySet<string>)
   const members = new Map<string, Drawn[]>();
   for (const stage of stages) {
     const matrix = matrixOf(stage.name);
-    if (matrix !== null) members.set(matrix, [...(members.get(matrix) ?? []), stage]);
+    if (matrix === null) continue;
+    const known = members.get(matrix);
+    if (known === undefined) members.set(matrix, [stage]);
+    else known.push(stage);
   }
   const folded = new Set(
     [...members].filter(([name, each]) => each.length > UNFOLDED_MAX && !unfolded.has(name)).map(([name]) => name),
