@@ -154,12 +154,91 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     await page.getByRole('button', { name: 'Revoke' }).click();
     await page.getByText('None. With one a machine becomes a runner').waitFor();
 
+    await page.getByRole('link', { name: 'People' }).click();
+    await page.getByText('Nobody is.').waitFor();
+    await page.getByLabel('Login or id of a user').fill('bob');
+    await page.getByRole('button', { name: 'Shut out' }).click();
+    await page.getByRole('listitem').filter({ hasText: 'bob' }).waitFor();
+    expect(await obstaclesOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Let in again' }).click();
+    await page.getByText('Nobody is.').waitFor();
+
+    await page.getByRole('link', { name: 'Dead letters' }).click();
+    await page.getByText('None: in the last seven days').waitFor();
     await page.getByRole('link', { name: 'Audit log' }).click();
+    await page.getByLabel('Only what has').fill('user.suspend');
+    await page.getByRole('cell', { name: 'user.suspend' }).first().waitFor();
     await page.getByLabel('Only what has').fill('pause');
     await page.getByRole('cell', { name: /pause/u }).first().waitFor();
     expect(await obstaclesOf(page)).toEqual([]);
     await goTo(`/runs/${id}`);
     await page.locator('.run-head .status', { hasText: 'passed' }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it('shows an admin what hooks were not told of, and sends it again', async () => {
+    const letter = {
+      id: 'h_r_1',
+      tenant: 'user/1',
+      url: 'https://example.org/<b>hook</b>',
+      event: 'run.completed',
+      attempts: 24,
+      endedAt: new Date(Date.now() - 3_600_000).toISOString(),
+      error: 'it answered 500',
+    };
+    let isSent = false;
+    // It takes three days until one is given up.
+    await context.route('**/graphql', async (route) => {
+      const query = String(route.request().postDataJSON()?.query);
+      if (query.includes('adminRedrive')) isSent = true;
+      if (query.includes('adminDeadLetters'))
+        await route.fulfill({ json: { data: { adminDeadLetters: isSent ? [] : [letter] } } });
+      else if (query.includes('adminRedrive')) await route.fulfill({ json: { data: { adminRedrive: true } } });
+      else await route.continue();
+    });
+    await open('/');
+    await signIn(page, 'ada');
+    await goTo('/admin/letters');
+    await page.getByRole('cell', { name: 'https://example.org/<b>hook</b>' }).waitFor();
+    await page.getByRole('cell', { name: 'it answered 500' }).getByText('24 attempts').waitFor();
+    expect(await obstaclesOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Send again' }).click();
+    await page.getByText('None: in the last seven days').waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it('lets others work on a connected repository, takes it back, and shows them what they share', async () => {
+    ada ??= (await tokensOf(server, 'ada'))['access_token'];
+    const connected = await fetch(`${server.url}/graphql`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${ada}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        query: 'mutation { connectRepository(provider: "git_host_a", repository: "acme/<i>shop</i>") { id } }',
+      }),
+    });
+    expect(((await connected.json()) as { errors?: unknown }).errors).toBeUndefined();
+    await open('/deliveries');
+    await signIn(page, 'ada');
+    await page.getByText('Who else may work on it').click();
+    await page.getByText('Nobody but you.').waitFor();
+    await page.getByLabel('Login or verified email').fill('Bob');
+    await page.getByRole('combobox', { name: /^May/u }).selectOption('admin');
+    await page.getByRole('button', { name: 'Let in', exact: true }).click();
+    await page.getByRole('listitem').getByText('bob', { exact: true }).waitFor();
+    expect(await obstaclesOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await signIn(page, 'bob');
+    await goTo('/deliveries');
+    const shared = page.getByRole('region', { name: 'Shared with you' });
+    await shared.getByText('acme/<i>shop</i>').waitFor();
+    await shared.getByText('Who else may work on it').click();
+    await shared.getByLabel('Login or verified email').fill('carol');
+    await shared.getByRole('button', { name: 'Let in', exact: true }).click();
+    await shared.getByRole('button', { name: 'Take back the access of carol' }).click();
+    await shared.getByText('carol', { exact: true }).waitFor({ state: 'detached' });
+    expect(await obstaclesOf(page)).toEqual([]);
+    await shared.getByRole('button', { name: 'Leave' }).click();
+    await shared.waitFor({ state: 'detached' });
     expect(complaints).toEqual([]);
   });
 

@@ -3,12 +3,16 @@ import type { JSX } from 'preact';
 import { Empty } from '../parts/states.tsx';
 import { hrefOf } from '../router.ts';
 import { AuditPart } from './audit-part.tsx';
+import { LettersPart } from './letters-part.tsx';
+import { PeoplePart } from './people-part.tsx';
 import { StatusPart } from './status-part.tsx';
 import { TokensPart } from './tokens-part.tsx';
 
 const PARTS = [
   { part: '', title: 'Status', show: StatusPart },
   { part: 'tokens', title: 'Runner tokens', show: TokensPart },
+  { part: 'people', title: 'People', show: PeoplePart },
+  { part: 'letters', title: 'Dead letters', show: LettersPart },
   { part: 'audit', title: 'Audit log', show: AuditPart },
 ] as const;
 

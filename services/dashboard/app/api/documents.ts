@@ -135,6 +135,22 @@ export const documents = {
     adminDrain(runner: $runner, reason: $reason, undo: $undo) { kind }
   }`,
   AuditLog: `query AuditLog($limit: Int) { auditLog(limit: $limit) { at actor action target outcome ip } }`,
+  DeadLetters: `query DeadLetters($limit: Int) {
+    adminDeadLetters(limit: $limit) { id tenant url event attempts endedAt error }
+  }`,
+  RedriveLetter: `mutation RedriveLetter($id: String) { adminRedrive(id: $id) }`,
+  Suspended: `query Suspended { suspendedUsers { id login suspendedBy suspendedAt } }`,
+  Suspend: `mutation Suspend($login: String) { suspendUser(login: $login) { id } }`,
+  Unsuspend: `mutation Unsuspend($login: String) { unsuspendUser(login: $login) }`,
+  Access: `query Access($repository: String) { access(repository: $repository) { login role grantedAt } }`,
+  GrantAccess: `mutation GrantAccess($repository: String, $login: String, $role: String) {
+    grantAccess(repository: $repository, login: $login, role: $role) { login }
+  }`,
+  RevokeAccess: `mutation RevokeAccess($repository: String, $login: String) {
+    revokeAccess(repository: $repository, login: $login)
+  }`,
+  Shared: `query Shared { sharedRepositories { provider repository role tenant } }`,
+  LeaveRepository: `mutation LeaveRepository($repository: String) { leaveRepository(repository: $repository) }`,
   RunnerTokens: `query RunnerTokens {
     runnerTokens { id name labels untrusted createdAt expiresAt runners { id name admittedUntil } }
   }`,

@@ -744,6 +744,111 @@ export interface Operations {
       }[];
     };
   };
+  readonly DeadLetters: {
+    readonly variables: {
+      readonly limit?: number | null | undefined;
+    };
+    readonly data: {
+      readonly adminDeadLetters: readonly {
+        readonly id: string;
+        readonly tenant: string;
+        readonly url: string;
+        readonly event: string;
+        readonly attempts: number;
+        readonly endedAt: string;
+        readonly error: string | null;
+      }[];
+    };
+  };
+  readonly RedriveLetter: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+    };
+    readonly data: {
+      readonly adminRedrive: boolean;
+    };
+  };
+  readonly Suspended: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly suspendedUsers: readonly {
+        readonly id: string;
+        readonly login: string;
+        readonly suspendedBy: string;
+        readonly suspendedAt: string;
+      }[];
+    };
+  };
+  readonly Suspend: {
+    readonly variables: {
+      readonly login?: string | null | undefined;
+    };
+    readonly data: {
+      readonly suspendUser: {
+        readonly id: string;
+      };
+    };
+  };
+  readonly Unsuspend: {
+    readonly variables: {
+      readonly login?: string | null | undefined;
+    };
+    readonly data: {
+      readonly unsuspendUser: boolean;
+    };
+  };
+  readonly Access: {
+    readonly variables: {
+      readonly repository?: string | null | undefined;
+    };
+    readonly data: {
+      readonly access: readonly {
+        readonly login: string;
+        readonly role: string;
+        readonly grantedAt: string;
+      }[];
+    };
+  };
+  readonly GrantAccess: {
+    readonly variables: {
+      readonly repository?: string | null | undefined;
+      readonly login?: string | null | undefined;
+      readonly role?: string | null | undefined;
+    };
+    readonly data: {
+      readonly grantAccess: {
+        readonly login: string;
+      };
+    };
+  };
+  readonly RevokeAccess: {
+    readonly variables: {
+      readonly repository?: string | null | undefined;
+      readonly login?: string | null | undefined;
+    };
+    readonly data: {
+      readonly revokeAccess: boolean;
+    };
+  };
+  readonly Shared: {
+    readonly variables: Record<string, never>;
+    readonly data: {
+      readonly sharedRepositories: readonly {
+        readonly provider: string;
+        readonly repository: string;
+        readonly role: string;
+        readonly tenant: string;
+      }[];
+    };
+  };
+  readonly LeaveRepository: {
+    readonly variables: {
+      readonly repository?: string | null | undefined;
+    };
+    readonly data: {
+      readonly leaveRepository: boolean;
+    };
+  };
   readonly RunnerTokens: {
     readonly variables: Record<string, never>;
     readonly data: {

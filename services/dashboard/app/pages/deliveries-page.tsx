@@ -10,6 +10,8 @@ import { attemptSignedIn } from '../parts/notices.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import { hrefOf } from '../router.ts';
+import { isSignedIn } from '../session/session.ts';
+import { RepositoryAccess, SharedRepositories } from './repository-access.tsx';
 import { shortRef } from '../runs/runs-page.tsx';
 
 type Delivery = Operations['Deliveries']['data']['webhookDeliveries'][number];
@@ -55,11 +57,13 @@ export function DeliveriesPage(): JSX.Element {
                     <code>verifyRepository</code>.
                   </p>
                 )}
+                <RepositoryAccess name={id} />
               </li>
             ))}
           </ul>
         </section>
       )}
+      {isSignedIn.value ? <SharedRepositories /> : null}
     </>
   );
 }
