@@ -1,6 +1,6 @@
 /**
- * Tells who follows a run which stages wait for approval: the stream says nothing while they do. A quiet moment after news of
- * stages is when one may have begun to, and only then the server is asked.
+ * Tells who follows a run which stages wait for approval: the stream says nothing while they do. One may have begun to where there is
+ * news of stages, so a moment after that the server is asked, and of a busy run every few seconds at most.
  */
 import type { PublicEvent } from '@penstock/run/public-events';
 import { printableText } from '../output/printable-text.ts';
@@ -8,7 +8,8 @@ import { ask } from './graphql.ts';
 import type { ServerClient } from './http-client.ts';
 import { fieldOf, listOf } from './json.ts';
 
-const QUIET_MS = 1_000;
+const SOON_MS = 1_000;
+const AGAIN_MS = 5_000;
 
 export class GateNotes {
   readonly #client: ServerClient;
@@ -16,6 +17,7 @@ export class GateNotes {
   readonly #note: (line: string) => void;
   readonly #told = new Set<string>();
   #timer: NodeJS.Timeout | undefined;
+  #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(client: ServerClient, runId: string, note: (line: string) => void) {
     this.#client = client;
@@ -33,8 +35,13 @@ export class GateNotes {
   }
 
   #lookSoon(): void {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => void this.#look(), QUIET_MS).unref();
+    if (this.#timer !== undefined) return;
+    const waitMs = Math.max(SOON_MS, this.#lookedAt + AGAIN_MS - performance.now());
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined;
+      this.#lookedAt = performance.now();
+      void this.#look();
+    }, waitMs).unref();
   }
 
   /** It is a help only: what cannot be learnt is not told. */

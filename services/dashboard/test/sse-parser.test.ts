@@ -45,3 +45,13 @@ it('events are the same in whatever pieces and with whatever ends of lines they 
     ),
   );
 });
+
+it('goes through a piece once, however many events are in it', () => {
+  // Looking through the rest of it at each line would take hours.
+  const one = 'id: c\nevent: stage_log\ndata: {}\n\n';
+  const count = 1_000_000;
+  let events = 0;
+  for (const { id, name, data } of new SseParser().push(one.repeat(count)))
+    if (id === 'c' && name === 'stage_log' && data === '{}') events += 1;
+  expect(events).toBe(count);
+});

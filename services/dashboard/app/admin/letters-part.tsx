@@ -7,7 +7,7 @@ import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { Ago } from '../parts/time.tsx';
 
-const SHOWN = 100;
+const SHOWN = 500;
 
 export function LettersPart(): JSX.Element {
   const asked = useAsked('DeadLetters', { limit: SHOWN });
@@ -21,46 +21,49 @@ export function LettersPart(): JSX.Element {
           adminDeadLetters.length === 0 ? (
             <p class="faint">None: in the last seven days every hook has taken what it was sent.</p>
           ) : (
-            <div class="table-frame tall" tabIndex={0} role="group" aria-label="Deliveries that were given up">
-              <table>
-                <thead>
-                  <tr>
-                    <th scope="col">Given up</th>
-                    <th scope="col">Event</th>
-                    <th scope="col">Of whom</th>
-                    <th scope="col">Where to</th>
-                    <th scope="col">Why</th>
-                    <th scope="col">
-                      <span class="unsaid">What to do</span>
-                    </th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {adminDeadLetters.map(({ id, tenant, url, event, attempts, endedAt, error }) => (
-                    <tr key={id}>
-                      <td>
-                        <Ago at={endedAt} />
-                      </td>
-                      <td>{event}</td>
-                      <td>
-                        <Name text={tenant} />
-                      </td>
-                      <td>
-                        <Name text={url} />
-                      </td>
-                      <td>
-                        <Name text={error ?? ''} /> <span class="faint">{attempts} attempts</span>
-                      </td>
-                      <td>
-                        <button type="button" class="quiet" onClick={() => again(id)}>
-                          Send again
-                        </button>
-                      </td>
+            <>
+              {adminDeadLetters.length < SHOWN ? null : <p class="faint">The newest {SHOWN}.</p>}
+              <div class="table-frame tall" tabIndex={0} role="group" aria-label="Deliveries that were given up">
+                <table>
+                  <thead>
+                    <tr>
+                      <th scope="col">Given up</th>
+                      <th scope="col">Event</th>
+                      <th scope="col">Of whom</th>
+                      <th scope="col">Where to</th>
+                      <th scope="col">Why</th>
+                      <th scope="col">
+                        <span class="unsaid">What to do</span>
+                      </th>
                     </tr>
-                  ))}
-                </tbody>
-              </table>
-            </div>
+                  </thead>
+                  <tbody>
+                    {adminDeadLetters.map(({ id, tenant, url, event, attempts, endedAt, error }) => (
+                      <tr key={id}>
+                        <td>
+                          <Ago at={endedAt} />
+                        </td>
+                        <td>{event}</td>
+                        <td>
+                          <Name text={tenant} />
+                        </td>
+                        <td>
+                          <Name text={url} />
+                        </td>
+                        <td>
+                          <Name text={error ?? ''} /> <span class="faint">{attempts} attempts</span>
+                        </td>
+                        <td>
+                          <button type="button" class="quiet" onClick={() => again(id)}>
+                            Send again
+                          </button>
+                        </td>
+                      </tr>
+                    ))}
+                  </tbody>
+                </table>
+              </div>
+            </>
           )
         }
       </WhenAsked>

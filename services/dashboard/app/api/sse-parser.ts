@@ -26,8 +26,12 @@ export class SseParser {
     // "\r\n" whose halves came apart is one end of a line.
     if (this.#afterReturn && text.startsWith('\n')) from = 1;
     this.#afterReturn = false;
+    // Looked for once and not at each line: a server of ours sends none, and each look would go through all that has come.
+    let carriage = text.indexOf('\r', from);
     for (;;) {
-      const end = endOfLine(text, from);
+      if (carriage >= 0 && carriage < from) carriage = text.indexOf('\r', from);
+      const feed = text.indexOf('\n', from);
+      const end = feed < 0 || (carriage >= 0 && carriage < feed) ? carriage : feed;
       if (end < 0) break;
       const event = this.#line(this.#pieces.join('') + text.slice(from, end));
       this.#pieces = [];
@@ -60,11 +64,4 @@ export class SseParser {
     if (field === 'data') this.#data.push(value);
     return null;
   }
-}
-
-function endOfLine(text: string, from: number): number {
-  const feed = text.indexOf('\n', from);
-  const carriage = text.indexOf('\r', from);
-  if (carriage < 0) return feed;
-  return feed < 0 ? carriage : Math.min(feed, carriage);
 }

@@ -101,38 +101,41 @@ function AccessList({ name }: { readonly name: string }): JSX.Element {
 
 export function SharedRepositories(): JSX.Element | null {
   const asked = useAsked('Shared', {});
-  const shared = asked.data.value?.sharedRepositories ?? [];
-  if (shared.length === 0) return null;
+  if (asked.data.value?.sharedRepositories.length === 0) return null;
   return (
     <section aria-label="Shared with you">
       <h2>Shared with you</h2>
-      <ul class="cards">
-        {shared.map(({ provider, repository, role, tenant }) => {
-          const name = `${provider}/${repository}`;
-          return (
-            <li key={`${tenant} ${name}`}>
-              <p class="row">
-                <strong class="grow">
-                  <Name text={repository} />
-                </strong>
-                <span class="tag">{role}</span>
-                <button
-                  type="button"
-                  class="quiet"
-                  onClick={() =>
-                    void attempt('You have left it.', () => ask('LeaveRepository', { repository: name })).then(
-                      asked.again,
-                    )
-                  }
-                >
-                  Leave
-                </button>
-              </p>
-              {role === 'admin' ? <RepositoryAccess name={name} /> : null}
-            </li>
-          );
-        })}
-      </ul>
+      <WhenAsked asked={asked} what="what is shared with you">
+        {({ sharedRepositories }) => (
+          <ul class="cards">
+            {sharedRepositories.map(({ provider, repository, role, tenant }) => {
+              const name = `${provider}/${repository}`;
+              return (
+                <li key={`${tenant} ${name}`}>
+                  <p class="row">
+                    <strong class="grow">
+                      <Name text={repository} />
+                    </strong>
+                    <span class="tag">{role}</span>
+                    <button
+                      type="button"
+                      class="quiet"
+                      onClick={() =>
+                        void attempt('You have left it.', () => ask('LeaveRepository', { repository: name })).then(
+                          asked.again,
+                        )
+                      }
+                    >
+                      Leave
+                    </button>
+                  </p>
+                  {role === 'admin' ? <RepositoryAccess name={name} /> : null}
+                </li>
+              );
+            })}
+          </ul>
+        )}
+      </WhenAsked>
     </section>
   );
 }
