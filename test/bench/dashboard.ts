@@ -6,6 +6,7 @@ import {
   firstScriptBytes,
   interactionsMs,
   liveRunMb,
+  longLogMs,
   runOfManyStages,
   STAGES,
 } from '../support/dashboard-budgets.ts';
@@ -13,6 +14,7 @@ import { startServer } from '../support/server.ts';
 
 /** About what a run writes in an hour that writes fifty lines a second. */
 const LINES = 200_000;
+const LONG_LOG_LINES = 1_000_000;
 const PAINTS = 5;
 
 export async function benchDashboard(): Promise<string[]> {
@@ -36,6 +38,12 @@ export async function benchDashboard(): Promise<string[]> {
       for (const [what, ms] of Object.entries(await interactionsMs(server, page, id)))
         lines.push(`a press with ${STAGES.toLocaleString('en')} stages, ${what}: ${ms.toFixed(0)} ms`);
       await page.close();
+      const reader = await browser.newPage();
+      const { firstMs, allMs, longestTaskMs } = await longLogMs(server, reader, LONG_LOG_LINES);
+      lines.push(
+        `a log of ${LONG_LOG_LINES.toLocaleString('en')} lines: its first lines after ${firstMs.toFixed(0)} ms, all after ${(allMs / 1_000).toFixed(1)} s, longest task while it is scrolled ${longestTaskMs === 0 ? 'below 50' : longestTaskMs.toFixed(0)} ms`,
+      );
+      await reader.close();
       const live = await browser.newPage();
       const mb = await liveRunMb(server, live, LINES);
       lines.push(`memory of the page after ${LINES.toLocaleString('en')} lines, live: ${mb.toFixed(1)} MiB`);

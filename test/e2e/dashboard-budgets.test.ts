@@ -3,7 +3,7 @@ import { chromiumFor } from '@penstock/testkit';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { complaintsOf } from '../support/dashboard.ts';
-import { interactionsMs, liveRunMb, runOfManyStages } from '../support/dashboard-budgets.ts';
+import { interactionsMs, liveRunMb, longLogMs, runOfManyStages } from '../support/dashboard-budgets.ts';
 import { startServer, type RunningServer } from '../support/server.ts';
 
 const browserPath = chromiumFor('what the dashboard costs a browser');
@@ -53,6 +53,20 @@ describe.skipIf(browserPath === undefined)('what the dashboard costs a browser',
     await toEnd('.table-frame');
     await last.click();
     await page.locator('tr.chosen[aria-rowindex="2001"]', { hasText: 's1998' }).waitFor();
+    expect(complaints).toEqual([]);
+  });
+
+  it('shows a log of a million lines, scrolls in it, and finds a line of it', async () => {
+    const { longestTaskMs } = await longLogMs(server, page, 1_000_000);
+    expect(longestTaskMs).toBeLessThan(PRESS_MS_MAX);
+    await page.keyboard.press('s');
+    await page.keyboard.type('777776');
+    await page.locator('.log-line.marked', { hasText: /^777776777776$/u }).waitFor();
+    await page.getByText('1 of 1').waitFor();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('End');
+    await page.locator('.log-line', { hasText: /^10000001000000$/u }).waitFor();
+    expect(await page.locator('.log-line').count()).toBeLessThan(200);
     expect(complaints).toEqual([]);
   });
 

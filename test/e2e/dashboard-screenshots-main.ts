@@ -88,6 +88,8 @@ try {
     ['Extensions', 'downloads', 'extensions'],
     ['Account', 'pipeline runs', 'account'],
     ['Admin', 'No stage waits for a runner.', 'admin'],
+    ['People', 'Nobody is.', 'admin-people'],
+    ['Dead letters', 'None: in the last seven days', 'admin-letters'],
     ['Runner tokens', 'With one a machine becomes a runner', 'admin-tokens'],
     ['Audit log', 'of the newest', 'admin-audit'],
   ] as const) {

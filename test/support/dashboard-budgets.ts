@@ -75,6 +75,51 @@ export async function interactionsMs(server: RunningServer, page: Page, id: stri
   };
 }
 
+/** What a long log costs who opens it: until its first lines are seen, until all are there, and the longest task of the browser while it is scrolled. */
+export interface LongLog {
+  readonly firstMs: number;
+  readonly allMs: number;
+  readonly longestTaskMs: number;
+}
+
+const SCROLLS = 120;
+const ALL_MS_MAX = 240_000;
+
+export async function longLogMs(server: RunningServer, page: Page, lines: number): Promise<LongLog> {
+  const { data } = await server.graphql<{ triggerPipeline: { run: { id: string } } }>(TRIGGER, {
+    yaml: pipeline('long', { a: { run: `seq 1 ${lines}` } }),
+    waitSeconds: 120,
+  });
+  await page.goto(`${server.url}/dashboard/`);
+  await signIn(page, 'ada');
+  const began = performance.now();
+  await page.locator(`a[href$="/runs/${data.triggerPipeline.run.id}"]`).click();
+  await page.locator('.log-line').first().waitFor();
+  const firstMs = performance.now() - began;
+  const all = page.locator('.log-count', { hasText: `${lines.toLocaleString('en')} lines` });
+  await all.waitFor({ timeout: ALL_MS_MAX });
+  const allMs = performance.now() - began;
+  // Tasks of less than 50 ms are not told.
+  const longestTaskMs = Number(
+    await page.evaluate(`(async () => {
+      const tasks = [0];
+      const observer = new PerformanceObserver((list) => tasks.push(...list.getEntries().map(({ duration }) => duration)));
+      observer.observe({ type: 'longtask' });
+      const box = document.querySelector('.log-box');
+      for (let index = 0; index < ${SCROLLS}; index += 1) {
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+        // By turns a little and very far.
+        if (index % 2 === 0) box.scrollTop += 400;
+        else box.scrollTop = ((index * 37) % ${SCROLLS}) / ${SCROLLS} * box.scrollHeight;
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100));
+      observer.disconnect();
+      return Math.max(...tasks);
+    })()`),
+  );
+  return { firstMs, allMs, longestTaskMs };
+}
+
 /** Megabytes that the scripts of the page hold after a run has written so many lines while it was watched. */
 export async function liveRunMb(server: RunningServer, page: Page, lines: number): Promise<number> {
   await page.goto(`${server.url}/dashboard/`);

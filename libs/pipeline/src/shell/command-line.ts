@@ -17,6 +17,8 @@ export class CommandLine {
   readonly #expressions: { readonly index: number; readonly position: number }[] = [];
   readonly #readers: { readonly reader: Reader; readonly position: number }[] = [];
   readonly #members: (readonly string[])[] = [];
+  /** Where each of the members stands. */
+  readonly #places: number[] = [];
   /** How many pipes stand before the present command. */
   #position = 0;
 
@@ -41,6 +43,7 @@ export class CommandLine {
 
   addMember(words: readonly string[]): void {
     this.#members.push(words);
+    this.#places.push(this.#position);
     this.#outer?.addMember(words);
   }
 
@@ -65,6 +68,13 @@ export class CommandLine {
       for (const { reader, position } of this.#readers)
         if (expression.position < position)
           for (const words of wordsOf(reader)) yield { index: expression.index, words };
+  }
+
+  /** The commands that read what commands of a kind print. */
+  *readersBehind(isOfKind: (words: readonly string[]) => boolean): Generator<readonly string[]> {
+    for (const [index, place] of this.#places.entries())
+      if (isOfKind(this.#members[index] ?? []))
+        for (const { reader, position } of this.#readers) if (place < position) yield* wordsOf(reader);
   }
 
   /** The commands inside. */

@@ -77,6 +77,15 @@ function afterPrefix(words: readonly string[], from: number, { flags, values }: 
   return Math.min(at, words.length);
 }
 
+/** `env`, `printenv`, `set`, `export -p`: values are handed over as variables, so each of these prints them. */
+export function printsEnvironment(words: readonly string[]): boolean {
+  const at = programIndex(words);
+  if (at === undefined || at >= words.length) return words.some((word) => baseName(word) === 'env');
+  const name = baseName(words[at] ?? '');
+  const isListing = /^(set|export|readonly|declare|typeset|local)$/.test(name);
+  return name === 'printenv' || (isListing && words.slice(at + 1).every((word) => /^-[px]+$/.test(word)));
+}
+
 /** Whether a value may stand where it does among the words of a command. */
 export function judgeArgument(words: readonly string[], use: ExpressionInCommand, facts: ScriptFacts): Verdict {
   const at = programIndex(words);

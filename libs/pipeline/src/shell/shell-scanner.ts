@@ -19,7 +19,7 @@ import type { ShellFrameListener } from './shell-frame.ts';
 import type { CommandLine } from './command-line.ts';
 import { checksOf } from './option-check.ts';
 import type { CheckedValue } from './option-check.ts';
-import { judgeInput } from './receivers.ts';
+import { judgeInput, printsEnvironment } from './receivers.ts';
 import type { Verdict } from './receivers.ts';
 import { declaresIntegers, evaluatesText, isComputedName, judgeCommand } from './shell-hazards.ts';
 import type { ScriptFacts } from './shell-hazards.ts';
@@ -57,6 +57,7 @@ interface HereDocument {
 
 const LEVELS_MAX = 40;
 /** Shells that know `$'…'`; for the others, and for `sh`, which may be either, it can end elsewhere. */
+const CONDITIONAL_SHELLS = new Set(['bash', 'zsh', 'ksh']);
 const ANSI_QUOTE_SHELLS = new Set(['bash', 'zsh', 'ksh']);
 const ORDINARY = /[A-Za-z0-9_.,:=@%+~^/-]+/y;
 const ORDINARY_IN_QUOTES = /[^"\\$`\uFFFF]+/y;
@@ -119,6 +120,13 @@ class ShellScanner implements ShellFrameListener {
       for (const words of line.readers())
         if (runsItsInput(words))
           this.#writer.refuseAll('this script pipes text into an interpreter, which would run it');
+      for (const words of line.readersBehind(printsEnvironment)) {
+        const refusal = judgeInput(words, facts);
+        if (refusal === undefined) continue;
+        for (const index of this.#expressions.keys())
+          if (isOpen(index))
+            this.refuse(index, `this script prints its variables, the value among them, and ${refusal}`);
+      }
       for (const { index, words } of line.flows()) {
         const refusal = isOpen(index) ? judgeInput(words, facts) : undefined;
         if (refusal !== undefined) this.refuse(index, refusal);
@@ -159,7 +167,9 @@ class ShellScanner implements ShellFrameListener {
 
   #step(frame: ShellFrame, character: string): void {
     if (frame.conditional && '();&|<>'.includes(character)) {
-      // Operators and parentheses of `[[ ]]`: they end a word there and nothing else.
+      // Operators and parentheses of `[[ ]]`: they end a word there and nothing else, where the shell has it; to others it is a program.
+      if (!CONDITIONAL_SHELLS.has(this.#shell))
+        this.lose("an operator within '[[ ]]' ends the command for some shells; write '[ … ]', or shell: bash");
       frame.endWord();
       this.#at += 1;
       return;
