@@ -5,7 +5,7 @@ import { useMemo } from 'preact/hooks';
 import { Name } from '../parts/name.tsx';
 import { StatusSign } from '../parts/status.tsx';
 import { WHOLE_MAX } from '../parts/drawn-part.ts';
-import { isSeen, layOut, NODE, pathOf } from './graph-layout.ts';
+import { isSeen, layOut, NODE, pathOf, type Edge } from './graph-layout.ts';
 import { Lasted } from '../parts/time.tsx';
 import { criticalPath, nodesOf, type Drawn, type Node } from './stage-groups.ts';
 import { useSeen } from '../parts/use-seen.ts';
@@ -33,6 +33,8 @@ export function StageGraph({ run, chosen, isPlan = false, onChoose }: Props): JS
     return !isLong || (at !== undefined && isSeen(seen, at, { x: at.x + NODE.width, y: at.y + NODE.height }));
   };
   const criticalNodes = new Set(nodes.filter(isCritical).map(({ name }) => name));
+  const isCriticalEdge = ({ from, to }: Edge): boolean => criticalNodes.has(from) && criticalNodes.has(to);
+  const drawn = isLong ? laidOut.edges.filter(({ begin, end }) => isSeen(seen, begin, end)) : laidOut.edges;
   return (
     <div
       ref={box}
@@ -44,13 +46,15 @@ export function StageGraph({ run, chosen, isPlan = false, onChoose }: Props): JS
     >
       <div class="graph-field" style={{ width: `${laidOut.width}px`, height: `${laidOut.height}px` }}>
         <svg width={laidOut.width} height={laidOut.height} aria-hidden="true">
-          {(isLong ? laidOut.edges.filter(({ begin, end }) => isSeen(seen, begin, end)) : laidOut.edges).map((edge) => (
-            <path
-              key={`${edge.from}\0${edge.to}`}
-              d={pathOf(edge)}
-              class={criticalNodes.has(edge.from) && criticalNodes.has(edge.to) ? 'edge critical' : 'edge'}
-            />
-          ))}
+          {/* Thousands of edges are one line with many beginnings. */}
+          <path
+            d={drawn
+              .filter((edge) => !isCriticalEdge(edge))
+              .map(pathOf)
+              .join('')}
+            class="edge"
+          />
+          <path d={drawn.filter(isCriticalEdge).map(pathOf).join('')} class="edge critical" />
         </svg>
         {nodes.filter(isDrawn).map((node) => {
           const at = laidOut.places.get(node.name);
