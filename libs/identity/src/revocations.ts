@@ -45,6 +45,7 @@ export class Revocations {
   readonly #suspended = new Map<string, Revocation>();
   readonly #waiting = new Map<string, Set<Waiting>>();
   #accessChanged: (userId: string) => void = () => {};
+  #accessChanges = 0;
   readonly #look: NodeJS.Timeout;
   /** When the watch was last seen current; null: never yet. */
   #currentAt: number | null = null;
@@ -124,6 +125,11 @@ export class Revocations {
     this.note(revocationKeys.access(userId));
   }
 
+  /** How often what others let some user do has changed: what was read while this was another number may be of before. */
+  get accessChanges(): number {
+    return this.#accessChanges;
+  }
+
   /** Called when what others let a user do has changed; there is one listener. */
   onAccessChanged(listener: (userId: string) => void): void {
     this.#accessChanged = listener;
@@ -135,6 +141,7 @@ export class Revocations {
     const id = event.key.slice(dot + 1);
     if (kind === 'access') {
       if (event.kind === 'expired') return;
+      this.#accessChanges += 1;
       this.#accessChanged(id);
       for (const { end } of [...(this.#waiting.get(event.key) ?? [])]) end();
       return;

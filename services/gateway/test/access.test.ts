@@ -203,6 +203,22 @@ describe('whoever is let into a repository', { timeout: 60_000 }, () => {
     expect(await statusOf(`?token=${String(ticket)}`)).toBe(401);
   });
 
+  it('loses a stream that was being opened meanwhile', async () => {
+    const app = await world.gateway({ publicRead: false });
+    const url = await listening(app);
+    await world.auth.letIn('bob', as('read', { repository: 'acme/late' }));
+    const run = runOf({ repository: 'acme/late' });
+    await heard(() => listed(app), [run]);
+    world.owner.beforeGet = async () => {
+      world.owner.beforeGet = undefined;
+      await world.auth.letIn('bob');
+      await heard(() => listed(app), []);
+    };
+    const logs = await open(`${url}/pipeline/${run}/logs`, bob.token);
+    await logs.ended;
+    expect(world.owner.beforeGet).toBeUndefined();
+  });
+
   it('has its runs counted and bounded as the tenant’s, and runs no file of its own there', async () => {
     world.auth.grants.set('bob', [as('admin')]);
     const app = await world.gateway({ publicRead: false });

@@ -67,6 +67,8 @@ export class FakeOwner {
   >();
   /** The verb of every request, in order. */
   readonly asked: string[] = [];
+  /** Something that happens while a view is asked for. */
+  beforeGet: (() => Promise<void>) | undefined;
   readonly created: CreateRequest[] = [];
   /** The tenants with which waits were asked for. */
   readonly waitsAskedBy: (readonly string[])[] = [];
@@ -114,7 +116,10 @@ export class FakeOwner {
         ),
         this.#bus.respond<GetRequest, GetReply>(
           subjects.owner(partition, 'get'),
-          this.#answer('get', (request) => this.#get(request)),
+          this.#answer('get', async (request) => {
+            await this.beforeGet?.();
+            return this.#get(request);
+          }),
         ),
         this.#bus.respond<WatchRequest, WatchReply>(
           subjects.owner(partition, 'watch'),

@@ -8,11 +8,15 @@ import { STREAM_HEADERS } from './stream-headers.ts';
 /** Timers take no longer times; a stream that lives for so long is one that comes back. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
+export type StreamRevocations = Pick<Revocations, 'isRevoked' | 'onRevoked' | 'accessChanges'>;
+
 /** Resolves when the stream is over. */
 export async function openStream(
   reply: FastifyReply,
   caller: Revocable & Pick<Caller, 'endsAt'>,
-  revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>,
+  revocations: StreamRevocations,
+  /** `accessChanges` before it was asked what others let the caller do. */
+  accessSeen: number,
   serve: (client: StreamClient) => Promise<void>,
 ): Promise<void> {
   reply.hijack();
@@ -23,8 +27,9 @@ export async function openStream(
   const client = new StreamClient(reply.raw);
   client.write(OPENING_FRAME);
   const stopWaiting = revocations.onRevoked(caller, () => client.end());
-  // It may have been revoked since it was looked at.
-  if (revocations.isRevoked(caller)) client.end();
+  // It may have been revoked since it was looked at; of access nobody keeps whose it was, and who comes back is looked at anew.
+  const mayHaveLost = caller.isGranted === true && revocations.accessChanges !== accessSeen;
+  if (mayHaveLost || revocations.isRevoked(caller)) client.end();
   const { endsAt } = caller;
   const over =
     endsAt === undefined

@@ -3,7 +3,7 @@ import type { Bus } from '@penstock/bus';
 import { closesRun, isEnded, isRunId, type RunEvent, type RunView } from '@penstock/run';
 import type { RunsReader } from '@penstock/store';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { Callers, Revocations } from '@penstock/identity';
+import type { Callers } from '@penstock/identity';
 import { clientKeyOf } from '@penstock/http';
 import { NotFound } from '@penstock/errors';
 import type { Owners, RunReads } from '@penstock/run-client';
@@ -13,7 +13,7 @@ import type { OpenPlaces } from './open-places.ts';
 import { queryText, watcherOf } from './watcher.ts';
 import type { ArchivedLogs } from './archived-logs.ts';
 import { BusRunSource } from './run-source.ts';
-import { openStream } from './open-stream.ts';
+import { openStream, type StreamRevocations } from './open-stream.ts';
 import { STREAM_HEADERS } from './stream-headers.ts';
 import type { Streams } from './streams.ts';
 import type { Tickets } from './tickets.ts';
@@ -25,7 +25,7 @@ export interface StreamRouteOptions {
   readonly archive: ArchivedLogs;
   readonly reads: RunReads;
   readonly callers: Callers;
-  readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;
+  readonly revocations: StreamRevocations;
   readonly tickets: Tickets;
   readonly people: People;
   readonly streams: Streams;
@@ -41,6 +41,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
     config: { tier: 'read', isStream: true },
     handler: async (request, reply) => {
       const runId = request.params.id;
+      const accessSeen = revocations.accessChanges;
       const { tenants, namesOf, credential, ticket } = await watcherOf(options, request, runId);
       const run = isRunId(runId) ? await reads.view(runId, tenants, namesOf) : null;
       if (run === null) throw new NotFound('There is no such run.');
@@ -63,7 +64,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
       const giveBack = openStreams.take(credential.user?.id, clientKeyOf(request.clientAddress));
       try {
-        await openStream(reply, { ...credential, isGranted }, revocations, (client) =>
+        await openStream(reply, { ...credential, isGranted }, revocations, accessSeen, (client) =>
           streams.serve(client, source, cursor, isLive),
         );
       } finally {

@@ -1,17 +1,17 @@
 /** `GET /runs/events`: decides who may hear of which runs, and opens the stream. */
 import { clientKeyOf } from '@penstock/http';
 import { Unauthenticated } from '@penstock/errors';
-import { requireReader, type Callers, type Revocations } from '@penstock/identity';
+import { requireReader, type Callers } from '@penstock/identity';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { OpenPlaces } from './open-places.ts';
 import type { RunChanges } from './run-changes.ts';
-import { openStream } from './open-stream.ts';
+import { openStream, type StreamRevocations } from './open-stream.ts';
 import { STREAM_HEADERS } from './stream-headers.ts';
 import { queryText } from './watcher.ts';
 
 export interface RunChangesRouteOptions {
   readonly callers: Callers;
-  readonly revocations: Pick<Revocations, 'isRevoked' | 'onRevoked'>;
+  readonly revocations: StreamRevocations;
   readonly changes: RunChanges;
   /** Shared with the log streams. */
   readonly openStreams: OpenPlaces;
@@ -24,6 +24,7 @@ export function addRunChangesRoute(app: FastifyInstance, options: RunChangesRout
     url: '/runs/events',
     config: { tier: 'read', isStream: true },
     handler: async (request, reply) => {
+      const accessSeen = revocations.accessChanges;
       const caller = await callers.resolve(request.headers.authorization, queryText(request, 'token'));
       if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
       const tenants = requireReader(caller);
@@ -31,7 +32,7 @@ export function addRunChangesRoute(app: FastifyInstance, options: RunChangesRout
       const giveBack = openStreams.take(caller.user?.id, clientKeyOf(request.clientAddress));
       try {
         // Who is let in somewhere comes back, and hears of those runs too.
-        await openStream(reply, { ...caller, isGranted: true }, revocations, (client) =>
+        await openStream(reply, { ...caller, isGranted: true }, revocations, accessSeen, (client) =>
           changes.serve(client, tenants, cursorOf(request)),
         );
       } finally {
