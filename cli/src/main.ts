@@ -4,8 +4,12 @@ import { fileURLToPath } from 'node:url';
 
 // Parsing and stripping our sources anew at each start would cost more than starting Node. Beside the dependencies,
 // where only who installed them can write; where that cannot be written there is simply no cache.
-if ((process.env['NODE_COMPILE_CACHE'] ?? '') === '')
-  enableCompileCache(fileURLToPath(new URL('../../node_modules/.cache/penstock', import.meta.url)));
+if ((process.env['NODE_COMPILE_CACHE'] ?? '') === '') {
+  const folder = fileURLToPath(new URL('../../node_modules/.cache/penstock', import.meta.url));
+  enableCompileCache(folder);
+  // Threads look for it in the environment.
+  process.env['NODE_COMPILE_CACHE'] = folder;
+}
 
 const { Terminal } = await import('./output/terminal.ts');
 const { runCli } = await import('./cli.ts');

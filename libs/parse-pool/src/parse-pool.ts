@@ -2,7 +2,8 @@
  * Reads pipeline files on threads of its own, so that no file holds up the loop that others' requests and leases need.
  *
  * PARSEPOOL-1. A file has a deadline from when it is given to when its result is there. One that is late while it is read is
- * read on, for whoever asks again, and its thread is ended once it has read for the longest time that any file needs.
+ * read on, for whoever asks again, and its thread is ended once it has read for the longest time that any file needs. A
+ * thread's own start is not reading: on a machine that starts much at once it takes longer than any file.
  * PARSEPOOL-2. Files wait by key and keys take turns; a key has a bounded number of them waiting, and so has the pool of keys,
  * and what all of them hold is bounded.
  * PARSEPOOL-3. A small file is read at once on the calling thread: it takes less than handing it over does.
@@ -11,7 +12,7 @@ import { Worker } from 'node:worker_threads';
 import { Unavailable } from '@penstock/errors';
 import { adoptForeign, parseRemembered, recall, usesOf, type ParseResult } from '@penstock/pipeline';
 import { FairQueue } from './fair-queue.ts';
-import type { ParseAnswer, ParseOptions, ParseTask } from './parse-task.ts';
+import type { ParseAnswer, ParseOptions, ParseTask, ThreadMessage } from './parse-task.ts';
 
 export interface ParsePoolOptions {
   /** Threads that read at a time; each is started at its first file. */
@@ -34,7 +35,11 @@ interface Task extends ParseTask {
 
 interface Thread {
   readonly worker: Worker;
+  /** Settles when its program is loaded, or never will be. */
+  readonly loaded: PromiseWithResolvers<void>;
+  isLoaded: boolean;
   task: Task | undefined;
+  /** Ends a thread that loads, or reads, for too long. */
   overdue: NodeJS.Timeout | undefined;
 }
 
@@ -45,6 +50,8 @@ const KEYS_MAX = 1_000;
 const WAITING_LENGTH_MAX = 64 * 1024 * 1024;
 /** The costliest file takes 1.5 s of a machine that does nothing else. */
 const READING_MS_MAX = 10_000;
+/** A third of a second of processor time, of which a starved process gets little. */
+const LOADING_MS_MAX = 60_000;
 /** 2 KiB take below 5 ms; a matrix can make 1,800 stages of them and 20 ms, and is never read here. */
 const INLINE_LENGTH_MAX = 2 * 1024;
 /** A matrix, or the backslash with which the word could be written otherwise. */
@@ -83,6 +90,12 @@ export class ParsePool {
   async uses(text: string, key: string, deadlineMs: number): Promise<readonly string[]> {
     if (!MAY_USE.test(text) || text.length <= this.#inlineLengthMax) return usesOf(text);
     return (await this.#ask({ text, options: undefined }, key, deadlineMs)) as readonly string[];
+  }
+
+  /** Starts a thread for the first file to come. Resolves also where that fails: the next file has another one. */
+  async warm(): Promise<void> {
+    const [thread = this.#start()] = this.#threads;
+    await thread.loaded.promise;
   }
 
   /** Whether `parse` reads it on the calling thread. */
@@ -135,7 +148,7 @@ export class ParsePool {
     if (task === undefined) return;
     const thread = idle ?? this.#start();
     thread.task = task;
-    thread.overdue = setTimeout(() => void this.#end(thread, late()), this.#readingMsMax);
+    if (thread.isLoaded) this.#endLater(thread, this.#readingMsMax);
     thread.worker.ref();
     thread.worker.postMessage({ text: task.text, options: task.options } satisfies ParseTask);
   }
@@ -152,20 +165,37 @@ export class ParsePool {
 
   #start(): Thread {
     const worker = new Worker(this.#workerUrl, { resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX } });
-    const thread: Thread = { worker, task: undefined, overdue: undefined };
+    const loaded = Promise.withResolvers<void>();
+    const thread: Thread = { worker, loaded, isLoaded: false, task: undefined, overdue: undefined };
     this.#threads.add(thread);
-    worker.on('message', (answer: ParseAnswer) => this.#answered(thread, answer));
+    // A thread without a file keeps no process alive.
+    worker.unref();
+    this.#endLater(thread, LOADING_MS_MAX);
+    worker.on('message', (message: ThreadMessage) => {
+      if (message === 'loaded') this.#loaded(thread);
+      else this.#answered(thread, message);
+    });
     worker.on('error', (cause) => {
       void this.#end(thread, new Unavailable('The pipeline file could not be read.', { cause }));
     });
     return thread;
   }
 
+  #loaded(thread: Thread): void {
+    clearTimeout(thread.overdue);
+    thread.isLoaded = true;
+    thread.loaded.resolve();
+    if (thread.task !== undefined) this.#endLater(thread, this.#readingMsMax);
+  }
+
+  #endLater(thread: Thread, afterMs: number): void {
+    thread.overdue = setTimeout(() => void this.#end(thread, late()), afterMs);
+  }
+
   #answered(thread: Thread, answer: ParseAnswer): void {
     const { task, worker } = thread;
     clearTimeout(thread.overdue);
     thread.task = undefined;
-    // A thread without a file keeps no process alive.
     worker.unref();
     if (task?.options !== undefined) adoptForeign(task.text, task.options, answer as ParseResult);
     task?.settle(answer);
@@ -177,6 +207,7 @@ export class ParsePool {
     const { task } = thread;
     clearTimeout(thread.overdue);
     thread.task = undefined;
+    thread.loaded.resolve();
     task?.settle(outcome);
     this.#pump();
     await thread.worker.terminate();

@@ -10,3 +10,6 @@ export interface ParseTask {
 }
 
 export type ParseAnswer = ParseResult | readonly string[];
+
+/** From a thread: its program is loaded, or what it has read. */
+export type ThreadMessage = 'loaded' | ParseAnswer;

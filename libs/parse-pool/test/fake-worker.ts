@@ -6,3 +6,5 @@ parentPort?.on('message', ({ text }: { readonly text: string }) => {
   while (text.startsWith('stuck'));
   parentPort?.postMessage({ ok: false, diagnostics: [{ message: text }] });
 });
+
+parentPort?.postMessage('loaded');

@@ -42,6 +42,21 @@ describe('a pool of threads that read files', () => {
     expect(await next).toEqual({ ok: false, diagnostics: [{ message: 'next' }] });
   });
 
+  it('does not count the start of a thread as reading, and has it started before the first file where that is asked', async () => {
+    const slow = new URL('./slow-worker.ts', import.meta.url);
+    const pool = fake({ readingMsMax: 100, workerUrl: slow });
+    expect(await pool.parse('first', {}, 'a', MINUTE)).toMatchObject({ ok: false });
+    const warm = fake({ workerUrl: slow });
+    await warm.warm();
+    // The thread would need longer than this to start.
+    expect(await warm.parse('first', {}, 'a', 2_400)).toMatchObject({ ok: false });
+  });
+
+  it('is done with warming where a thread does not start at all', async () => {
+    const pool = fake({ workerUrl: new URL('./no-such-worker.ts', import.meta.url) });
+    await expect(pool.warm()).resolves.toBeUndefined();
+  });
+
   it('answers for a thread that crashes, and reads the next ones with a new one', async () => {
     const pool = fake();
     const crash = pool.parse('crash', {}, 'a', MINUTE);

@@ -2,6 +2,7 @@
 import { sessionsSpec } from '@penstock/identity';
 import { checkAdminKey, ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { CommittingSchedulers } from '@penstock/run-client';
+import { warmParseThread } from '@penstock/parse-pool';
 import { countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
 import {
   auditCollections,
@@ -16,8 +17,11 @@ import { storedSessions } from './stored-sessions.ts';
 import { startGateway } from './start.ts';
 
 const PARTITIONS = 16;
-/** A request that waits for an owner is answered within 10 s. If it were broken off before, nobody would know what became of it. */
-const CLOSE_MS_MAX = 12_000;
+/**
+ * A file is read within 5 s, an owner answers within 10 s of that. If a request were broken off before, nobody would know what
+ * became of it.
+ */
+const CLOSE_MS_MAX = 20_000;
 
 export function runGatewayService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService(
@@ -54,9 +58,12 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         loadTiers(settings.tiersFile);
       },
       async start({ settings, bus, log, meter, untilDone }) {
-        const store = await untilDone('opening the store', () =>
-          openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]),
-        );
+        const [store] = await Promise.all([
+          untilDone('opening the store', () =>
+            openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]),
+          ),
+          warmParseThread(),
+        ]);
         const audit = new AuditRepository(store, { log });
         const peers = countPeers(bus, 'gateway');
         const mode = serverMode(settings) ?? 'production';

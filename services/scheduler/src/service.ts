@@ -1,4 +1,5 @@
 /** `penstock service scheduler`: sets the streams up where they are missing, and owns its share of the partitions. */
+import { warmParseThread } from '@penstock/parse-pool';
 import { ensureStreams } from '@penstock/bus';
 import { runService } from '@penstock/service';
 import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
@@ -28,9 +29,10 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
       sendsTraces: true,
       async start({ settings, bus, log, meter, tracer, untilDone }) {
         const partitions = settings.partitions ?? PARTITIONS;
-        const store = await untilDone('opening the store', () =>
-          openStore(settings.storeUrl, [...runCollections, ...auditCollections]),
-        );
+        const [store] = await Promise.all([
+          untilDone('opening the store', () => openStore(settings.storeUrl, [...runCollections, ...auditCollections])),
+          warmParseThread(),
+        ]);
         await untilDone('setting the streams up', () =>
           ensureStreams(bus, { partitions, replicas: settings.natsReplicas, logsAgeMsMax: settings.logRetention }),
         );

@@ -1,4 +1,5 @@
 /** `penstock service webhook-ingest`: the push webhook in a process of its own; any number of them, behind an ingress. */
+import { warmParseThread } from '@penstock/parse-pool';
 import { join, resolve } from 'node:path';
 import { ConfigurationError, defaultDataFolder, loadTiers, serverMode } from '@penstock/config';
 import { openMirrors } from '@penstock/git';
@@ -40,9 +41,10 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
         const mode = serverMode(settings) ?? 'production';
         const { settings: webhooks, warnings } = webhookSettings(settings, mode);
         for (const warning of warnings) log.warn({}, warning);
-        const store = await untilDone('opening the store', () =>
-          openStore(settings.storeUrl, [...runCollections, ...ingestCollections]),
-        );
+        const [store] = await Promise.all([
+          untilDone('opening the store', () => openStore(settings.storeUrl, [...runCollections, ...ingestCollections])),
+          warmParseThread(),
+        ]);
         const mirrors = openMirrors({
           folder: join(resolve(settings.dataDir ?? defaultDataFolder(env)), 'ingest-mirrors'),
           bytesMax: settings.gitCacheBytesMax,

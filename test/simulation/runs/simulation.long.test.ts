@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runBatch } from './batch.ts';
 import { expectedMarks } from './expected-marks.ts';
 
-const SEEDS = 6_000;
+const SEEDS = 2_000;
 
 describe('the simulation at length', () => {
   it(`finds nothing in ${SEEDS} worlds, and every fault and rare branch happened in them`, async () => {
