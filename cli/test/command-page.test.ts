@@ -21,3 +21,11 @@ it('docs/command.md has every exit code, and no other', () => {
   const codes = [...page.matchAll(/^\| ([\d, ]+) \|/gm)].flatMap(([, numbers = '']) => numbers.split(', ').map(Number));
   expect(codes).toEqual(Object.values(EXIT).toSorted((a, b) => a - b));
 });
+
+it('docs/operating.md tells operators to type commands that there are', () => {
+  const operating = readFileSync(new URL('../../docs/operating.md', import.meta.url), 'utf8');
+  const names = new Set(COMMANDS.map(({ name }) => name.split(' ')[0]));
+  const typed = [...operating.matchAll(/(?:`|^|-- )penstock ([a-z-]+)/gm)].map(([, name = '']) => name);
+  expect(typed.length).toBeGreaterThan(40);
+  expect(typed.filter((name) => !names.has(name))).toEqual([]);
+});

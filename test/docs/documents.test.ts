@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { hasCurrentTable } from '@penstock/config';
+import { hasCurrentTable, unknownVariables } from '@penstock/config';
 import { describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -29,6 +29,19 @@ describe('docs/guarantees.md', () => {
 describe('docs/operating.md', () => {
   it('has the table of variables as the code declares them (withCurrentTable makes it anew)', () => {
     expect(hasCurrentTable(read('docs/operating.md'))).toBe(true);
+  });
+});
+
+describe('docs/operating.md, what it tells operators to set', () => {
+  const text = read('docs/operating.md');
+
+  it('names variables that there are', () => {
+    const named = new Set(
+      [...text.matchAll(/(?<!\$)\b(?:SERVICE|JWT|GIT_HOST)_[A-Z_]*[A-Z]\b/g)].map(([name]) => name),
+    );
+    const unknown = unknownVariables(Object.fromEntries([...named].map((name) => [name, 'x'])));
+    expect(named.size).toBeGreaterThan(60);
+    expect(unknown).toEqual([]);
   });
 });
 
@@ -61,5 +74,27 @@ describe('links between documents', () => {
       join(dirname(document), target),
     );
     expect(targets.filter((target) => !existsSync(join(root, target)))).toEqual([]);
+  });
+
+  // As GitHub makes them of headings.
+  const anchorsOf = (document: string): Set<string> =>
+    new Set(
+      [...read(document).matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) =>
+        heading
+          .toLowerCase()
+          .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+          .replaceAll(' ', '-'),
+      ),
+    );
+
+  it.each([...documents, 'README.md'])('the links of %s lead to headings', (document) => {
+    const links = [...read(document).matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)].map(
+      ([, target = '', anchor = '']) => ({
+        file: target === '' ? document : join(dirname(document), target),
+        anchor,
+      }),
+    );
+    const lost = links.filter(({ file, anchor }) => file.endsWith('.md') && !anchorsOf(file).has(anchor));
+    expect(lost).toEqual([]);
   });
 });
