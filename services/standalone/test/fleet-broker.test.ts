@@ -103,6 +103,27 @@ const asksOf = (runner: string): readonly string[] => [
   `$JS.API.DIRECT.GET.LOGS.${subjects.log('run1', runner)}`,
 ];
 
+describe('a runner that the broker refuses at first', { timeout: 120_000 }, () => {
+  // The broker does so to whoever is about to say who it is while it reads who is let in.
+  it('dials again, and is in', async () => {
+    let dials = 0;
+    const runner = await connectBus({
+      servers: broker.url,
+      name: 'runner',
+      seed: keys.get(A)?.getSeed(),
+      inboxPrefix: inboxPrefixOf(runnerUserName(A)),
+      connectTimeoutMs: PATIENT_MS,
+      openSocket: () => {
+        dials += 1;
+        if (dials === 2) void broker.setRunners(publicKeys);
+        return new WebSocket(`ws://127.0.0.1:${broker.fleetPort}`);
+      },
+    });
+    expect(dials).toBeGreaterThan(1);
+    await runner.close(0);
+  });
+});
+
 describe('a list that the broker does not take', { timeout: 120_000 }, () => {
   it('is told, and changes nothing, also not for the next start of the broker', async () => {
     await broker.setRunners(publicKeys);

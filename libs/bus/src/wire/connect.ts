@@ -23,7 +23,8 @@ export interface ConnectOptions {
   readonly seed?: Uint8Array | undefined;
   /**
    * Opens each connection, first and later ones, over WebSocket; `servers` is shown only. Whoever uses it has no other bus in its
-   * process: the client has one kind of connection at a time.
+   * process: the client has one kind of connection at a time. Who opens them is let in anew each time, so that a refusal is tried again
+   like any other failure: a broker that reads who is let in refuses whoever is about to say who it is (nats-server 2.15.1).
    */
   readonly openSocket?: (() => WebSocket) | undefined;
   /** Shown by the broker, e.g. `scheduler-7`. */
@@ -50,7 +51,7 @@ const PINGS_UNANSWERED_MAX = 2;
 /** Above the usual restart of a broker, so that hundreds of clients do not dial in step; below what a user notices. */
 const RECONNECT_BACKOFF = { ...BROKER_BACKOFF, maxMs: 2_000 };
 
-/** Throws `BrokerAway` (nobody there in time, or wrong credentials) or `BrokerTooOld` (below 2.14). */
+/** Throws `BrokerAway` (nobody there in time, or wrong credentials without `openSocket`) or `BrokerTooOld` (below 2.14). */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
   const inboxPrefix = options.inboxPrefix ?? '_INBOX';
   const connection = await dial(options, inboxPrefix);
@@ -98,7 +99,8 @@ async function dial(options: ConnectOptions, inboxPrefix: string): Promise<NatsC
       return connection;
     } catch (error) {
       const cause = error as Error;
-      const hopeless = cause.name === 'AuthorizationError' || cause.name === 'InvalidArgumentError';
+      const isRefused = cause.name === 'AuthorizationError' && options.openSocket === undefined;
+      const hopeless = isRefused || cause.name === 'InvalidArgumentError';
       const waitMs = backoffMs(attempt, RECONNECT_BACKOFF);
       if (hopeless || performance.now() + waitMs > deadline) {
         throw new BrokerAway(
