@@ -181,6 +181,21 @@ describe('penstock admin suspend', () => {
   });
 });
 
+describe('penstock admin delete-user', () => {
+  it('prints what was deleted with a user, and how often', async () => {
+    const receipt = { id: 'u-1', login: 'mallory', identities: 1, sessions: 2, secrets: 3, grantsGiven: 0 };
+    const { requests, env } = await answering({ deleteUser: receipt });
+    const deleted = await penstock(['admin', 'delete-user', 'mallory'], { cwd: folder(), env });
+    expect(deleted).toMatchObject({ code: 0, stderr: expect.stringContaining('mallory (u-1) is deleted') });
+    expect(deleted.stdout).toMatch(
+      /^ +1 {2}accounts[^]*\n +3 {2}secrets\n[^]*\n +0 {2}times that others were let in\n/,
+    );
+    expect(requests.at(-1)?.variables).toEqual({ login: 'mallory' });
+    const json = await penstock(['admin', 'delete-user', 'mallory', '--json'], { cwd: folder(), env });
+    expect(JSON.parse(json.stdout)).toEqual(receipt);
+  });
+});
+
 describe('penstock admin dead-letters', () => {
   it('lists what was given up, and sends one of it again', async () => {
     const endedAt = new Date(Date.now() - 3 * 3_600_000).toISOString();

@@ -19,7 +19,7 @@ let admin: Login;
 
 beforeAll(async () => {
   const tiers = join(folder.path, 'tiers.json');
-  writeFileSync(tiers, JSON.stringify({ free: { maxConcurrent: 1, pipelineRunLimit: 3 } }));
+  writeFileSync(tiers, JSON.stringify({ free: { maxConcurrent: 1, pipelineRunLimit: 3, canPublishExtensions: true } }));
   server = await startServer({
     env: { SERVICE_ADMINS: 'sub:root', SERVICE_TIERS_FILE: tiers, SERVICE_PUBLIC_READ: 'false' },
   });
@@ -235,5 +235,84 @@ describe('users on a server', () => {
         ]),
       );
     expect(JSON.stringify(await recorded())).not.toMatch(/svc_|eyJ|secret/u);
+  });
+
+  it('an admin deletes a user: what was theirs is gone and counted, and the same account is somebody new', async () => {
+    const zoe = await deviceLogin(server.url, 'zoe');
+    const run = await trigger(zoe.access_token, yaml('stays', 'echo kept'), 0);
+    const made = await graphql(
+      zoe.access_token,
+      `
+        mutation {
+          createApiToken(name: "ci", scopes: ["read"]) {
+            token
+          }
+          setSecret(name: "KEY", value: "hidden-0815") {
+            name
+          }
+          connectRepository(provider: "git_host_a", repository: "zoe/app") {
+            id
+          }
+          grantAccess(repository: "zoe/app", login: "bob", role: "read") {
+            login
+          }
+          createHook(url: "https://example.com/hook", events: ["run.completed"]) {
+            id
+          }
+        registerExtensionKey(publicKey: "${Buffer.alloc(32, 7).toString('base64')}") { id }
+        }
+      `,
+    );
+    expect(made.errors).toBeUndefined();
+    await graphql(
+      bob.access_token,
+      'mutation { connectRepository(provider: "git_host_a", repository: "bob/app") { id } }',
+    );
+    await graphql(
+      bob.access_token,
+      'mutation { grantAccess(repository: "bob/app", login: "zoe", role: "admin") { login } }',
+    );
+    const stream = await fetch(`${server.url}/pipeline/${run.id}/logs?token=${zoe.access_token}`);
+    const deletion = `mutation ($login: String) { deleteUser(login: $login) {
+      id login identities sessions tokens secrets repositories hooks extensionKeys grantsGiven grantsReceived } }`;
+    expect(codesOf(await graphql(bob.access_token, deletion, { login: 'zoe' }))).toEqual(['FORBIDDEN']);
+    expect(codesOf(await graphql(admin.access_token, deletion, { login: admin.user.id }))).toEqual(['BAD_USER_INPUT']);
+    const counts = { identities: 1, sessions: 1, tokens: 1, secrets: 1, repositories: 1, hooks: 1, extensionKeys: 1 };
+    expect(await graphql(admin.access_token, deletion, { login: 'zoe' })).toEqual({
+      data: {
+        deleteUser: { id: zoe.user.id, login: 'zoe', ...counts, grantsGiven: 1, grantsReceived: 1 },
+      },
+    });
+    await stream.text();
+    const token = String(made.data?.['createApiToken']?.['token']);
+    expect(codesOf(await graphql(zoe.access_token, '{ health }'))).toEqual(['UNAUTHENTICATED']);
+    expect(codesOf(await graphql(token, '{ health }'))).toEqual(['UNAUTHENTICATED']);
+    expect((await post('/auth/refresh', { refresh_token: zoe.refresh_token })).status).toBe(401);
+    const shared = await graphql(
+      bob.access_token,
+      '{ sharedRepositories { repository } access(repository: "bob/app") { login } }',
+    );
+    expect(shared.data).toEqual({ sharedRepositories: [], access: [] });
+    expect(codesOf(await graphql(admin.access_token, deletion, { login: 'zoe' }))).toEqual(['NOT_FOUND']);
+    expect(codesOf(await graphql(admin.access_token, 'mutation { unsuspendUser(login: "zoe") }'))).toEqual([
+      'NOT_FOUND',
+    ]);
+    expect((await graphql(admin.access_token, deletion, { login: zoe.user.id })).data?.['deleteUser']).toMatchObject({
+      id: zoe.user.id,
+      secrets: 0,
+      sessions: 0,
+      identities: 0,
+    });
+
+    const anew = await deviceLogin(server.url, 'zoe');
+    expect(anew.user.id).not.toBe(zoe.user.id);
+    expect(
+      (
+        await graphql(
+          anew.access_token,
+          '{ secrets { name } repositories { id } hooks { id } apiTokens { id } sharedRepositories { repository } }',
+        )
+      ).data,
+    ).toEqual({ secrets: [], repositories: [], hooks: [], apiTokens: [], sharedRepositories: [] });
   });
 });

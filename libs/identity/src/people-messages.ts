@@ -9,6 +9,17 @@ export interface SuspendedUser {
   readonly suspendedAt: string;
 }
 
+/** What auth had of a user that it has deleted. */
+export interface ForgottenUser {
+  readonly sessions: number;
+  readonly tokens: number;
+  readonly secrets: number;
+  /** Accounts at identity providers. */
+  readonly identities: number;
+  readonly grantsGiven: number;
+  readonly grantsReceived: number;
+}
+
 interface Named {
   /** By what others let the user into their repositories, or the user's id. */
   readonly login: string;
@@ -21,6 +32,16 @@ export interface PeopleCalls {
   readonly 'user.suspend': { readonly request: Named; readonly answer: SuspendedUser };
   /** `lifted`: false where the user was not suspended. NOT_FOUND: nobody of this name. */
   readonly 'user.unsuspend': { readonly request: Named; readonly answer: { readonly lifted: boolean } };
+  /**
+   * Shuts the user out for good, before anything of it is deleted. NOT_FOUND: nobody of this name; one who is deleted already is found by
+   * the id. BAD_USER_INPUT: the caller itself.
+   */
+  readonly 'user.delete': { readonly request: Named; readonly answer: { readonly id: string; readonly login: string } };
+  /** What auth has of a user who is shut out for good; safe to repeat. CONFLICT: not shut out for good. */
+  readonly 'user.forget': {
+    readonly request: { readonly userId: string; readonly actor: string; readonly ip?: string | undefined };
+    readonly answer: ForgottenUser;
+  };
   /** Whether the user of this id is shut out; one that does not exist is not. */
   readonly 'user.is-suspended': {
     readonly request: { readonly userId: string };

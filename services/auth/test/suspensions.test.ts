@@ -1,7 +1,8 @@
 /** Who is shut out by an administrator: every door of auth, one by one. */
 import { callAuth, personalTokenHash } from '@penstock/identity';
+import type { CollectionSpec } from '@penstock/store';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { sessionsSpec } from '../src/model/collections.ts';
+import { sessionsSpec, usersSpec } from '../src/model/collections.ts';
 import { Browser, fragmentOf, isArrival, loginByWeb, makeWorld, type TestServer, type World } from './support.ts';
 
 let world: World;
@@ -95,5 +96,63 @@ describe('a suspended user', () => {
     await expect(suspend('x'.repeat(100_000))).rejects.toMatchObject({ code: 'NOT_FOUND' });
     await expect(suspend('root', `user/${userId}`)).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
     expect(await suspendedLogins()).toEqual([]);
+  });
+});
+
+/** The same, but for some methods. */
+function instead<T extends object>(of: T, methods: object): T {
+  return new Proxy(of, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(name in methods ? methods : target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+describe('a user who is being deleted', () => {
+  const by = { ...ROOT, login: 'peggy' } as const;
+
+  it('is shut out for good from the first step on; what was cut off is found again by the name, and counted once', async () => {
+    const peggy = await loggedIn('Peggy', 75);
+    const { userId } = peggy;
+    const { token } = await callAuth(world.bus, 'tokens.create', { userId, name: 'ci', scopes: ['read'] });
+    await expect(callAuth(world.bus, 'user.forget', { userId, ...ROOT })).rejects.toMatchObject({ code: 'CONFLICT' });
+    await expect(callAuth(world.bus, 'user.delete', { ...by, actor: `user/${userId}` })).rejects.toMatchObject({
+      code: 'BAD_USER_INPUT',
+    });
+    expect(await callAuth(world.bus, 'user.delete', by)).toEqual({ id: userId, login: 'Peggy' });
+    expect(await doorsTo(peggy, token)).toEqual(['access_denied', 400, 401, 'unknown']);
+    await expect(unsuspend('peggy')).rejects.toMatchObject({ code: 'CONFLICT' });
+    await expect(suspend('peggy')).rejects.toMatchObject({ code: 'CONFLICT' });
+    expect(await suspendedLogins()).toEqual([]);
+    expect(await callAuth(world.bus, 'user.delete', by)).toMatchObject({ id: userId });
+    const forget = (): Promise<unknown> => callAuth(world.bus, 'user.forget', { userId, ...ROOT });
+    const none = { sessions: 0, tokens: 0, secrets: 0, identities: 0, grantsGiven: 0, grantsReceived: 0 };
+    expect(await forget()).toEqual({ ...none, sessions: 1, tokens: 1, identities: 1 });
+    expect(await forget()).toEqual(none);
+    await expect(callAuth(world.bus, 'user.delete', by)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(await callAuth(world.bus, 'user.delete', { ...by, login: userId })).toEqual({ id: userId, login: '' });
+    expect((await loggedIn('Peggy', 75)).userId).not.toBe(userId);
+  });
+
+  it('leaves nothing behind of a login that is under way', async () => {
+    const { userId } = await loggedIn('Walter', 76);
+    const users = world.store.collection(usersSpec);
+    const slow = instead(world.store, {
+      collection: (spec: CollectionSpec) => {
+        const found = world.store.collection(spec);
+        if (spec.name !== usersSpec.name) return found;
+        const replaceNewer: typeof found.replaceNewer = async (rows) => {
+          await callAuth(world.bus, 'user.delete', { ...ROOT, login: userId });
+          await callAuth(world.bus, 'user.forget', { userId, ...ROOT });
+          return await found.replaceNewer(rows);
+        };
+        return instead(found, { replaceNewer });
+      },
+    });
+    const server = await world.server({ store: slow });
+    const arrived = fragmentOf((await new Browser().follow(`${server.url}/auth/web/login`, {}, isArrival)).url);
+    expect(arrived['error']).toBe('access_denied');
+    expect(await users.get(userId)).toBeNull();
   });
 });

@@ -15,7 +15,7 @@ import {
   type Grant,
   type OwnedRepository,
 } from '@penstock/identity';
-import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import type { Collection, DocumentOf, DocumentStore, Selection } from '@penstock/store';
 import { accessGrantsSpec, type UserRow } from './collections.ts';
 import type { Revocations } from './revocations.ts';
 import { hashOf } from './secrets.ts';
@@ -105,6 +105,16 @@ export class AccessGrants {
     return rows.length;
   }
 
+  /** Of a user who is being deleted: what others let it do, and what it let others do. Answers how many there were of both. */
+  async forget(userId: string): Promise<{ readonly received: number; readonly given: number }> {
+    const received = await this.#endAll({ where: { userId } });
+    const given = {
+      where: { tenant: `user/${userId}` },
+      orderBy: { field: 'repositoryKey', direction: 'asc' },
+    } as const;
+    return { received, given: await this.#endAll(given) };
+  }
+
   async list(of: OwnedRepository): Promise<AccessEntry[]> {
     return (await this.#of(of)).map(shown).toSorted((a, b) => (a.login < b.login ? -1 : 1));
   }
@@ -133,6 +143,14 @@ export class AccessGrants {
       where: { tenant: of.tenant, repositoryKey: keyOf(of) },
       limit: 2 * PER_REPOSITORY_MAX,
     });
+  }
+
+  async #endAll(selection: Pick<Selection<typeof accessGrantsSpec>, 'where' | 'orderBy'>): Promise<number> {
+    for (let ended = 0; ;) {
+      const rows = await this.#rows.list({ ...selection, limit: PER_REPOSITORY_MAX });
+      for (const row of rows) if (await this.#end(row)) ended += 1;
+      if (rows.length < PER_REPOSITORY_MAX) return ended;
+    }
   }
 
   async #end({ id, userId }: GrantRow): Promise<boolean> {

@@ -12,7 +12,7 @@ export const identitiesSpec = {
   name: 'auth_identities',
   fields: { userId: 'string', createdAt: 'integer' },
   parts: [],
-  indexes: [],
+  indexes: [['userId']],
 } as const satisfies CollectionSpec;
 
 export const usersSpec = {
@@ -189,9 +189,18 @@ export const accessGrantsSpec = {
 /** The id is the user's. Apart from the user's document: a login at the same moment writes that one. */
 export const suspendedUsersSpec = {
   name: 'auth_suspended_users',
-  fields: { login: 'string', suspendedBy: 'string', suspendedAt: 'integer' },
+  fields: {
+    login: 'string',
+    suspendedBy: 'string',
+    suspendedAt: 'integer',
+    /** Not 0 for a user who is, or is being, deleted: it stays for good, with the id alone and `suspendedAt` 0. */
+    deletedAt: 'integer',
+    /** Always 0: a version has two parts. */
+    step: 'integer',
+  },
   parts: [],
   indexes: [['suspendedAt']],
+  version: ['deletedAt', 'step'],
 } as const satisfies CollectionSpec;
 
 /** Each decides, by being inserted, something that can be decided once. */

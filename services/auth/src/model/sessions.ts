@@ -113,6 +113,15 @@ export class Sessions {
     await this.#sessions.delete(session.id);
   }
 
+  /** All of a user whom nothing lets in any more (`Suspensions`); answers how many. The hashes of their refresh tokens go when they are over. */
+  async forget(userId: string): Promise<number> {
+    for (let forgotten = 0; ;) {
+      const gone = await this.#sessions.deleteWhere({ where: { userId }, limit: SESSIONS_MAX });
+      forgotten += gone;
+      if (gone < SESSIONS_MAX) return forgotten;
+    }
+  }
+
   /** Null: ended, over, or never one. */
   async living(sessionId: string): Promise<SessionRow | null> {
     const session = isId(sessionId) ? await this.#sessions.get(sessionId) : null;

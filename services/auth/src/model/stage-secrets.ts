@@ -86,6 +86,18 @@ export class StageSecrets {
     return deleted;
   }
 
+  /** All that the tenant has; answers how many. */
+  async deleteAll(tenant: string): Promise<number> {
+    for (let deleted = 0; ;) {
+      const rows = await this.#rowsOf(tenant);
+      for (const { id } of rows) {
+        if (await this.#secrets.delete(id)) deleted += 1;
+        await this.#uses.delete(id);
+      }
+      if (rows.length < 2 * SECRETS_MAX) return deleted;
+    }
+  }
+
   /** By name, the widest of a name first. */
   async list({ tenant, repository }: Pick<SecretScope, 'tenant' | 'repository'>): Promise<SecretInfo[]> {
     const all = await this.#rowsOf(tenant);

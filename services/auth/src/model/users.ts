@@ -24,6 +24,8 @@ export interface UsersOptions {
 const TEXT_LENGTH_MAX = 300;
 /** Accounts that have had one name after each other. */
 const NAMESAKES_MAX = 100;
+/** Deleted at a time. */
+const IDENTITIES_MAX = 100;
 
 export class Users {
   readonly #identities: Collection<typeof identitiesSpec>;
@@ -73,7 +75,21 @@ export class Users {
     // A login at the same moment wrote the same account; what it said is as good.
     const named: UserRow = { ...row, loginKey: this.accessNamesOf(row)[0] ?? '' };
     await this.#users.replaceNewer([named]);
+    // Deleted while it was being logged in: nothing of it is to stay.
+    if (await this.isDeleted(id)) {
+      await this.#users.delete(id);
+      throw new LoginNotAllowed(`'${profile.login}' has just been deleted here`);
+    }
     return named;
+  }
+
+  /** With its accounts at providers; answers how many. Who logs in with one of them later is somebody new. */
+  async delete(id: string): Promise<{ readonly identities: number }> {
+    let identities = 0;
+    for (let gone = IDENTITIES_MAX; gone === IDENTITIES_MAX; identities += gone)
+      gone = await this.#identities.deleteWhere({ where: { userId: id }, limit: IDENTITIES_MAX });
+    await this.#users.delete(id);
+    return { identities };
   }
 
   async get(id: string): Promise<UserRow | null> {
@@ -100,6 +116,11 @@ export class Users {
 
   async isSuspended(id: string): Promise<boolean> {
     return (await this.#suspended.get(id)) !== null;
+  }
+
+  /** Or is being deleted. */
+  async isDeleted(id: string): Promise<boolean> {
+    return ((await this.#suspended.get(id))?.deletedAt ?? 0) !== 0;
   }
 
   /** What its provider vouches for, and by what it is shown: the login where that is one account's alone. */

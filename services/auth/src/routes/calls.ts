@@ -52,7 +52,7 @@ export function answerAuthCalls({
   const handlers: Handlers = {
     ...secretCalls({ secrets: stageSecrets, audit, now }),
     ...accessCalls({ access, audit, now }),
-    ...peopleCalls({ users, suspensions, audit, now }),
+    ...peopleCalls({ users, sessions, tokens, stageSecrets, access, suspensions, audit, now }),
     ...runnerTokenCalls({ fleet, runnerTokens, audit, now }),
     async user({ id }) {
       const user = await users.get(id);

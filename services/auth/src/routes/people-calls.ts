@@ -1,11 +1,10 @@
 /** What auth answers to administrators about people (`PeopleCalls` in @penstock/identity). */
 import type { PeopleCalls } from '@penstock/identity';
 import type { AuditLog } from '@penstock/store';
+import { forgetUser, type ForgettingOptions } from '../flows/forget-user.ts';
 import type { Suspensions } from '../model/suspensions.ts';
-import type { Users } from '../model/users.ts';
 
-export interface PeopleCallsOptions {
-  readonly users: Users;
+export interface PeopleCallsOptions extends ForgettingOptions {
   readonly suspensions: Suspensions;
   readonly audit: AuditLog;
   readonly now: () => number;
@@ -15,7 +14,8 @@ type Handlers = {
   readonly [V in keyof PeopleCalls]: (request: PeopleCalls[V]['request']) => Promise<PeopleCalls[V]['answer']>;
 };
 
-export function peopleCalls({ users, suspensions, audit, now }: PeopleCallsOptions): Handlers {
+export function peopleCalls(options: PeopleCallsOptions): Handlers {
+  const { users, suspensions, audit, now } = options;
   const record = (action: string, actor: string, userId: string, ip: string | undefined): void =>
     audit.record({ at: now(), actor, action, target: `user/${userId}`, outcome: 'ok', ip });
   return {
@@ -28,6 +28,16 @@ export function peopleCalls({ users, suspensions, audit, now }: PeopleCallsOptio
       const { id, lifted } = await suspensions.lift(login);
       if (lifted) record('user.unsuspend', actor, id, ip);
       return { lifted };
+    },
+    async 'user.delete'({ login, actor, ip }) {
+      const { id, login: shownLogin } = await suspensions.shutForGood(login, actor);
+      record('user.delete', actor, id, ip);
+      return { id, login: shownLogin };
+    },
+    async 'user.forget'({ userId, actor, ip }) {
+      const forgotten = await forgetUser(options, userId);
+      record('user.deleted', actor, userId, ip);
+      return forgotten;
     },
     async 'user.is-suspended'({ userId }) {
       return { suspended: await users.isSuspended(userId) };

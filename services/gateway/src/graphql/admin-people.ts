@@ -8,6 +8,7 @@ import {
   type Revocations,
   type SuspendedUser,
 } from '@penstock/identity';
+import { deleteUser, type DeletedUser } from '../people/delete-user.ts';
 import { given, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 
@@ -25,6 +26,29 @@ const SDL = /* GraphQL */ `
     suspendedAt: String!
   }
 
+  "What was deleted with a user (additional)."
+  type DeletedUser {
+    id: String!
+    "'' for one whose deletion was begun before."
+    login: String!
+    "Accounts at identity providers."
+    identities: Int!
+    sessions: Int!
+    "Personal tokens."
+    tokens: Int!
+    secrets: Int!
+    "Connected repositories, with their schedules."
+    repositories: Int!
+    "Outgoing webhooks."
+    hooks: Int!
+    "Public keys for extensions."
+    extensionKeys: Int!
+    "What others were let do in the user's repositories."
+    grantsGiven: Int!
+    "What others had let the user do."
+    grantsReceived: Int!
+  }
+
   extend type Query {
     "The latest first. For administrators (additional)."
     suspendedUsers: [SuspendedUser!]!
@@ -39,6 +63,12 @@ const SDL = /* GraphQL */ `
     suspendUser(login: String): SuspendedUser!
     "Lets the user in again, with the sessions and tokens of before. False where nobody had shut them out. For administrators (additional)."
     unsuspendUser(login: String): Boolean!
+    """
+    Deletes a user for good, and counts what goes along: shut out first, as by 'suspendUser', then secrets, tokens, sessions, connected repositories
+    with their schedules, webhooks, keys, and access both ways. Runs stay, with their logs and files. UNAVAILABLE where not all is gone: what is left goes when
+    it is done again, by the id. The same account may log in later, as somebody new. For administrators (additional).
+    """
+    deleteUser(login: String): DeletedUser!
   }
 `;
 
@@ -70,6 +100,8 @@ export function adminPeopleModule({ bus, revocations }: AdminPeopleModuleOptions
           revocations.note(revocationKeys.suspended(suspended.id));
           return suspended;
         },
+        deleteUser: async (_: unknown, args: Args, context: GraphqlContext): Promise<DeletedUser> =>
+          await deleteUser({ bus, revocations }, named(args, context)),
         unsuspendUser: async (_: unknown, args: Args, context: GraphqlContext): Promise<boolean> =>
           (await callAuth(bus, 'user.unsuspend', named(args, context))).lifted,
       },
