@@ -71,6 +71,11 @@ export const COMMANDS: readonly CommandEntry[] = [
     load: async () => (await import('./commands/graph.ts')).graphCommand,
   },
   {
+    name: 'migrate',
+    summary: 'translate a CI file of another engine into a pipeline file',
+    load: async () => (await import('./commands/migrate.ts')).migrateCommand,
+  },
+  {
     name: 'serve',
     summary: 'start a server on this machine',
     load: async () => (await import('./commands/serve.ts')).serveCommand,

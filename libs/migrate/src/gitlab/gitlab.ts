@@ -1,0 +1,448 @@
+/** A `.gitlab-ci.yml`: a stage for each job; the jobs of a stage come after all of the stage before, or after what they need. */
+import { Conditions, type Condition } from '../condition.ts';
+import { newDraft, newStage, type Draft, type DraftStage } from '../draft.ts';
+import { GITLAB_VARIABLES } from '../host-variables.ts';
+import type { Ledger } from '../ledger.ts';
+import { axesOf } from '../axes.ts';
+import { finishScript } from '../script-stage.ts';
+import { letSkippedPass } from '../skipped.ts';
+import {
+  isTrue,
+  markSeen,
+  take,
+  takeAll,
+  takeMap,
+  takeText,
+  takeTexts,
+  textsOf,
+  type SourceMap,
+  type SourceNode,
+} from '../source.ts';
+import { variablesOf } from '../shell-text.ts';
+import { durationOf } from './duration.ts';
+import { Extended } from './extended.ts';
+import { jobCondition } from './job-condition.ts';
+import type { JobContext } from './job-context.ts';
+import { keepCaches, keepFiles } from './job-files.ts';
+import { placeJob } from './job-place.ts';
+import type { RuleNames } from './rules.ts';
+
+const GLOBAL = new Set([
+  'stages',
+  'variables',
+  'default',
+  'workflow',
+  'include',
+  'image',
+  'services',
+  'before_script',
+  'after_script',
+  'cache',
+  'spec',
+  'types',
+]);
+const DEFAULTS = [
+  'after_script',
+  'artifacts',
+  'before_script',
+  'cache',
+  'image',
+  'interruptible',
+  'retry',
+  'services',
+  'tags',
+  'timeout',
+] as const;
+const DEFAULT_STAGES = ['.pre', 'build', 'test', 'deploy', '.post'];
+const DEFAULT_BRANCH = 'main';
+const UNTOLD = [
+  'coverage',
+  'interruptible',
+  'inherit',
+  'stage',
+  'extends',
+  'dast_configuration',
+  'manual_confirmation',
+] as const;
+
+export function fromGitlab(root: SourceMap, ledger: Ledger, name: string): Draft {
+  const draft = newDraft(name);
+  new GitlabFile(draft, root, ledger).translate();
+  return draft;
+}
+
+interface Job {
+  readonly id: string;
+  readonly line: number;
+  readonly stage: DraftStage;
+  readonly map: SourceMap;
+  readonly order: number;
+}
+
+class GitlabFile {
+  readonly #draft: Draft;
+  readonly #root: SourceMap;
+  readonly #ledger: Ledger;
+  readonly #conditions = new Conditions();
+  readonly #variables = new Map<string, string>();
+  readonly #exports: string[] = [];
+  readonly #default: SourceMap;
+  readonly #extended: Extended;
+
+  constructor(draft: Draft, root: SourceMap, ledger: Ledger) {
+    this.#draft = draft;
+    this.#root = root;
+    this.#ledger = ledger;
+    this.#extended = new Extended(root, ledger);
+    const given = takeMap(root, 'default');
+    // What stands at the top is a default too, in the old way of writing it.
+    this.#default = {
+      kind: 'map',
+      line: root.line,
+      entries: [...root.entries.filter(({ key }) => GLOBAL.has(key)), ...(given?.entries ?? [])],
+    };
+  }
+
+  translate(): void {
+    const root = this.#root;
+    for (const [name, { text }] of this.#variablesOf(takeMap(root, 'variables'))) {
+      this.#variables.set(name, text);
+      if (text.includes('$')) this.#exports.push(`export ${name}="${shellText(text)}"`);
+      else this.#draft.env[name] = text;
+    }
+    const include = take(root, 'include');
+    if (include !== undefined)
+      this.#ledger.tell(
+        include.line,
+        'files that are included',
+        'translate them too, and write their jobs into one file',
+      );
+    take(root, 'spec');
+    if (include !== undefined) markSeen(include);
+    this.#workflow(takeMap(root, 'workflow'));
+    const order = takeTexts(root, 'stages');
+    const stages = order.length === 0 ? DEFAULT_STAGES : ['.pre', ...order, '.post'];
+    const jobs: Job[] = [];
+    for (const entry of root.entries) {
+      if (GLOBAL.has(entry.key)) continue;
+      entry.seen = true;
+      if (entry.key.startsWith('.')) {
+        // What is extended is told where it is used.
+        markSeen(entry.value);
+        continue;
+      }
+      if (entry.value.kind !== 'map') {
+        this.#ledger.tell(entry.line, `'${entry.key}'`);
+        continue;
+      }
+      const map = this.#extended.whole(entry.value);
+      // From here on the job with all that it extends says what is left.
+      markSeen(entry.value);
+      const stage = newStage(entry.key);
+      jobs.push({
+        id: entry.key,
+        line: entry.line,
+        stage,
+        map,
+        order: Math.max(0, stages.indexOf(takeText(map, 'stage') ?? 'test')),
+      });
+    }
+    jobs.sort((a, b) => a.order - b.order);
+    const manual = new Map<string, Condition>();
+    for (const job of jobs) this.#job(job, jobs, manual);
+    letSkippedPass(this.#draft);
+    this.#addGates(jobs, manual);
+    const several = this.#draft.stages.length > 1 || this.#draft.stages.some(({ matrix }) => matrix !== undefined);
+    if (several) for (const stage of this.#draft.stages) stage.fresh = stage.approval === undefined;
+    this.#conditions.finish(this.#draft);
+    // A default that no job has asked for, since each has its own.
+    for (const key of DEFAULTS) markSeen(take(this.#default, key));
+  }
+
+  get #names(): RuleNames {
+    return { defaultBranch: DEFAULT_BRANCH, variables: this.#variables };
+  }
+
+  #workflow(workflow: SourceMap | undefined): void {
+    if (workflow === undefined) return;
+    const name = takeText(workflow, 'name');
+    if (name !== undefined && !name.includes('$')) this.#draft.name = name;
+    const rules = take(workflow, 'rules');
+    if (rules !== undefined)
+      this.#ledger.tell(
+        rules.line,
+        'the rules of the whole workflow',
+        'say by `on` which pushes and pull requests start the pipeline',
+      );
+    if (rules !== undefined) markSeen(rules);
+    const cancel = takeMap(workflow, 'auto_cancel');
+    if (cancel !== undefined) takeAll(cancel);
+  }
+
+  /** A variable is a text, or a map with a value and a description. */
+  #variablesOf(map: SourceMap | undefined): readonly (readonly [string, { readonly text: string }])[] {
+    return takeAll(map).flatMap(({ key, value, line }) => {
+      if (value.kind === 'text') return [[key, { text: value.text }] as const];
+      if (value.kind !== 'map') return [];
+      const text = takeText(value, 'value') ?? '';
+      const options = takeTexts(value, 'options');
+      takeText(value, 'description');
+      takeText(value, 'expand');
+      if (options.length > 0)
+        this.#ledger.tell(line, `the choices of the variable ${key}`, 'declare it under `inputs`');
+      return [[key, { text }] as const];
+    });
+  }
+
+  #job(job: Job, jobs: readonly Job[], manual: Map<string, Condition>): void {
+    const { stage, map, id } = job;
+    const ledger = this.#ledger;
+    for (const key of UNTOLD) take(map, key);
+    const env = new Map<string, string>();
+    const exports = [...this.#exports];
+    for (const [name, { text }] of this.#variablesOf(takeMap(map, 'variables'))) {
+      env.set(name, text);
+      if (text.includes('$')) exports.push(`export ${name}="${shellText(text)}"`);
+      else stage.env[name] = text;
+    }
+    this.#parallel(stage, take(map, 'parallel'));
+    const context: JobContext = {
+      stage,
+      ledger,
+      defaults: this.#default,
+      variables: new Map([...this.#variables, ...env]),
+    };
+    placeJob(context, map);
+    this.#order(job, jobs);
+    keepFiles(context, map);
+    keepCaches(context, map);
+    this.#limits(stage, map, job.line);
+    const condition = jobCondition({ stage, ledger, names: this.#names, extended: this.#extended, manual }, map);
+    if (!this.#conditions.apply(stage, condition))
+      ledger.tell(job.line, `the rules of '${id}': ${unknownOf(condition)}`, 'write them as `when`');
+    for (const [key, what] of [
+      ['environment', 'the environment'],
+      ['trigger', 'the pipeline that is started'],
+      ['release', 'the release'],
+      ['pages', 'the pages'],
+      ['secrets', 'secrets of a vault'],
+    ] as const) {
+      const node = take(map, key);
+      if (node === undefined) continue;
+      markSeen(node);
+      ledger.tell(node.line, `${what} of '${id}'`, key === 'trigger' ? 'start it by the API from a script' : undefined);
+    }
+    for (const { key, value } of takeAll(takeMap(map, 'id_tokens')))
+      for (const audience of value.kind === 'map' ? takeTexts(value, 'aud') : []) {
+        if (audience.includes('$')) ledger.tell(value.line, `the audience ${audience} of a token`, 'write it out');
+        else stage.idTokens.push({ audience, variable: `${key}_FILE` });
+      }
+    if (stage.idTokens.length > 0)
+      exports.push(
+        ...stage.idTokens.map(({ variable }) => `export ${variable.slice(0, -'_FILE'.length)}="$(cat "$${variable}")"`),
+      );
+    const commands = [...this.#script(map, 'before_script'), ...this.#script(map, 'script')];
+    const after = this.#script(map, 'after_script');
+    if (after.length > 0) commands.unshift(`trap ${quotedBlock(after)} EXIT`);
+    if (commands.length === 0) commands.push("echo 'not translated: a job without a script' >&2; exit 1");
+    const own = new Set([...this.#variables.keys(), ...env.keys(), ...Object.keys(stage.matrix?.axes ?? {})]);
+    for (const axis of Object.keys(stage.matrix?.axes ?? {})) stage.env[axis] = `\${{ matrix.${axis} }}`;
+    for (const entry of stage.matrix?.include ?? [])
+      for (const axis of Object.keys(entry)) stage.env[axis] = `\${{ matrix.${axis} }}`;
+    finishScript(
+      stage,
+      {
+        exports: usedOf(exports, commands),
+        commands,
+        table: GITLAB_VARIABLES,
+        prefix: /^(CI|GITLAB)_/,
+        own,
+        line: job.line,
+      },
+      ledger,
+    );
+    this.#draft.stages.push(stage);
+    ledger.tellRest(map, id);
+  }
+
+  #script(map: SourceMap, key: 'before_script' | 'script' | 'after_script'): readonly string[] {
+    const own = take(map, key);
+    const node = own ?? (key === 'script' ? undefined : take(this.#default, key));
+    return node === undefined ? [] : this.#extended.texts(node);
+  }
+
+  #parallel(stage: DraftStage, node: SourceNode | undefined): void {
+    if (node === undefined) return;
+    if (node.kind === 'text') {
+      const count = Math.min(50, Number(node.text));
+      if (!(count > 1)) return;
+      stage.matrix = {
+        axes: { CI_NODE_INDEX: Array.from({ length: count }, (_, index) => String(index + 1)) },
+        include: [],
+        exclude: [],
+        failFast: false,
+      };
+      stage.env['CI_NODE_TOTAL'] = String(count);
+      return;
+    }
+    const matrix = node.kind === 'map' ? take(node, 'matrix') : undefined;
+    const maps = matrix?.kind === 'list' ? matrix.items.flatMap((item) => (item.kind === 'map' ? [item] : [])) : [];
+    const [only] = maps;
+    if (only === undefined) return;
+    if (maps.length === 1) stage.matrix = { axes: axesOf(only), include: [], exclude: [], failFast: false };
+    else
+      stage.matrix = {
+        axes: {},
+        include: maps.flatMap((map) => combinationsOf(axesOf(map))),
+        exclude: [],
+        failFast: false,
+      };
+  }
+
+  #order({ stage, map, order }: Job, jobs: readonly Job[]): void {
+    const needs = take(map, 'needs');
+    const dependencies = take(map, 'dependencies');
+    const from = (ids: readonly string[]): void => {
+      for (const id of ids) {
+        const before = jobs.find((job) => job.id === id);
+        if (
+          before !== undefined &&
+          keepsFiles(before, this.#default) &&
+          !stage.artifacts.from.includes(before.stage.name)
+        )
+          stage.artifacts.from.push(before.stage.name);
+      }
+    };
+    if (needs !== undefined) {
+      for (const item of needs.kind === 'list' ? needs.items : [needs]) {
+        const id = item.kind === 'map' ? takeText(item, 'job') : textsOf(item)[0];
+        const optional = item.kind === 'map' && isTrue(take(item, 'optional'));
+        const wantsFiles = item.kind !== 'map' || takeText(item, 'artifacts') !== 'false';
+        if (item.kind === 'map')
+          for (const { key, line } of takeAll(item))
+            if (!['job', 'optional', 'artifacts', 'parallel'].includes(key))
+              this.#ledger.tell(line, `'${key}' of a need`);
+        const before = jobs.find((job) => job.id === id);
+        if (before === undefined) {
+          if (!optional && id !== undefined)
+            this.#ledger.tell(item.line, `the job '${id}' that '${stage.name}' needs, which is not in this file`);
+          continue;
+        }
+        if (!stage.after.includes(before.stage.name)) stage.after.push(before.stage.name);
+        if (wantsFiles) from([before.id]);
+      }
+    } else {
+      const earlier = jobs.filter((job) => job.order < order && !isOptional(job));
+      const last = Math.max(-1, ...earlier.map((job) => job.order));
+      stage.after.push(...earlier.filter((job) => job.order === last).map((job) => job.stage.name));
+      if (dependencies === undefined) from(earlier.map(({ id }) => id));
+    }
+    if (dependencies !== undefined) {
+      stage.artifacts.from = [];
+      from(textsOf(dependencies));
+    }
+  }
+
+  #limits(stage: DraftStage, map: SourceMap, line: number): void {
+    const timeout = takeText(map, 'timeout') ?? takeText(this.#default, 'timeout');
+    if (timeout !== undefined) {
+      stage.timeout = durationOf(timeout, 'h');
+      if (stage.timeout === undefined)
+        this.#ledger.tell(line, `the time-out ${timeout}`, 'write a duration such as 30m');
+    }
+    const retry = take(map, 'retry') ?? take(this.#default, 'retry');
+    if (retry !== undefined) {
+      stage.retry = retry.kind === 'map' ? takeText(retry, 'max') : textsOf(retry)[0];
+      if (retry.kind === 'map') takeAll(retry);
+    }
+    const tags = takeTexts(map, 'tags');
+    stage.runsOn.push(
+      ...(tags.length > 0 ? tags : takeTexts(this.#default, 'tags')).filter(
+        (tag) => !tag.includes('$') && tag !== 'docker',
+      ),
+    );
+    take(this.#default, 'interruptible');
+    const failure = take(map, 'allow_failure');
+    if (failure?.kind === 'map') {
+      stage.allowFailure = true;
+      takeAll(failure);
+      this.#ledger.tell(failure.line, `the exit codes by which '${stage.name}' may fail`, 'it may fail by any here');
+    } else if (isTrue(failure)) stage.allowFailure = true;
+    const group = take(map, 'resource_group');
+    if (group !== undefined)
+      this.#ledger.tell(
+        group.line,
+        `the resource group of '${stage.name}'`,
+        'runs, not stages, go one at a time by `concurrency`',
+      );
+  }
+
+  /** A job that somebody starts is a gate before it. */
+  #addGates(jobs: readonly Job[], manual: ReadonlyMap<string, Condition>): void {
+    for (const { stage } of jobs) {
+      if (!manual.has(stage.name)) continue;
+      const gate = newStage(`start ${stage.name}`);
+      gate.approval = { message: `Start ${stage.name.replaceAll('${{', '{')}?` };
+      gate.after = stage.after;
+      gate.when = stage.when;
+      stage.after = [gate.name];
+      stage.when = undefined;
+      this.#draft.stages.splice(this.#draft.stages.indexOf(stage), 0, gate);
+    }
+  }
+}
+
+/** Variables that are made of others, as far as the script reads them. */
+function usedOf(exports: readonly string[], commands: readonly string[]): readonly string[] {
+  const read = new Set(variablesOf(commands.join('\n')));
+  const used: string[] = [];
+  for (const line of exports.toReversed()) {
+    const name = /^export (\w+)=/.exec(line)?.[1] ?? '';
+    if (!read.has(name) && !line.includes('$(cat')) continue;
+    used.unshift(line);
+    for (const other of variablesOf(line)) read.add(other);
+  }
+  return used;
+}
+
+/** A job that somebody may start holds up nobody. */
+function isOptional({ map }: Job): boolean {
+  const textOf = (key: string): string | undefined => {
+    const value = map.entries.find((entry) => entry.key === key)?.value;
+    return value?.kind === 'text' ? value.text : undefined;
+  };
+  return textOf('when') === 'manual' && textOf('allow_failure') !== 'false';
+}
+
+function keepsFiles({ map }: Job, defaults: SourceMap): boolean {
+  const own =
+    map.entries.find(({ key }) => key === 'artifacts') ?? defaults.entries.find(({ key }) => key === 'artifacts');
+  return (
+    own?.value.kind === 'map' &&
+    own.value.entries.some(({ key, value }) => key === 'paths' && textsOf(value).some((path) => !path.includes('$')))
+  );
+}
+
+function combinationsOf(axes: Readonly<Record<string, readonly string[]>>): Record<string, string>[] {
+  return Object.entries(axes).reduce<Record<string, string>[]>(
+    (sets, [axis, values]) => sets.flatMap((set) => values.map((value) => ({ ...set, [axis]: value }))).slice(0, 256),
+    [{}],
+  );
+}
+
+/** `$$` is a dollar; other references stay, for they are the shell's too. */
+function shellText(text: string): string {
+  return text.replaceAll('$$', String.raw`\$`).replaceAll('"', String.raw`\"`);
+}
+
+function quotedBlock(commands: readonly string[]): string {
+  return `'(\n${commands.join('\n').replaceAll("'", String.raw`'\''`)}\n) || true'`;
+}
+
+function unknownOf(condition: Condition): string {
+  if (condition.kind === 'unknown') return condition.text;
+  if (condition.kind === 'not') return unknownOf(condition.of);
+  if (condition.kind === 'and' || condition.kind === 'or')
+    return condition.sides.map(unknownOf).find((text) => text !== '') ?? '';
+  return '';
+}

@@ -1,0 +1,83 @@
+/** Artifacts, reports and caches of a job. */
+import { keptPatterns } from '../kept-patterns.ts';
+import { markSeen, take, takeAll, takeMap, takeText, takeTexts, textsOf, type SourceMap } from '../source.ts';
+import { durationOf } from './duration.ts';
+import { plainPath, type JobContext } from './job-context.ts';
+
+export function keepFiles(context: JobContext, map: SourceMap): void {
+  const { defaults, ledger, stage } = context;
+  const artifacts = takeMap(map, 'artifacts') ?? takeMap(defaults, 'artifacts');
+  if (artifacts === undefined) return;
+  for (const path of takeTexts(artifacts, 'paths')) {
+    const plain = plainPath(path, context);
+    if (plain === undefined) ledger.tell(artifacts.line, `the artifact ${path}`, 'patterns are plain texts');
+    else stage.artifacts.paths.push(...keptPatterns(plain));
+  }
+  stage.artifacts.paths.push(
+    ...takeTexts(artifacts, 'exclude')
+      .filter((path) => !path.includes('$'))
+      .map((path) => `!${path}`),
+  );
+  const when = takeText(artifacts, 'when');
+  if (when !== undefined && stage.artifacts.paths.length > 0)
+    stage.artifacts.when = when === 'on_failure' ? 'failure' : when === 'always' ? 'always' : 'success';
+  const expire = takeText(artifacts, 'expire_in');
+  if (expire !== undefined && stage.artifacts.paths.length > 0) {
+    const duration = expire === 'never' ? '3650d' : durationOf(expire, 'd');
+    if (duration === undefined) ledger.tell(artifacts.line, `how long artifacts are kept: ${expire}`);
+    else stage.artifacts.expire = duration;
+  }
+  for (const key of ['name', 'expose_as', 'public', 'access', 'untracked']) take(artifacts, key);
+  const reports = takeMap(artifacts, 'reports');
+  if (reports === undefined) return;
+  stage.reports.push(...takeTexts(reports, 'junit'));
+  for (const { key, line, value } of takeAll(reports)) {
+    if (key === 'junit') continue;
+    markSeen(value);
+    ledger.tell(
+      line,
+      `the report '${key}' of '${stage.name}'`,
+      key === 'dotenv'
+        ? 'write values to $SERVICE_OUTPUT and declare them under `outputs`'
+        : 'keep the file under `artifacts`',
+    );
+  }
+}
+
+export function keepCaches(context: JobContext, map: SourceMap): void {
+  const { defaults, ledger, stage } = context;
+  const node = take(map, 'cache') ?? take(defaults, 'cache');
+  const maps = node?.kind === 'list' ? node.items : node === undefined ? [] : [node];
+  for (const cache of maps) {
+    if (cache.kind !== 'map') continue;
+    const key = take(cache, 'key');
+    const paths = takeTexts(cache, 'paths').flatMap((path) => plainPath(path, context) ?? []);
+    for (const word of ['policy', 'when', 'untracked', 'unprotect', 'fallback_keys']) take(cache, word);
+    let text = 'default';
+    if (key?.kind === 'map') {
+      const files = takeTexts(key, 'files');
+      const prefix = takeText(key, 'prefix');
+      text = `${prefix === undefined ? 'files' : plainKey(prefix)}-\${{ hash(${files.map((file) => `'${file}'`).join(', ')}) }}`;
+    } else if (key !== undefined) text = plainKey(textsOf(key)[0] ?? 'default');
+    if (paths.length === 0)
+      ledger.tell(
+        cache.line,
+        `a cache of '${stage.name}' whose paths are made of variables`,
+        'caches are files of the working folder, or below ~/',
+      );
+    else if (!stage.caches.some((one) => one.key === text))
+      stage.caches.push({
+        key: text,
+        paths,
+        restore: text.includes('hash(') ? [`${text.split('${{')[0] ?? ''}`] : [],
+      });
+  }
+}
+
+/** Variables of a key stand for the branch, most of the time, which a cache has by itself. */
+function plainKey(text: string): string {
+  const plain = text.replaceAll(/\$\{?(\w+)\}?/g, (_, name: string) =>
+    name.includes('REF') || name.includes('BRANCH') ? 'ref' : name.toLowerCase(),
+  );
+  return plain === '' ? 'default' : plain;
+}

@@ -1,0 +1,204 @@
+/** A CI file of another engine as a pipeline file of ours, with a list of what could not be translated. */
+import { parsePipeline, type Diagnostic } from '@penstock/pipeline';
+import { draftText, type Draft, type DraftStage } from './draft.ts';
+import { fromGithub } from './github/github.ts';
+import { fromGitlab } from './gitlab/gitlab.ts';
+import { countEntries, Ledger, type Note } from './ledger.ts';
+import { readSource, UnreadableSource, type SourceMap } from './source.ts';
+import { fromWoodpecker } from './woodpecker/woodpecker.ts';
+
+export const FORMATS = ['github', 'gitlab', 'woodpecker'] as const;
+export type Format = (typeof FORMATS)[number];
+
+export interface Migration {
+  readonly format: Format;
+  /** The pipeline file. */
+  readonly text: string;
+  /** What it does not say, by the lines of the file that was translated. */
+  readonly notes: readonly Note[];
+  /** Keys of the file; those about which there is no note. */
+  readonly keys: number;
+  readonly translated: number;
+  /** Why the pipeline file would be refused; empty but for files that nobody has thought of. */
+  readonly problems: readonly Diagnostic[];
+}
+
+const NAMES: Readonly<Record<Format, string>> = {
+  github: 'GitHub Actions',
+  gitlab: 'GitLab CI',
+  woodpecker: 'Woodpecker',
+};
+const TRANSLATORS: Readonly<Record<Format, (root: SourceMap, ledger: Ledger, name: string) => Draft>> = {
+  github: fromGithub,
+  gitlab: fromGitlab,
+  woodpecker: fromWoodpecker,
+};
+const REPAIRS_MAX = 40;
+/** What a pipeline file of ours may have at most. */
+const STAGES_MAX = 2_000;
+/** Scripts of all stages: a few times what a file of ours may have. */
+const LENGTH_MAX = 4 * 1024 * 1024;
+
+/**
+ * `file` is the path as it was named, by which a format is known and a pipeline is called that has no name.
+ *
+ * @throws UnreadableSource where the text is no YAML, over 1 MiB, or of no format that is known
+ */
+export function migrate(
+  text: string,
+  { file, format: said }: { readonly file: string; readonly format?: Format | undefined },
+): Migration {
+  const root = readSource(text);
+  const format = said ?? formatOf(root, file);
+  if (format === undefined)
+    throw new UnreadableSource(
+      'it looks like no workflow of GitHub Actions, GitLab CI or Woodpecker; say which one it is',
+    );
+  const keys = countEntries(root);
+  const ledger = new Ledger();
+  const draft = TRANSLATORS[format](root, ledger, nameOf(file, format));
+  ledger.tellRest(root);
+  if (draft.stages.length === 0) throw new UnreadableSource(`it has no ${format === 'woodpecker' ? 'steps' : 'jobs'}`);
+  if (draft.stages.length > STAGES_MAX) throw new UnreadableSource(`it makes more than ${STAGES_MAX} stages`);
+  const length = draft.stages.reduce((sum, { run }) => sum + run.reduce((all, command) => all + command.length, 0), 0);
+  if (length > LENGTH_MAX) throw new UnreadableSource('what comes of it is too large for a pipeline file');
+  const problems = repaired(draft, ledger);
+  const { notes } = ledger;
+  const heading = [
+    `Translated from ${NAMES[format]} by 'penstock migrate'.`,
+    ...(notes.length === 0
+      ? []
+      : [`${notes.length} thing${notes.length === 1 ? '' : 's'} could not be translated; the command lists them.`]),
+  ];
+  return {
+    format,
+    text: draftText(draft, heading),
+    notes,
+    keys,
+    translated: Math.max(0, keys - notes.length),
+    problems,
+  };
+}
+
+function formatOf(root: SourceMap, file: string): Format | undefined {
+  const keys = new Set(root.entries.map(({ key }) => key));
+  if (keys.has('jobs') && keys.has('on')) return 'github';
+  if (keys.has('steps') || keys.has('pipeline')) return 'woodpecker';
+  if (/gitlab-ci/.test(file) || keys.has('include')) return 'gitlab';
+  if (/woodpecker|drone/.test(file)) return undefined;
+  const hasScript = root.entries.some(
+    ({ value }) =>
+      value.kind === 'map' && value.entries.some(({ key }) => ['script', 'extends', 'trigger'].includes(key)),
+  );
+  return hasScript ? 'gitlab' : undefined;
+}
+
+function nameOf(file: string, format: Format): string {
+  const base = (file.split(/[\\/]/).pop() ?? '').replace(/\.ya?ml$/i, '').replace(/^\./, '');
+  return base === '' || base === '-' || /^(gitlab-ci|woodpecker)$/.test(base) ? `from ${NAMES[format]}` : base;
+}
+
+/**
+ * Takes out what our own parser refuses, and tells it: an expression for a program that must not get one, a comparison that can
+ * never be true. What is left at the end is returned.
+ */
+function repaired(draft: Draft, ledger: Ledger): readonly Diagnostic[] {
+  for (let count = 0; ; count++) {
+    const result = parsePipeline(draftText(draft, []));
+    if (result.ok) return [];
+    const [first] = result.diagnostics;
+    if (first === undefined || count >= REPAIRS_MAX || !takenOut(draft, first, ledger)) return result.diagnostics;
+  }
+}
+
+function takenOut(draft: Draft, { path, message }: Diagnostic, ledger: Ledger): boolean {
+  const stage = draft.stages
+    .filter(({ name }) => path.startsWith(`stages.${name}`))
+    .toSorted((a, b) => b.name.length - a.name.length)[0];
+  const tell = (what: string): true => {
+    ledger.tell(1, `${what}: ${message}`);
+    return true;
+  };
+  if (stage !== undefined) {
+    const rest = path.slice(`stages.${stage.name}`.length).split('.').filter(Boolean);
+    return partTakenOut(stage, rest, tell);
+  }
+  const [first = '', second = ''] = path.split('.');
+  if (first === 'env' && second in draft.env) {
+    delete draft.env[second];
+    return tell(`the variable ${second}`);
+  }
+  if (first === 'inputs' && second in draft.inputs) {
+    delete draft.inputs[second];
+    return tell(`the input ${second}`);
+  }
+  if (first.startsWith('schedule') && draft.schedules.length > 0) {
+    draft.schedules = [];
+    return tell('the schedules');
+  }
+  if (first === 'concurrency' && draft.concurrency !== undefined) {
+    draft.concurrency = undefined;
+    return tell('the concurrency group');
+  }
+  if (first === 'on' && draft.hasOn) {
+    draft.hasOn = false;
+    return tell('what starts the pipeline');
+  }
+  return false;
+}
+
+function partTakenOut(
+  stage: DraftStage,
+  [part = '', name = '']: readonly string[],
+  tell: (what: string) => true,
+): boolean {
+  const of = `of '${stage.name}'`;
+  const key = part.replace(/\[.*$/, '');
+  if (key === 'when' && stage.when !== undefined) {
+    stage.when = undefined;
+    return tell(`the condition ${of}`);
+  }
+  if (key === 'env' && name in stage.env) {
+    delete stage.env[name];
+    return tell(`the variable ${name} ${of}`);
+  }
+  if (key === 'secrets' && Object.keys(stage.secrets).length > 0) {
+    stage.secrets = {};
+    return tell(`the secrets ${of}`);
+  }
+  if (key === 'cache' && stage.caches.length > 0) {
+    stage.caches = [];
+    return tell(`the cache ${of}`);
+  }
+  if (key === 'artifacts') {
+    stage.artifacts = { paths: [], from: [] };
+    return tell(`the artifacts ${of}`);
+  }
+  if (key === 'services' && name in stage.services) {
+    delete stage.services[name];
+    return tell(`the service ${name} ${of}`);
+  }
+  if (key === 'image' && stage.image !== undefined) {
+    stage.image = undefined;
+    return tell(`the image ${of}`);
+  }
+  if (key === 'matrix' && stage.matrix !== undefined) {
+    if (stage.matrix.exclude.length > 0) stage.matrix.exclude = [];
+    else stage.matrix = undefined;
+    return tell(`the matrix ${of}`);
+  }
+  for (const [own, unset] of [
+    ['timeout', () => (stage.timeout = undefined)],
+    ['retry', () => (stage.retry = undefined)],
+    ['workdir', () => (stage.workdir = undefined)],
+    ['runs_on', () => (stage.runsOn = [])],
+    ['outputs', () => (stage.outputs = [])],
+    ['reports', () => (stage.reports = [])],
+    ['id_token', () => (stage.idTokens = [])],
+  ] as const)
+    if (own === key) {
+      unset();
+      return tell(`${key} ${of}`);
+    }
+  return false;
+}

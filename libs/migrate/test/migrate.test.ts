@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { parsePipeline } from '@penstock/pipeline';
+import { FORMATS, migrate, UnreadableSource, type Format } from '../src/index.ts';
+
+const github = (text: string): ReturnType<typeof migrate> => migrate(text, { file: 'ci.yml', format: 'github' });
+const gitlab = (text: string): ReturnType<typeof migrate> => migrate(text, { file: '.gitlab-ci.yml' });
+const woodpecker = (text: string): ReturnType<typeof migrate> => migrate(text, { file: '.woodpecker.yml' });
+const told = ({ notes }: ReturnType<typeof migrate>): string[] => notes.map(({ line, what }) => `${line}: ${what}`);
+
+const WITH_UNKNOWN_KEYS: Readonly<Record<Format, string>> = {
+  github: `on: {push: {unknown-a: 1}}
+unknown-b: 2
+jobs:
+  a:
+    unknown-c: 3
+    runs-on: ubuntu-latest
+    services: {db: {image: postgres, unknown-d: 4}}
+    steps:
+      - {run: make, unknown-e: 5}
+      - {uses: actions/setup-node@v4, with: {unknown-f: 6}}
+`,
+  gitlab: `default: {unknown-a: 1}
+a:
+  unknown-b: 2
+  script: [make]
+  artifacts: {paths: [x], unknown-c: 3, reports: {unknown-d: 4}}
+  rules: [{if: $CI_COMMIT_TAG, unknown-e: 5}]
+  image: {name: alpine, unknown-f: 6}
+`,
+  woodpecker: `unknown-a: 1
+when: {event: push, unknown-b: 2}
+steps:
+  - {name: a, image: alpine, commands: [make], unknown-c: 3, when: {event: push, unknown-d: 4}}
+services:
+  - {name: db, image: postgres, unknown-e: 5}
+unknown-f: 6
+`,
+};
+
+describe('a file of another engine', () => {
+  it.each(FORMATS)('loses nothing in silence: every key of %s that is not known is told', (format) => {
+    const { notes } = migrate(WITH_UNKNOWN_KEYS[format], { file: 'x.yml', format });
+    const words = notes.map(({ what }) => what).join('\n');
+    for (const letter of 'abcdef') expect(words).toContain(`unknown-${letter}`);
+  });
+
+  it('is refused with its place where it is no YAML, and by its reason where it is none that can be translated', () => {
+    expect(() => github('a: [')).toThrow(/^line 1: /);
+    expect(() => migrate('a: b', { file: 'x.yml' })).toThrow('looks like no workflow');
+    expect(() => migrate('- a', { file: 'x.yml' })).toThrow('no map of keys');
+    expect(() => github('on: push\njobs: {}\n')).toThrow('it has no jobs');
+    expect(() => github('on: push\n__proto__: {x: 1}\njobs: {}\n')).toThrow('line 2: a key called __proto__');
+  });
+
+  it('is refused where it would become too much: of text, of levels, of aliases, of references, of stages', () => {
+    const bomb = `a: &a [x, x, x, x, x, x, x, x, x, x]\n${Array.from('bcdefgh', (letter, index) => `${letter}: &${letter} [${Array(10).fill(`*${'abcdefg'[index]}`).join(', ')}]\n`).join('')}`;
+    const references = `${Array.from(
+      { length: 9 },
+      (_, index) =>
+        `.s${index}:\n  script: [${Array(9)
+          .fill(`!reference [.s${index + 1}, script]`)
+          .join(', ')}]\n`,
+    ).join('')}.s9: {script: [echo]}\njob: {script: [!reference [.s0, script]]}\n`;
+    const many = `${Array.from({ length: 2_500 }, (_, index) => `j${index}: {script: [echo]}\n`).join('')}`;
+    for (const text of [
+      `a: ${'x'.repeat(1024 * 1024)}`,
+      '['.repeat(5_000),
+      '['.repeat(200_000),
+      bomb,
+      references,
+      many,
+    ])
+      expect(() => gitlab(text)).toThrow(UnreadableSource);
+  });
+
+  it('takes a circle of jobs for what it is', () => {
+    const { problems } = github(
+      'on: push\njobs:\n  a: {needs: b, steps: [{run: x}]}\n  b: {needs: a, steps: [{run: y}]}\n',
+    );
+    expect(problems[0]?.message).toContain('dependency cycle');
+  });
+});
+
+describe('a workflow of GitHub Actions', () => {
+  it('gives values to scripts by variables, never as text of the script', () => {
+    const { text, problems } = github(`on: push
+jobs:
+  a:
+    strategy: {matrix: {v: ['1', '2']}}
+    steps:
+      - run: echo '\${{ matrix.v }}' "\${{ github.sha }}" \${{ secrets.key }}
+`);
+    expect(problems).toEqual([]);
+    expect(text).toContain(`echo ''"\${MATRIX_V}"'' "\${SERVICE_COMMIT:-}" \${KEY}`);
+    expect(text).toContain('MATRIX_V: ${{ matrix.v }}');
+    expect(text).toContain('- KEY');
+  });
+
+  it('fails a stage whose step it cannot translate, and says which', () => {
+    const migration = github('on: push\njobs:\n  a:\n    steps:\n      - uses: acme/thing@v1\n        with: {x: 1}\n');
+    expect(told(migration)).toEqual(['5: the action acme/thing@v1']);
+    expect(migration.text).toContain("echo 'not translated: acme/thing@v1' >&2; exit 1");
+  });
+
+  it('finds out by a stage of its own what only a shell can say, so that the others are skipped', () => {
+    const { text } = github(
+      "on: push\njobs:\n  a:\n    if: startsWith(github.ref, 'refs/tags/v')\n    steps: [{run: make}]\n",
+    );
+    const parsed = parsePipeline(text);
+    expect(parsed.ok && parsed.definition.stages.map(({ name, after }) => [name, after])).toEqual([
+      ['conditions', []],
+      ['a', ['conditions']],
+    ]);
+    expect(text).toContain("when: stages.conditions.outputs.c1 == 'yes'");
+  });
+});
+
+describe('a file of GitLab', () => {
+  it('merges what jobs extend, key by key', () => {
+    const { text } = gitlab(`.a: {image: alpine, variables: {A: '1', B: '1'}}
+.b: {extends: .a, variables: {B: '2'}}
+job: {extends: .b, script: [make]}
+`);
+    const parsed = parsePipeline(text);
+    expect(parsed.ok && parsed.definition.stages[0]?.env).toEqual({ A: ['1'], B: ['2'] });
+    expect(text).toContain('image: alpine');
+  });
+
+  it('puts a gate before a job that somebody starts, and lets nobody wait for it who did not', () => {
+    const { text } = gitlab(
+      'stages: [a, b]\ndeploy: {stage: a, script: [x], when: manual}\nnext: {stage: b, script: [y]}\n',
+    );
+    const parsed = parsePipeline(text);
+    expect(parsed.ok && parsed.definition.stages.map(({ name, after }) => [name, after])).toEqual([
+      ['start deploy', []],
+      ['deploy', ['start deploy']],
+      ['next', []],
+    ]);
+  });
+
+  it('lets what comes after a job that does not run go on, unless one before has failed', () => {
+    const { text } = gitlab(
+      'stages: [a, b]\none: {stage: a, script: [x], rules: [{if: \'$CI_COMMIT_BRANCH == "main"\'}]}\ntwo: {stage: b, script: [y]}\n',
+    );
+    expect(text).toContain('when: "!failure()"');
+  });
+});
+
+describe('a file of Woodpecker', () => {
+  it('becomes stages one after the other, or as they depend on each other', () => {
+    const stagesOf = (text: string): unknown => {
+      const parsed = parsePipeline(woodpecker(text).text);
+      return parsed.ok && parsed.definition.stages.map(({ name, after }) => [name, after]);
+    };
+    const step = (name: string, more = ''): string => `  - {name: ${name}, image: alpine, commands: [x]${more}}\n`;
+    expect(stagesOf(`steps:\n${step('a')}${step('b')}`)).toEqual([
+      ['a', []],
+      ['b', ['a']],
+    ]);
+    expect(stagesOf(`steps:\n${step('a')}${step('b')}${step('c', ', depends_on: [a]')}`)).toEqual([
+      ['a', []],
+      ['b', []],
+      ['c', ['a']],
+    ]);
+  });
+
+  it('makes one stage of the steps of a matrix that share an image, so that each combination has a folder of its own', () => {
+    const { text } = woodpecker(
+      'matrix: {V: ["1", "2"]}\nsteps:\n  - {name: a, image: "x:${V}", commands: [one]}\n  - {name: b, image: "x:${V}", commands: [two]}\n',
+    );
+    const parsed = parsePipeline(text);
+    expect(parsed.ok && parsed.definition.stages.map(({ name }) => name)).toEqual(['a (V=1)', 'a (V=2)']);
+  });
+});
