@@ -15,6 +15,8 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   traces: async () => (await import('./traces.ts')).benchTraces(),
   pipelines: async () => (await import('./pipelines.ts')).benchPipelines(),
   cluster: async () => (await import('./cluster.ts')).benchCluster(),
+  fleet: async () => (await import('./fleet.ts')).benchFleet(),
+  sizing: async () => (await import('./sizing.ts')).benchSizing(),
   'owner-loop': async () => (await import('./owner-loop.ts')).benchOwnerLoop(),
   trigger: async () => (await import('./trigger.ts')).benchTrigger(),
   logs: async () => (await import('./logs.ts')).benchLogs(),
