@@ -4,6 +4,7 @@
  */
 import type { AccessCalls } from './access-messages.ts';
 import type { CallerUser, TokenScope } from './callers.ts';
+import type { MasterKeyCalls } from './master-key-messages.ts';
 import type { PeopleCalls } from './people-messages.ts';
 import type { RunnerTokenCalls } from './runner-messages.ts';
 import type { SecretCalls } from './secret-messages.ts';
@@ -34,7 +35,7 @@ export const ACCESS_TOKEN = {
 export const PERSONAL_TOKEN_PREFIX = 'svc_';
 
 /** Each verb of auth with its question and its answer. */
-export interface AuthCalls extends SecretCalls, RunnerTokenCalls, AccessCalls, PeopleCalls {
+export interface AuthCalls extends SecretCalls, RunnerTokenCalls, AccessCalls, PeopleCalls, MasterKeyCalls {
   /** NOT_FOUND: there is no such user. */
   readonly user: { readonly request: { readonly id: string }; readonly answer: AuthUser };
   /** By what others name a user: what the identity provider vouches for, of the embedded one the login; in lower case; and what the user is called. NOT_FOUND: there is no such user. */

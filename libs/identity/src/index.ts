@@ -43,6 +43,7 @@ export {
   type Grant,
   type OwnedRepository,
 } from './access-messages.ts';
+export type { MasterKeyCalls, MasterKeysView, MasterKeyView } from './master-key-messages.ts';
 export type { ForgottenUser, PeopleCalls, SuspendedUser } from './people-messages.ts';
 export type { SecretCalls, SecretInfo, SecretScope } from './secret-messages.ts';
 export { accessTokenKeys, signAccessToken, verifyAccessToken } from './access-token.ts';

@@ -19,6 +19,7 @@ import { PersonalTokens } from './model/personal-tokens.ts';
 import { chosenProvider } from './flows/provider-choice.ts';
 import type { Profile } from './model/profile.ts';
 import { withoutSlash, type ProviderSettings } from './providers/settings.ts';
+import { KeyHolders } from './model/key-holders.ts';
 import { startResealing } from './model/resealing.ts';
 import { Revocations } from './model/revocations.ts';
 import { RunnerTokens } from './model/runner-tokens.ts';
@@ -136,6 +137,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const masterKeys = new MasterKeys(options.masterKeys ?? []);
   const stageSecrets = new StageSecrets(store, masterKeys, now);
   const resealing = startResealing({ store, keys: masterKeys, log });
+  const keyHolders = new KeyHolders({ store, keys: masterKeys, now, log });
   const signingKeys = new SigningKeys(store, masterKeys, now);
   const idTokens = { keys: signingKeys, issuer: baseUrl, now };
   const slips = answerSlips({ bus, secrets: stageSecrets, idTokens, slipKey: options.slipKey, log, now });
@@ -151,6 +153,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
     runnerTokens,
     access,
     suspensions,
+    rotation: { store, keys: masterKeys, holders: keyHolders, resealing },
     audit,
     now,
   });
@@ -226,6 +229,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
       fleet.close();
       calls.stop();
       slips.stop();
+      await keyHolders.close();
     },
   };
 }

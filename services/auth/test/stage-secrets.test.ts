@@ -4,6 +4,8 @@ import { callAuth } from '@penstock/identity';
 import { silentLog } from '@penstock/telemetry/log';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { stageSecretsSpec } from '../src/model/collections.ts';
+import { masterKeysView } from '../src/flows/key-rotation.ts';
+import { KeyHolders } from '../src/model/key-holders.ts';
 import { MasterKeys } from '../src/model/master-keys.ts';
 import { startResealing } from '../src/model/resealing.ts';
 import { StageSecrets } from '../src/model/stage-secrets.ts';
@@ -11,7 +13,7 @@ import { makeWorld, type World } from './support.ts';
 
 const CANARY = 'canary-4711-value';
 const newKey = (): string => randomBytes(32).toString('base64');
-const [OLD, NEW] = [newKey(), newKey()];
+const [OLD, NEW, LOST] = [newKey(), newKey(), newKey()];
 let world: World;
 let tenants = 0;
 beforeAll(async () => {
@@ -177,6 +179,52 @@ describe('at rest', () => {
     resealing.close();
     for (const id of ids) expect(text(await secretsUnder(NEW).open(id))).toMatch(CANARY);
     expect(await secretsUnder(OLD).open(ids[0] ?? '')).toBeNull();
+  });
+
+  it('an old key may go when nothing is kept under it, and every process of auth seals under the new one', async () => {
+    const tenant = newTenant();
+    const { store } = world;
+    await secretsUnder(OLD).set({ tenant, name: 'MOVES', value: CANARY });
+    await secretsUnder(LOST).set({ tenant, name: 'LOST', value: CANARY });
+    const of = (...texts: string[]): { keys: MasterKeys; holders: KeyHolders } => {
+      const keys = new MasterKeys(texts);
+      return { keys, holders: new KeyHolders({ store, keys, now: () => Date.now() + world.aheadMs, log: silentLog }) };
+    };
+    const [before, after] = [of(OLD, NEW), of(NEW, OLD)];
+    const [newId, oldId] = after.keys.ids;
+    await before.holders.living();
+    const view = async (): Promise<Record<string, unknown>> => {
+      const { keys, agree } = await masterKeysView({ store, ...after });
+      return { agree, old: keys.find(({ id }) => id === oldId), others: keys.filter(({ id }) => id !== oldId) };
+    };
+    const old = { id: oldId, state: 'OTHER', sealed: 1, usedBy: 1, mayGo: false };
+    const others = [
+      { id: newId, state: 'FIRST', sealed: 0, usedBy: 1, mayGo: false },
+      { id: new MasterKeys([LOST]).currentId, state: 'MISSING', sealed: 1, usedBy: 0, mayGo: false },
+    ];
+    expect(await view()).toEqual({ agree: false, old, others });
+    const told: string[] = [];
+    const log = {
+      info: (_: object, text: string) => told.push(text),
+      warn: (_: object, text: string) => told.push(text),
+    };
+    const resealing = startResealing({ store, keys: after.keys, log, everyMs: 3_600_000 });
+    await resealing.round();
+    resealing.close();
+    expect(told.join()).toMatch(/whether the others may go[^]*no stage gets them/u);
+    expect(await view()).toEqual({ agree: false, old: { ...old, sealed: 0 }, others });
+    // Killed, it says nothing any more: it counts until any clock has come to it.
+    world.aheadMs = 100 * 60_000;
+    expect(await view()).toMatchObject({ agree: false });
+    world.aheadMs = 130 * 60_000;
+    expect(await view()).toEqual({ agree: true, old: { ...old, sealed: 0, usedBy: 0, mayGo: true }, others });
+    world.aheadMs = 0;
+    await before.holders.living();
+    expect(await view()).toMatchObject({ agree: false });
+    await before.holders.close();
+    expect(await view()).toMatchObject({ agree: true, old: { mayGo: true } });
+    await after.holders.close();
+    await secretsUnder(LOST).delete({ tenant }, 'LOST');
   });
 
   it('what no key opens is counted and left as it is', async () => {

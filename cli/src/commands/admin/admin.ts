@@ -11,6 +11,7 @@ import { audit } from './audit.ts';
 import { deadLetters, redrive } from './dead-letters.ts';
 import { backup, restore } from './backups.ts';
 import type { LocalAction } from './local-action.ts';
+import { rotateKey } from './keys.ts';
 import { drain, pause, resume } from './pauses.ts';
 import { deleteUser, suspend, suspended, unsuspend } from './people.ts';
 import { runners, status } from './status.ts';
@@ -36,6 +37,7 @@ const ACTIONS: Readonly<Record<string, ActionSpec>> = {
   'delete-user': { names: 'the login or the id of a user', options: [], act: deleteUser },
   'dead-letters': { names: null, options: [], act: deadLetters },
   'dead-letters redrive': { names: 'the id of a dead letter', options: [], act: redrive },
+  'rotate-key': { names: null, options: [], act: rotateKey },
   backup: { names: 'a folder that is empty or not there yet', options: [], act: backup },
   restore: { names: 'the folder of a backup', options: [], act: { here: restore } },
 };
@@ -46,11 +48,11 @@ export const adminCommand: Command = {
   spec: {
     name: 'admin',
     usage:
-      'status | runners | pause | resume | drain <runner> | audit | dead-letters [redrive <id>] | suspend <login> | unsuspend <login> | suspended | delete-user <login> | backup <folder> | restore <folder>',
+      'status | runners | pause | resume | drain <runner> | audit | dead-letters [redrive <id>] | suspend <login> | unsuspend <login> | suspended | delete-user <login> | rotate-key | backup <folder> | restore <folder>',
     about:
       'For who operates a server. `status` shows schedulers, partitions, runners, what waits and what is paused; `runners` the runners alone. `pause` hands no stage to a ' +
       'runner any more, none at all or none of a key or for a label: what runs goes on, what waits stays, also over restarts, until `resume`. `drain` hands a runner nothing ' +
-      'but stages of runs that it has begun. `audit` shows who did what, the newest first. `dead-letters` shows deliveries of outgoing webhooks that were given up, and sends one of them again. `suspend` shuts a user out, whose tokens and sessions count no more until `unsuspend`; `suspended` shows who is. `delete-user` deletes a user for good with secrets, tokens, connected repositories and webhooks, and counts them; runs stay. `backup` copies everything of `penstock serve` to a folder of its machine ' +
+      'but stages of runs that it has begun. `audit` shows who did what, the newest first. `dead-letters` shows deliveries of outgoing webhooks that were given up, and sends one of them again. `suspend` shuts a user out, whose tokens and sessions count no more until `unsuspend`; `suspended` shows who is. `delete-user` deletes a user for good with secrets, tokens, connected repositories and webhooks, and counts them; runs stay. `rotate-key` has secrets sealed anew under the first key of SERVICE_MASTER_KEY, waits for it, and says which of the other keys may be taken off. `backup` copies everything of `penstock serve` to a folder of its machine ' +
       'while it runs; `restore` makes a new data folder from that, on the machine where it is called and without a server.',
     options: {
       key: {

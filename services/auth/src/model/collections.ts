@@ -145,6 +145,23 @@ export const signingKeysSpec = {
   version: ['updatedAt', 'revision'],
 } as const satisfies CollectionSpec;
 
+/** Which process of auth runs with which master keys; the id is the process's, made at its start. */
+export const keyHoldersSpec = {
+  name: 'auth_key_holders',
+  fields: {
+    /** Of the key that it seals under; '' without one. */
+    first: 'string',
+    /** By comma. */
+    keys: 'string',
+    seenAt: 'integer',
+    /** Always 0: a version has two parts. */
+    step: 'integer',
+  },
+  parts: [],
+  indexes: [['seenAt']],
+  version: ['seenAt', 'step'],
+} as const satisfies CollectionSpec;
+
 /** `expiresAt`: 0 for one without an end. */
 export const runnerTokensSpec = {
   name: 'auth_runner_tokens',
@@ -223,6 +240,7 @@ export const authCollections: readonly CollectionSpec[] = [
   stageSecretsSpec,
   stageSecretUsesSpec,
   signingKeysSpec,
+  keyHoldersSpec,
   runnerTokensSpec,
   accessGrantsSpec,
   suspendedUsersSpec,

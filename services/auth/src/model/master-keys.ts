@@ -22,6 +22,11 @@ export class MasterKeys {
     [this.currentId] = this.#keys.keys();
   }
 
+  /** Of all, the first one first. */
+  get ids(): readonly string[] {
+    return [...this.#keys.keys()];
+  }
+
   /** Throws `Unavailable` where there is no key. */
   async seal(document: string, bytes: Uint8Array): Promise<{ readonly sealed: string; readonly keyId: string }> {
     const keyId = this.currentId;

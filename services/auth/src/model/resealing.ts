@@ -18,6 +18,8 @@ export interface ResealingOptions {
 export interface Resealing {
   /** Of those under other keys: how many were sealed anew, and how many no key of this server opens. */
   round(): Promise<{ readonly resealed: number; readonly unreadable: number }>;
+  /** Has a round made now, where none is under way. */
+  begin(): void;
   close(): void;
 }
 
@@ -26,6 +28,7 @@ const BATCH = 100;
 
 export function startResealing({ store, keys, log, everyMs = EVERY_MS }: ResealingOptions): Resealing {
   let told = '';
+  let underWay = false;
 
   const reseal = async (
     sealedRows: Collection<typeof stageSecretsSpec>,
@@ -46,8 +49,9 @@ export function startResealing({ store, keys, log, everyMs = EVERY_MS }: Reseali
           unreadable += 1;
           continue;
         }
-        await sealedRows.replaceNewer([{ ...row, ...(await keys.seal(row.id, value)), revision: row.revision + 1 }]);
-        resealed += 1;
+        const anew = { ...row, ...(await keys.seal(row.id, value)), revision: row.revision + 1 };
+        const { stale } = await sealedRows.replaceNewer([anew]);
+        resealed += 1 - stale.length;
       }
       const last = rows.at(-1);
       if (last === undefined || rows.length < BATCH) return [resealed, unreadable];
@@ -72,9 +76,9 @@ export function startResealing({ store, keys, log, everyMs = EVERY_MS }: Reseali
     if (counts.resealed > 0)
       log.info(
         counts,
-        'secrets were sealed anew under the first key of SERVICE_MASTER_KEY; the others are needed no more',
+        "secrets were sealed anew under the first key of SERVICE_MASTER_KEY; 'penstock admin rotate-key' says whether the others may go",
       );
-    else if (counts.unreadable > 0 && sign !== told)
+    if (counts.unreadable > 0 && sign !== told)
       log.warn(
         counts,
         'secrets are kept under a key that is not among those of SERVICE_MASTER_KEY: no stage gets them',
@@ -83,10 +87,20 @@ export function startResealing({ store, keys, log, everyMs = EVERY_MS }: Reseali
     return counts;
   };
 
-  const tried = (): void =>
-    void round().catch((error: unknown) => log.warn({ err: error }, 'secrets could not be sealed anew; later'));
-  const timer = setInterval(tried, everyMs);
+  const tried = async (): Promise<void> => {
+    if (underWay) return;
+    underWay = true;
+    try {
+      await round();
+    } catch (error) {
+      log.warn({ err: error }, 'secrets could not be sealed anew; later');
+    } finally {
+      underWay = false;
+    }
+  };
+  const begin = (): void => void tried();
+  const timer = setInterval(begin, everyMs);
   timer.unref();
-  tried();
-  return { round, close: () => clearInterval(timer) };
+  begin();
+  return { round, begin, close: () => clearInterval(timer) };
 }

@@ -7,6 +7,7 @@ import type { AuditLog } from '@penstock/store';
 import { accessCalls } from './access-calls.ts';
 import type { AccessGrants } from '../model/access-grants.ts';
 import type { Fleet } from '../flows/fleet.ts';
+import { masterKeyCalls, type MasterKeyCallsOptions } from './master-key-calls.ts';
 import { peopleCalls } from './people-calls.ts';
 import type { PersonalTokens } from '../model/personal-tokens.ts';
 import type { RunnerTokens } from '../model/runner-tokens.ts';
@@ -28,6 +29,7 @@ export interface CallsOptions {
   readonly runnerTokens: RunnerTokens;
   readonly access: AccessGrants;
   readonly suspensions: Suspensions;
+  readonly rotation: Omit<MasterKeyCallsOptions, 'audit' | 'now'>;
   readonly audit: AuditLog;
   readonly now: () => number;
 }
@@ -46,6 +48,7 @@ export function answerAuthCalls({
   runnerTokens,
   access,
   suspensions,
+  rotation,
   audit,
   now,
 }: CallsOptions): BusSubscription {
@@ -53,6 +56,7 @@ export function answerAuthCalls({
     ...secretCalls({ secrets: stageSecrets, audit, now }),
     ...accessCalls({ access, audit, now }),
     ...peopleCalls({ users, sessions, tokens, stageSecrets, access, suspensions, audit, now }),
+    ...masterKeyCalls({ ...rotation, audit, now }),
     ...runnerTokenCalls({ fleet, runnerTokens, audit, now }),
     async user({ id }) {
       const user = await users.get(id);

@@ -6,6 +6,7 @@ import { accessModule } from './access.ts';
 import { adminModule } from './admin.ts';
 import { adminBackupModule } from './admin-backup.ts';
 import { adminDeadLettersModule } from './admin-dead-letters.ts';
+import { adminKeysModule } from './admin-keys.ts';
 import { adminPeopleModule } from './admin-people.ts';
 import { cachesModule } from './caches.ts';
 import { approvalsModule } from './approvals.ts';
@@ -34,6 +35,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     adminModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     adminBackupModule(options),
     adminDeadLettersModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
+    adminKeysModule({ bus: options.identity.bus }),
     adminPeopleModule({ bus: options.identity.bus, revocations: options.identity.revocations }),
     approvalsModule(options),
     historyModule(options),
