@@ -20,7 +20,7 @@ export interface CommandEnd {
 export interface CommandOptions {
   readonly cwd: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  readonly input?: string;
+  readonly input?: string | Uint8Array;
 }
 
 export class RunningCommand {

@@ -1,5 +1,7 @@
 /** Secrets of `penstock run`: from the environment or a file, for the stages that name them alone, masked. */
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { createWriteStream, existsSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, folder, linesOf, outlineOf, penstock, pipeline } from './command.ts';
 
@@ -67,5 +69,37 @@ describe('secrets of penstock run', () => {
     const { code, stdout, stderr } = await penstock(['run', ...args], { cwd, env });
     expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)]);
     expect(stderr).not.toContain('4711');
+  });
+
+  it('are read from a pipe to its end, however few bytes it gives at a time', async () => {
+    const value = 'v'.repeat(50_000);
+    const cwd = folder(pipeline('  a: {run: "echo ${#LAST}", secrets: [LAST]}'));
+    const pipe = join(cwd, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const running = penstock(['run', '--json', '--secret-file', 'pipe'], { cwd });
+    const writer = createWriteStream(pipe);
+    // More than a pipe holds.
+    writer.end(`FIRST="${value}"\nSECOND="${value}"\nLAST="${value}"\n`);
+    const { code, stdout, stderr } = await running;
+    expect([code, stderr, linesOf(eventsOf(stdout), 'a')]).toEqual([0, '', [String(value.length)]]);
+  });
+
+  it.each([
+    ['a NUL', 'TOKEN=abc\0defgh\n', 'the secret TOKEN holds a NUL, which no variable can hold'],
+    ['bytes that are no text', Buffer.from('TOKEN=abc\xffdefgh\n', 'latin1'), 'is no UTF-8 text'],
+    ['the name __proto__', '__proto__=abcdefgh\n', "not '__proto__'"],
+  ])('are refused from a file with %s, in a sentence with the remedy and no value', async (_what, content, message) => {
+    const cwd = folder(pipeline('  a: {run: echo started}'));
+    writeFileSync(join(cwd, 'secrets.env'), content);
+    const { code, stdout, stderr } = await penstock(['run', '--secret-file', 'secrets.env'], { cwd });
+    expect([code, stdout, stderr]).toEqual([2, '', expect.stringContaining(message)]);
+    expect(stderr).not.toContain('defgh');
+  });
+
+  it('are not read from a file of 1 GB', async () => {
+    const cwd = folder({ ...pipeline('  a: {run: echo started}'), 'secrets.env': 'TOKEN=abcdefgh\n' });
+    truncateSync(join(cwd, 'secrets.env'), 1024 ** 3);
+    const { code, stderr } = await penstock(['run', '--secret-file', 'secrets.env'], { cwd });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('has more than 1048576 bytes')]);
   });
 });

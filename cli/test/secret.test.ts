@@ -36,6 +36,8 @@ describe('penstock secret', () => {
       ['', 'it is empty'],
       ['\n', 'it is empty'],
       ['x'.repeat(70_000), 'more than 65536 bytes'],
+      ['abcd\0efgh', 'holds a NUL, which no variable can hold'],
+      [Buffer.from([0x61, 0xff, 0x62, 0x63, 0x64]), 'no UTF-8 text: give a secret that is bytes as base64'],
     ] as const) {
       const { code, stderr } = await penstock(['secret', 'set', 'A'], { cwd: folder(), env, input });
       expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);

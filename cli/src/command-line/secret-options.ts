@@ -1,5 +1,6 @@
 /** Values of secrets for runs on this machine: from a file, or from the environment; never from an argument. */
-import { open } from 'node:fs/promises';
+import { isUtf8 } from 'node:buffer';
+import { open, type FileHandle } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { systemReason } from '@penstock/errors';
@@ -50,6 +51,8 @@ export async function secretValues(
         `a secret is called by capital letters, digits and '_', no digit first, not '${printableText(name)}'`,
         command,
       );
+    if (value.includes('\0'))
+      throw new UsageError(`the secret ${name} holds a NUL, which no variable can hold: give bytes as base64`, command);
     if ([...value.trim()].length < VALUE_CHARACTERS_MIN)
       throw new UsageError(
         `the secret ${name} has fewer than ${VALUE_CHARACTERS_MIN} characters: it could not be masked`,
@@ -63,10 +66,12 @@ async function valuesIn(path: string): Promise<[string, string][]> {
   try {
     const file = await open(path, 'r');
     try {
-      const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(FILE_BYTES_MAX + 1) });
-      if (bytesRead > FILE_BYTES_MAX)
+      const bytes = await readBounded(file);
+      if (bytes.length > FILE_BYTES_MAX)
         throw new FileError(`${printableText(path)} has more than ${FILE_BYTES_MAX} bytes`);
-      const parsed: Readonly<Record<string, string | undefined>> = parseEnv(buffer.toString('utf8', 0, bytesRead));
+      if (!isUtf8(bytes))
+        throw new FileError(`${printableText(path)} is no UTF-8 text: give secrets that are bytes as base64`);
+      const parsed: Readonly<Record<string, string | undefined>> = parseEnv(bytes.toString('utf8'));
       return Object.entries(parsed).map(([name, value = '']) => [name, value]);
     } finally {
       await file.close();
@@ -78,4 +83,16 @@ async function valuesIn(path: string): Promise<[string, string][]> {
       { cause: error },
     );
   }
+}
+
+/** One byte more than is allowed at the most. A pipe gives what it has a piece at a time. */
+async function readBounded(file: FileHandle): Promise<Buffer> {
+  const buffer = Buffer.alloc(FILE_BYTES_MAX + 1);
+  let length = 0;
+  while (length < buffer.length) {
+    const { bytesRead } = await file.read(buffer, length, buffer.length - length, null);
+    if (bytesRead === 0) break;
+    length += bytesRead;
+  }
+  return buffer.subarray(0, length);
 }

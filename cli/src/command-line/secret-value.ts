@@ -1,4 +1,5 @@
 /** A value that nobody is to see: from standard input, or asked for at a terminal that does not show what is typed. */
+import { isUtf8 } from 'node:buffer';
 import type { ReadStream } from 'node:tty';
 import { FileError, UsageError } from '../process/errors.ts';
 import type { Terminal } from '../output/terminal.ts';
@@ -24,7 +25,13 @@ export async function readSecretValue(
     if (bytes > VALUE_BYTES_MAX + 2) throw new FileError(`standard input holds more than ${VALUE_BYTES_MAX} bytes`);
     chunks.push(read);
   }
-  const text = Buffer.concat(chunks).toString('utf8');
+  const whole = Buffer.concat(chunks);
+  if (!isUtf8(whole)) throw new FileError('standard input holds no UTF-8 text: give a secret that is bytes as base64');
+  const text = whole.toString('utf8');
+  if (text.includes('\0'))
+    throw new FileError(
+      'standard input holds a NUL, which no variable can hold: give a secret that is bytes as base64',
+    );
   const value = text.replace(/\r?\n$/, '');
   if (value === '') throw new FileError('standard input holds no value: it is empty');
   return value;

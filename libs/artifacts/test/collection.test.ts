@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsFailed, collectFiles, type Collection, type CollectOptions, type KeptFile } from '../src/index.ts';
+import { KEPT_FILES_MAX } from '../src/manifest.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const STRANGER = { uid: 63_001, gid: 63_001 };
@@ -154,6 +155,15 @@ describe('what a stage has left is collected', { timeout: 60_000 }, () => {
     expect(pathsOf(await collect(['many/*'], { filesMax: 20 }))).toHaveLength(20);
     write('large', 'x'.repeat(1_000));
     await expect(collect(['large'], { bytesMax: 999 })).rejects.toMatchObject({ reason: 'quota' });
+  });
+
+  it('more files than any stage may keep are refused in a sentence, and none is handed out', async () => {
+    mkdirSync(join(folder, 'many'));
+    for (let index = 0; index <= KEPT_FILES_MAX; index += 1) writeFileSync(join(folder, 'many', String(index)), '');
+    await expect(collect(['**'])).rejects.toMatchObject({
+      reason: 'quota',
+      message: `more than ${KEPT_FILES_MAX} files match; a stage may keep so many`,
+    });
   });
 
   it('names that no pattern asks for do not count, and names that cannot be kept do not hide others', async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -49,6 +49,12 @@ describe('$SERVICE_OUTPUT', () => {
     ['x'.repeat(300_000), /holds 300000 bytes/],
   ])('%j is refused with its place', (text, message) => {
     expect(() => read(text, ['a'])).toThrow(message);
+  });
+
+  it('of 1 GB is refused unread', () => {
+    writeFileSync(file, 'a=1\n');
+    truncateSync(file, 1024 ** 3);
+    expect(() => readOutputs(file, ['a'])).toThrow('$SERVICE_OUTPUT holds 1073741824 bytes; 262144 are read');
   });
 
   it('is not followed or waited for where the stage has put something else', () => {
