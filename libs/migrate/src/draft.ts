@@ -110,6 +110,7 @@ export function newStage(name: string): DraftStage {
 export function stageName(text: string): string {
   const name = text
     .replaceAll(/[\p{C}\s]+/gu, ' ')
+    .replaceAll('${{', '{')
     .trim()
     .slice(0, STAGE_NAME_MAX)
     .trim();
@@ -130,7 +131,10 @@ export function draftText(draft: Draft, heading: readonly string[]): string {
 function fileOf(draft: Draft): Record<string, unknown> {
   const { concurrency } = draft;
   return withoutEmpty({
-    pipeline: withoutEmpty({ name: draft.name.slice(0, NAME_MAX) || 'pipeline', description: draft.description }),
+    pipeline: withoutEmpty({
+      name: draft.name.replaceAll('${{', '{').slice(0, NAME_MAX) || 'pipeline',
+      description: draft.description,
+    }),
     on: draft.hasOn ? triggersOf(draft) : undefined,
     schedule: one(draft.schedules),
     inputs: draft.inputs,

@@ -1,5 +1,6 @@
 /** Variables that other engines set in every job, and the shell text that has the same value here. */
 
+import { lookup } from './lookup.ts';
 import { quoted, variablesOf } from './shell-text.ts';
 
 export type HostVariables = Readonly<Record<string, string>>;
@@ -11,7 +12,7 @@ const COMMIT = '${SERVICE_COMMIT:-}';
 const REPOSITORY = '${SERVICE_REPOSITORY:-}';
 const REQUEST = '$(echo "${SERVICE_REF:-}" | cut -d / -f 3)';
 
-export const GITHUB_VARIABLES: HostVariables = {
+export const GITHUB_VARIABLES: HostVariables = lookup({
   GITHUB_SHA: COMMIT,
   GITHUB_REF: '${SERVICE_REF:-}',
   GITHUB_REF_NAME: REF_NAME,
@@ -24,9 +25,9 @@ export const GITHUB_VARIABLES: HostVariables = {
   RUNNER_OS: 'Linux',
   RUNNER_TEMP: '${TMPDIR:-/tmp}',
   CI: 'true',
-};
+});
 
-export const GITLAB_VARIABLES: HostVariables = {
+export const GITLAB_VARIABLES: HostVariables = lookup({
   CI_COMMIT_SHA: COMMIT,
   CI_COMMIT_SHORT_SHA: '$(printf %.8s "${SERVICE_COMMIT:-}")',
   CI_COMMIT_REF_NAME: REF_NAME,
@@ -41,9 +42,9 @@ export const GITLAB_VARIABLES: HostVariables = {
   CI_BUILDS_DIR: '$PWD/..',
   GITLAB_CI: 'false',
   CI: 'true',
-};
+});
 
-export const WOODPECKER_VARIABLES: HostVariables = {
+export const WOODPECKER_VARIABLES: HostVariables = lookup({
   CI_COMMIT_SHA: COMMIT,
   CI_COMMIT_REF: '${SERVICE_REF:-}',
   CI_COMMIT_BRANCH: BRANCH,
@@ -54,10 +55,10 @@ export const WOODPECKER_VARIABLES: HostVariables = {
   CI_REPO_OWNER: '${SERVICE_REPOSITORY%/*}',
   CI_WORKSPACE: '$PWD',
   CI: 'true',
-};
+});
 
 /** What an expression says, and no variable of a stage. */
-const BY_EXPRESSION: Readonly<Record<string, string>> = {
+const BY_EXPRESSION: Readonly<Record<string, string>> = lookup({
   GITHUB_RUN_ID: '${{ run.id }}',
   GITHUB_ACTOR: '${{ run.actor }}',
   GITHUB_EVENT_NAME: '${{ run.trigger }}',
@@ -68,7 +69,7 @@ const BY_EXPRESSION: Readonly<Record<string, string>> = {
   CI_PIPELINE_EVENT: '${{ run.trigger }}',
   CI_COMMIT_AUTHOR: '${{ run.actor }}',
   GITLAB_USER_LOGIN: '${{ run.actor }}',
-};
+});
 const OF_THE_STAGE = new Set(['GITHUB_JOB', 'CI_JOB_NAME', 'CI_STEP_NAME']);
 
 export interface Prelude {

@@ -34,6 +34,7 @@ const TRANSLATORS: Readonly<Record<Format, (root: SourceMap, ledger: Ledger, nam
   woodpecker: fromWoodpecker,
 };
 const REPAIRS_MAX = 40;
+const UNTRANSLATED = "echo 'not translated: the script' >&2; exit 1";
 /** What a pipeline file of ours may have at most. */
 const STAGES_MAX = 2_000;
 /** Scripts of all stages: a few times what a file of ours may have. */
@@ -62,6 +63,7 @@ export function migrate(
   if (draft.stages.length > STAGES_MAX) throw new UnreadableSource(`it makes more than ${STAGES_MAX} stages`);
   const length = draft.stages.reduce((sum, { run }) => sum + run.reduce((all, command) => all + command.length, 0), 0);
   if (length > LENGTH_MAX) throw new UnreadableSource('what comes of it is too large for a pipeline file');
+  dropUnknownBefore(draft, ledger);
   const problems = repaired(draft, ledger);
   const { notes } = ledger;
   const heading = [
@@ -78,6 +80,17 @@ export function migrate(
     translated: Math.max(0, keys - notes.length),
     problems,
   };
+}
+
+/** A stage can only come after one that is there. */
+function dropUnknownBefore(draft: Draft, ledger: Ledger): void {
+  const names = new Set(draft.stages.map(({ name }) => name));
+  for (const stage of draft.stages) {
+    for (const name of stage.after)
+      if (!names.has(name)) ledger.tell(1, `'${stage.name}' after '${name}', which is not in the file`);
+    stage.after = stage.after.filter((name) => names.has(name));
+    stage.artifacts.from = stage.artifacts.from.filter((name) => names.has(name));
+  }
 }
 
 function formatOf(root: SourceMap, file: string): Format | undefined {
@@ -124,13 +137,14 @@ function takenOut(draft: Draft, { path, message }: Diagnostic, ledger: Ledger): 
     return partTakenOut(stage, rest, tell);
   }
   const [first = '', second = ''] = path.split('.');
-  if (first === 'env' && second in draft.env) {
+  if (first === 'env' && Object.hasOwn(draft.env, second)) {
     delete draft.env[second];
     return tell(`the variable ${second}`);
   }
-  if (first === 'inputs' && second in draft.inputs) {
-    delete draft.inputs[second];
-    return tell(`the input ${second}`);
+  if (first === 'inputs' && Object.keys(draft.inputs).length > 0) {
+    const named = Object.keys(draft.inputs).includes(second) ? [second] : Object.keys(draft.inputs);
+    for (const name of named) delete draft.inputs[name];
+    return tell(`the inputs ${named.join(', ')}`);
   }
   if (first.startsWith('schedule') && draft.schedules.length > 0) {
     draft.schedules = [];
@@ -158,7 +172,7 @@ function partTakenOut(
     stage.when = undefined;
     return tell(`the condition ${of}`);
   }
-  if (key === 'env' && name in stage.env) {
+  if (key === 'env' && Object.hasOwn(stage.env, name)) {
     delete stage.env[name];
     return tell(`the variable ${name} ${of}`);
   }
@@ -174,9 +188,14 @@ function partTakenOut(
     stage.artifacts = { paths: [], from: [] };
     return tell(`the artifacts ${of}`);
   }
-  if (key === 'services' && name in stage.services) {
-    delete stage.services[name];
-    return tell(`the service ${name} ${of}`);
+  if (key === 'services' && Object.keys(stage.services).length > 0) {
+    const named = Object.hasOwn(stage.services, name) ? [name] : Object.keys(stage.services);
+    for (const service of named) delete stage.services[service];
+    return tell(`the services ${named.join(', ')} ${of}`);
+  }
+  if (key === 'run' && stage.run[0] !== UNTRANSLATED) {
+    stage.run = [UNTRANSLATED];
+    return tell(`the script ${of}`);
   }
   if (key === 'image' && stage.image !== undefined) {
     stage.image = undefined;

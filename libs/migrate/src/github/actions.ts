@@ -1,4 +1,5 @@
 /** Steps of GitHub Actions that use somebody's action, as far as what they do has a counterpart here. */
+import { lookup } from '../lookup.ts';
 import type { DraftStage } from '../draft.ts';
 import { keptPatterns } from '../kept-patterns.ts';
 import type { Ledger } from '../ledger.ts';
@@ -23,7 +24,7 @@ export type Action = (context: ActionContext) => readonly string[];
 
 const IMAGES: Readonly<
   Record<string, { readonly image: string; readonly version: readonly string[]; readonly plain: string }>
-> = {
+> = lookup({
   'actions/setup-node': { image: 'node', version: ['node-version'], plain: 'lts' },
   'actions/setup-python': { image: 'python', version: ['python-version'], plain: '3' },
   'actions/setup-go': { image: 'golang', version: ['go-version'], plain: '1' },
@@ -37,18 +38,19 @@ const IMAGES: Readonly<
   'oven-sh/setup-bun': { image: 'oven/bun', version: ['bun-version'], plain: '1' },
   'denoland/setup-deno': { image: 'denoland/deno', version: ['deno-version'], plain: 'latest' },
   'erlef/setup-beam': { image: 'elixir', version: ['elixir-version'], plain: 'latest' },
-};
-const CACHES: Readonly<Record<string, { readonly files: readonly string[]; readonly paths: readonly string[] }>> = {
-  npm: { files: ['**/package-lock.json'], paths: ['~/.npm'] },
-  yarn: { files: ['**/yarn.lock'], paths: ['~/.cache/yarn'] },
-  pnpm: { files: ['**/pnpm-lock.yaml'], paths: ['~/.local/share/pnpm/store'] },
-  pip: { files: ['**/requirements*.txt', '**/pyproject.toml'], paths: ['~/.cache/pip'] },
-  poetry: { files: ['**/poetry.lock'], paths: ['~/.cache/pypoetry'] },
-  pipenv: { files: ['**/Pipfile.lock'], paths: ['~/.cache/pipenv'] },
-  maven: { files: ['**/pom.xml'], paths: ['~/.m2/repository'] },
-  gradle: { files: ['**/*.gradle*', '**/gradle-wrapper.properties'], paths: ['~/.gradle/caches'] },
-  go: { files: ['**/go.sum'], paths: ['~/go/pkg/mod', '~/.cache/go-build'] },
-};
+});
+const CACHES: Readonly<Record<string, { readonly files: readonly string[]; readonly paths: readonly string[] }>> =
+  lookup({
+    npm: { files: ['**/package-lock.json'], paths: ['~/.npm'] },
+    yarn: { files: ['**/yarn.lock'], paths: ['~/.cache/yarn'] },
+    pnpm: { files: ['**/pnpm-lock.yaml'], paths: ['~/.local/share/pnpm/store'] },
+    pip: { files: ['**/requirements*.txt', '**/pyproject.toml'], paths: ['~/.cache/pip'] },
+    poetry: { files: ['**/poetry.lock'], paths: ['~/.cache/pypoetry'] },
+    pipenv: { files: ['**/Pipfile.lock'], paths: ['~/.cache/pipenv'] },
+    maven: { files: ['**/pom.xml'], paths: ['~/.m2/repository'] },
+    gradle: { files: ['**/*.gradle*', '**/gradle-wrapper.properties'], paths: ['~/.gradle/caches'] },
+    go: { files: ['**/go.sum'], paths: ['~/go/pkg/mod', '~/.cache/go-build'] },
+  });
 
 /** What takes the place of `uses: owner/name@version`. */
 export function actionOf(uses: string): Action | undefined {
@@ -57,7 +59,7 @@ export function actionOf(uses: string): Action | undefined {
   return ACTIONS[name];
 }
 
-const ACTIONS: Readonly<Record<string, Action>> = {
+const ACTIONS: Readonly<Record<string, Action>> = lookup({
   'actions/checkout': ({ ledger, given }) => {
     for (const { key, line } of takeAll(given))
       if (!['fetch-depth', 'persist-credentials', 'token', 'fetch-tags', 'show-progress', 'clean'].includes(key))
@@ -97,7 +99,7 @@ const ACTIONS: Readonly<Record<string, Action>> = {
     return [registry === '' ? login : `${login} "${registry}"`];
   },
   'docker/build-push-action': buildImage,
-};
+});
 
 function nothing({ given }: ActionContext): readonly string[] {
   takeAll(given);

@@ -188,7 +188,12 @@ class Workflow {
       const options = take(value, 'options');
       if (options !== undefined)
         this.#ledger.tell(options.line, `the options of the service '${key}'`, 'say when it may be used by `ready`');
-      stage.services[key.toLowerCase().replaceAll(/[^a-z0-9-]/g, '-')] = {
+      stage.services[
+        key
+          .toLowerCase()
+          .replaceAll(/[^a-z0-9-]/g, '-')
+          .slice(0, 63)
+      ] = {
         image: templateOf(image, names) ?? image,
         env,
       };

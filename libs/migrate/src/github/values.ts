@@ -3,6 +3,7 @@
  *
  * VALUES-1. Scripts get values by variables alone: what an expression says goes into the stage's `env`, as data.
  */
+import { lookup } from '../lookup.ts';
 import {
   all,
   any,
@@ -32,21 +33,21 @@ export interface Names {
   readonly reads: Map<string, readonly [step: string, output: string]>;
 }
 
-const TRIGGERS: Readonly<Record<string, string>> = {
+const TRIGGERS: Readonly<Record<string, string>> = lookup({
   push: 'push',
   pull_request: 'pull_request',
   pull_request_target: 'pull_request',
   workflow_dispatch: 'api',
   repository_dispatch: 'api',
   schedule: 'schedule',
-};
-const RESULTS: Readonly<Record<string, string>> = {
+});
+const RESULTS: Readonly<Record<string, string>> = lookup({
   success: 'SUCCESS',
   failure: 'FAILED',
   cancelled: 'CANCELLED',
   skipped: 'SKIPPED',
-};
-const OURS: Readonly<Record<string, string>> = {
+});
+const OURS: Readonly<Record<string, string>> = lookup({
   'github.sha': 'run.commit',
   'github.ref': 'run.ref',
   'github.run_id': 'run.id',
@@ -54,8 +55,8 @@ const OURS: Readonly<Record<string, string>> = {
   'github.triggering_actor': 'run.actor',
   'github.event_name': 'run.trigger',
   'github.workflow': 'pipeline.name',
-};
-const SHELL: Readonly<Record<string, string>> = {
+});
+const SHELL: Readonly<Record<string, string>> = lookup({
   'github.sha': '${SERVICE_COMMIT:-}',
   'github.ref': '${SERVICE_REF:-}',
   'github.ref_name': '${SERVICE_REF#refs/*/}',
@@ -67,8 +68,8 @@ const SHELL: Readonly<Record<string, string>> = {
   'github.event.number': '$(echo "${SERVICE_REF:-}" | cut -d / -f 3)',
   'github.event.pull_request.head.sha': '${SERVICE_COMMIT:-}',
   'runner.temp': '${TMPDIR:-/tmp}',
-};
-const FIXED: Readonly<Record<string, string>> = { 'runner.os': 'Linux', 'runner.arch': 'X64' };
+});
+const FIXED: Readonly<Record<string, string>> = lookup({ 'runner.os': 'Linux', 'runner.arch': 'X64' });
 
 /** An expression of ours with the value of the name. */
 function oursOf(path: readonly string[], names: Names): string | undefined {

@@ -1,4 +1,6 @@
-const UNITS: Readonly<Record<string, number>> = {
+import { lookup } from '../lookup.ts';
+
+const UNITS: Readonly<Record<string, number>> = lookup({
   s: 1,
   sec: 1,
   second: 1,
@@ -20,7 +22,7 @@ const UNITS: Readonly<Record<string, number>> = {
   y: 31_536_000,
   yr: 31_536_000,
   year: 31_536_000,
-};
+});
 
 /** `1 week`, `2 hrs 20 min`, `3 mos`; in whole hours or days where it is that, else in minutes or seconds. */
 export function durationOf(text: string, largest: 'h' | 'd'): string | undefined {

@@ -60,6 +60,7 @@ function addService(context: JobContext, item: SourceNode): void {
   const host = (alias ?? written.split(':')[0]?.replaceAll('/', '-') ?? 'service')
     .toLowerCase()
     .replaceAll(/[^a-z0-9-]/g, '-')
+    .slice(0, 63)
     .replace(/^-+/, '');
   // A service gets the variables of the job there.
   const own = [...known].filter(

@@ -1,4 +1,5 @@
 /** `rules`, `only` and `except` of GitLab as conditions. */
+import { lookup } from '../lookup.ts';
 import {
   ALWAYS,
   all,
@@ -15,23 +16,23 @@ import { quoted } from '../shell-text.ts';
 
 const TOKEN =
   /\s*(?:(&&|\|\||==|!=|=~|!~|[()])|(\$\w+|\$\{\w+\})|("[^"]*"|'[^']*')|(\/(?:[^/\\]|\\.)*\/[a-z]*)|(null))/y;
-const SOURCES: Readonly<Record<string, string>> = {
+const SOURCES: Readonly<Record<string, string>> = lookup({
   push: 'push',
   merge_request_event: 'pull_request',
   schedule: 'schedule',
   web: 'api',
   api: 'api',
   trigger: 'api',
-};
+});
 /** A text for the inside of double quotes of a script. */
-const SHELL: Readonly<Record<string, string>> = {
+const SHELL: Readonly<Record<string, string>> = lookup({
   CI_COMMIT_BRANCH: '$(case "${SERVICE_REF:-}" in refs/heads/*) echo "${SERVICE_REF#refs/heads/}" ;; esac)',
   CI_COMMIT_TAG: '$(case "${SERVICE_REF:-}" in refs/tags/*) echo "${SERVICE_REF#refs/tags/}" ;; esac)',
   CI_COMMIT_REF_NAME: '${SERVICE_REF#refs/*/}',
   CI_PROJECT_PATH: '${SERVICE_REPOSITORY:-}',
   CI_PROJECT_NAMESPACE: '${SERVICE_REPOSITORY%/*}',
   CI_PROJECT_ROOT_NAMESPACE: '${SERVICE_REPOSITORY%%/*}',
-};
+});
 
 export interface RuleNames {
   /** The name of the default branch, which a file cannot say. */

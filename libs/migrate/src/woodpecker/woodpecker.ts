@@ -1,4 +1,5 @@
 /** A workflow of Woodpecker: a stage for each step, one after the other in one folder. */
+import { lookup } from '../lookup.ts';
 import { ALWAYS, all, any, branchIs, Conditions, IS_TAG, tagIs, triggerIs, type Condition } from '../condition.ts';
 import { newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
 import { axesOf } from '../axes.ts';
@@ -23,13 +24,13 @@ import {
   type SourceNode,
 } from '../source.ts';
 
-const EVENTS: Readonly<Record<string, Condition>> = {
+const EVENTS: Readonly<Record<string, Condition>> = lookup({
   push: all([triggerIs('push'), { kind: 'not', of: IS_TAG }]),
   pull_request: triggerIs('pull_request'),
   tag: IS_TAG,
   cron: triggerIs('schedule'),
   manual: triggerIs('api'),
-};
+});
 
 export function fromWoodpecker(root: SourceMap, ledger: Ledger, name: string): Draft {
   const draft = newDraft(name);
@@ -430,6 +431,7 @@ function serviceName(text: string): string {
     text
       .toLowerCase()
       .replaceAll(/[^a-z0-9-]/g, '-')
+      .slice(0, 63)
       .replaceAll(/^-+|-+$/g, '') || 'service'
   );
 }
