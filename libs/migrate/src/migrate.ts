@@ -1,6 +1,6 @@
 /** A CI file of another engine as a pipeline file of ours, with a list of what could not be translated. */
 import { parsePipeline, type Diagnostic } from '@penstock/pipeline';
-import { draftText, type Draft, type DraftStage } from './draft.ts';
+import { draftText, newStage, type Draft, type DraftStage } from './draft.ts';
 import { fromGithub } from './github/github.ts';
 import { fromGitlab } from './gitlab/gitlab.ts';
 import { countEntries, Ledger, type Note } from './ledger.ts';
@@ -34,6 +34,8 @@ const TRANSLATORS: Readonly<Record<Format, (root: SourceMap, ledger: Ledger, nam
   woodpecker: fromWoodpecker,
 };
 const REPAIRS_MAX = 40;
+/** Of a name in the path of a problem, which may be shortened. */
+const SHOWN_MAX = 60;
 const UNTRANSLATED = "echo 'not translated: the script' >&2; exit 1";
 /** What a pipeline file of ours may have at most. */
 const STAGES_MAX = 2_000;
@@ -63,6 +65,7 @@ export function migrate(
   if (draft.stages.length > STAGES_MAX) throw new UnreadableSource(`it makes more than ${STAGES_MAX} stages`);
   const length = draft.stages.reduce((sum, { run }) => sum + run.reduce((all, command) => all + command.length, 0), 0);
   if (length > LENGTH_MAX) throw new UnreadableSource('what comes of it is too large for a pipeline file');
+  nameApart(draft);
   dropUnknownBefore(draft, ledger);
   const problems = repaired(draft, ledger);
   const { notes } = ledger;
@@ -80,6 +83,16 @@ export function migrate(
     translated: Math.max(0, keys - notes.length),
     problems,
   };
+}
+
+/** Steps may be called alike; stages may not. */
+function nameApart(draft: Draft): void {
+  const names = new Set<string>();
+  for (const stage of draft.stages) {
+    const { name } = stage;
+    for (let number = 2; names.has(stage.name); number++) stage.name = `${name} ${number}`;
+    names.add(stage.name);
+  }
 }
 
 /** A stage can only come after one that is there. */
@@ -126,21 +139,21 @@ function repaired(draft: Draft, ledger: Ledger): readonly Diagnostic[] {
 
 function takenOut(draft: Draft, { path, message }: Diagnostic, ledger: Ledger): boolean {
   const stage = draft.stages
-    .filter(({ name }) => path.startsWith(`stages.${name}`))
+    .filter(({ name }) => path.startsWith(`stages.${name.slice(0, SHOWN_MAX)}`))
     .toSorted((a, b) => b.name.length - a.name.length)[0];
   const tell = (what: string): true => {
     ledger.tell(1, `${what}: ${message}`);
     return true;
   };
   if (stage !== undefined) {
-    const rest = path.slice(`stages.${stage.name}`.length).split('.').filter(Boolean);
-    return partTakenOut(stage, rest, tell);
+    const shown = path.slice('stages.'.length);
+    const rest = (shown.startsWith(stage.name) ? shown.slice(stage.name.length) : shown.slice(shown.indexOf('…') + 1))
+      .split('.')
+      .filter(Boolean);
+    return partTakenOut(stage, rest, tell) || replaced(draft, stage, tell);
   }
   const [first = '', second = ''] = path.split('.');
-  if (first === 'env' && Object.hasOwn(draft.env, second)) {
-    delete draft.env[second];
-    return tell(`the variable ${second}`);
-  }
+  if (first === 'env') return variablesTakenOut(draft.env, second, '', tell);
   if (first === 'inputs' && Object.keys(draft.inputs).length > 0) {
     const named = Object.keys(draft.inputs).includes(second) ? [second] : Object.keys(draft.inputs);
     for (const name of named) delete draft.inputs[name];
@@ -168,14 +181,15 @@ function partTakenOut(
 ): boolean {
   const of = `of '${stage.name}'`;
   const key = part.replace(/\[.*$/, '');
+  if (key === 'after' && stage.after.length > 0) {
+    stage.after = [];
+    return tell(`what '${stage.name}' comes after`);
+  }
   if (key === 'when' && stage.when !== undefined) {
     stage.when = undefined;
     return tell(`the condition ${of}`);
   }
-  if (key === 'env' && Object.hasOwn(stage.env, name)) {
-    delete stage.env[name];
-    return tell(`the variable ${name} ${of}`);
-  }
+  if (key === 'env') return variablesTakenOut(stage.env, name, ` ${of}`, tell);
   if (key === 'secrets' && Object.keys(stage.secrets).length > 0) {
     stage.secrets = {};
     return tell(`the secrets ${of}`);
@@ -220,4 +234,28 @@ function partTakenOut(
       return tell(`${key} ${of}`);
     }
   return false;
+}
+
+/** The one that is named; else those with names or expressions that cannot stand. */
+function variablesTakenOut(
+  env: Record<string, string>,
+  name: string,
+  of: string,
+  tell: (what: string) => boolean,
+): boolean {
+  const names = Object.hasOwn(env, name)
+    ? [name]
+    : Object.keys(env).filter(
+        (one) => one.length > SHOWN_MAX || !/^[A-Za-z_]\w*$/.test(one) || env[one]?.includes('${{') === true,
+      );
+  for (const one of names) delete env[one];
+  return names.length > 0 && tell(`the variables ${names.join(', ')}${of}`);
+}
+
+/** The last resort: a stage that keeps its place and fails. */
+function replaced(draft: Draft, stage: DraftStage, tell: (what: string) => true): boolean {
+  if (stage.run[0] === UNTRANSLATED && Object.keys(stage.env).length === 0) return false;
+  const stub = { ...newStage(stage.name), after: stage.after, when: stage.when, run: [UNTRANSLATED] };
+  draft.stages[draft.stages.indexOf(stage)] = stub;
+  return tell(`the stage '${stage.name}'`);
 }

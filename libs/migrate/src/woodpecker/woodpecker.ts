@@ -79,7 +79,7 @@ class WoodpeckerFile {
       .filter((label) => !['amd64', ''].includes(label));
     const services = this.#services(take(root, 'services'));
     const steps = stepsOf(take(root, 'steps') ?? take(root, 'pipeline'));
-    const byName = new Map<string, DraftStage>();
+    const byName = new Set<string>();
     const usesOrder = steps.some(
       ({ value }) => value.kind === 'map' && value.entries.some(({ key }) => key === 'depends_on'),
     );
@@ -90,8 +90,9 @@ class WoodpeckerFile {
         continue;
       }
       const stage = newStage(key);
+      for (let number = 2; byName.has(stage.name); number++) stage.name = `${stageName(key)} ${number}`;
       if (this.#isDetached(stage, value, services)) continue;
-      byName.set(key, stage);
+      byName.add(stage.name);
       const needs = takeTexts(value, 'depends_on');
       if (usesOrder) stage.after.push(...needs.map(stageName));
       else if (before !== undefined) stage.after.push(before.name);
