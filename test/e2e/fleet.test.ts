@@ -42,6 +42,15 @@ stages:
   second: {runs_on: far, after: first, run: echo second}
 `;
 
+const ONE = `
+pipeline:
+  name: one
+stages:
+  first: {runs_on: far, run: echo first}
+  beside: {runs_on: far, workspace: fresh, run: echo beside}
+  last: {runs_on: far, after: [first, beside], run: echo last}
+`;
+
 interface Run {
   readonly run: {
     readonly status: string;
@@ -117,6 +126,20 @@ describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
     expect(await machine.ended).toBe(0);
     // The first stage is longer than the time: who counted that would have taken no second one.
     await until('both have run', async () => (await runOf(work)).run.status === 'SUCCESS', PATIENT_MS);
+  });
+
+  it('serves one whole run with --once, and no other', async () => {
+    const made = await server.graphql<{ createRunnerToken: { token: string } }>(CREATE);
+    const { token } = made.data.createRunnerToken;
+    const runs = [await trigger(server, ONE), await trigger(server, ONE)];
+    const statuses = async (): Promise<string[]> =>
+      (await Promise.all(runs.map(runOf))).map(({ run }) => run.stages.map(({ status }) => status).join(' '));
+    const machine = await attach('once', token, '--once');
+    expect(await machine.ended).toBe(0);
+    expect(await statuses()).toEqual(['SUCCESS SUCCESS SUCCESS', 'QUEUED QUEUED PENDING']);
+    const next = await attach('next', token, '--once');
+    expect(await next.ended).toBe(0);
+    expect(await statuses()).toEqual(['SUCCESS SUCCESS SUCCESS', 'SUCCESS SUCCESS SUCCESS']);
   });
 
   it('goes on when the server comes back, and ends by a signal without losing its stage', async () => {

@@ -30,6 +30,10 @@ export const runnerCommand: Command = {
         value: 'DIR',
         text: 'Where the runner keeps its key, the folders of runs and what is not sent yet; default SERVICE_DATA_DIR, else penstock-runner beside the folder of a server.',
       },
+      once: {
+        type: 'boolean',
+        text: 'Serve the run of the first stage that comes, with all slots and no other run, and end with it.',
+      },
       'idle-timeout': {
         type: 'string',
         value: 'TIME',
@@ -50,9 +54,13 @@ export const runnerCommand: Command = {
         'penstock runner --server https://ci.example.org --token-file - --idle-timeout 5m < token',
         'until there is nothing to do',
       ],
+      [
+        'penstock runner --server https://ci.example.org --token-file token --once',
+        'for one run, on a machine that is made for it',
+      ],
     ],
     exitCodes: [
-      [EXIT.success, 'stopped by a signal after it had drained, or idle for long enough'],
+      [EXIT.success, 'stopped by a signal after it had drained, idle for long enough, or its one run has ended'],
       [EXIT.usage, 'wrong usage or configuration'],
       [EXIT.refused, 'the token is not taken any more, or this machine cannot keep stages apart'],
     ],
@@ -81,11 +89,13 @@ export const runnerCommand: Command = {
         token,
         dataDir,
         idleMs,
+        once: args.flag('once'),
         env,
         stopping: stopSignal(),
         print: (line) => terminal.print(`${line}\n`),
       });
       if (end.kind === 'refused') throw new ServerRefused(end.why);
+      if (end.kind === 'served') terminal.note('Its one run has ended, and so has this runner.');
       if (end.kind === 'idle') terminal.note('There was nothing to do for long enough: this runner has ended.');
       return EXIT.success;
     } catch (error) {

@@ -12,7 +12,7 @@ import { MACHINE_KEYS, machineRunner } from './machine-runner.ts';
 import type { Runner } from './runner-options.ts';
 import { NotIsolated } from './workspace/errors.ts';
 import { Attachment, AttachRefused } from './fleet/attachment.ts';
-import { idleFor } from './idle.ts';
+import { hasServed, idleFor } from './idle.ts';
 import { runnerSeed } from './fleet/runner-key.ts';
 
 export interface FleetRunnerOptions {
@@ -23,6 +23,8 @@ export interface FleetRunnerOptions {
   readonly dataDir: string;
   /** It ends when it has had nothing to do for so long; absent: never. */
   readonly idleMs?: number | undefined;
+  /** It serves one run, and ends with it. Default: false. */
+  readonly once?: boolean | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Aborted: no further stage, and the running ones have `SERVICE_DRAIN`. */
   readonly stopping: AbortSignal;
@@ -33,6 +35,8 @@ export interface FleetRunnerOptions {
 export type FleetRunnerEnd =
   | { readonly kind: 'stopped' }
   | { readonly kind: 'idle' }
+  /** Its one run has ended. */
+  | { readonly kind: 'served' }
   /** The server, or this machine, will not do. */
   | { readonly kind: 'refused'; readonly why: string };
 
@@ -88,6 +92,7 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
       dataDir,
       runnerId,
       hearsMembers: true,
+      once: options.once,
     });
     try {
       const runner = await beginWhenPossible(machine.begin, attachment, log, stopping);
@@ -109,6 +114,7 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     const end = await Promise.race([
       aborted(stopping).then(() => ({ kind: 'stopped' as const })),
       attachment.refused.then(({ message: why }) => ({ kind: 'refused' as const, why })),
+      ...(options.once === true ? [hasServed(runner, over.signal).then(() => ({ kind: 'served' as const }))] : []),
       ...(idleMs === undefined ? [] : [idleFor(runner, idleMs, over.signal).then(() => ({ kind: 'idle' as const }))]),
     ]);
     over.abort();

@@ -1,4 +1,4 @@
-/** When a runner has had nothing to do for long enough to end: no stage, and no run that may come back to its folder here. */
+/** When a runner that is to end by itself does: it has nothing to do, no stage and no run that may come back to its folder here; or its one run is over. */
 import { machineTime, pauseOrAbort } from '@penstock/async';
 import type { Runner } from './runner-options.ts';
 
@@ -15,4 +15,9 @@ export async function idleFor(
     await pauseOrAbort(Math.min(LOOK_MS_MAX, idleMs), signal);
     if (runner.running > 0 || runner.openRuns > 0) since = now();
   }
+}
+
+/** Resolves when the only run that it serves has ended, or when the signal says so. */
+export async function hasServed(runner: Pick<Runner, 'hasServed'>, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && !runner.hasServed) await pauseOrAbort(LOOK_MS_MAX, signal);
 }

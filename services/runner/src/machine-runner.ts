@@ -55,7 +55,10 @@ export interface MachineRunner {
   begin(): Promise<Runner>;
 }
 
-export interface MachineRunnerOptions extends Pick<RunnerOptions, 'runnerId' | 'hearsMembers' | 'deniedHosts'> {
+export interface MachineRunnerOptions extends Pick<
+  RunnerOptions,
+  'runnerId' | 'hearsMembers' | 'deniedHosts' | 'once'
+> {
   readonly settings: MachineSettings;
   readonly bus: Bus;
   readonly log: Logger;
@@ -90,7 +93,7 @@ export async function machineRunner(options: MachineRunnerOptions): Promise<Mach
     onLacking: (kind, why) => log.info({ executor: kind, why }, 'stages cannot run in one of these here'),
     kubernetes: kubernetesSettings(settings),
   });
-  const { bus, meter, tracer, runnerId, hearsMembers } = options;
+  const { bus, meter, tracer, runnerId, hearsMembers, once } = options;
   return {
     mirrors,
     begin: () =>
@@ -103,6 +106,7 @@ export async function machineRunner(options: MachineRunnerOptions): Promise<Mach
         mirrors,
         runnerId,
         hearsMembers,
+        once,
         slots: settings.slots ?? defaultSlots(settings.stageMemoryBytes),
         labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),
         leaseMs: settings.runnerLeaseSecs * 1000,

@@ -58,6 +58,8 @@ export interface RunnerOptions {
    * Whether the next start takes up stages that go on without this process. Not where that start ends all leases (P17). Default: false.
    */
   readonly takesUp?: boolean | undefined;
+  /** It serves the run of the first stage that it is given, and no other. Default: false. */
+  readonly once?: boolean | undefined;
   /** What stages can run in here, the most preferred first. Default: plain processes alone. */
   readonly executors?: readonly ExecutorSource[] | undefined;
   /** The least isolation of a stage whose run is not trusted. Default `none`. */
@@ -69,6 +71,8 @@ export interface Runner {
   readonly running: number;
   /** Runs whose folders it has, since their owners have not said that they are closed. */
   readonly openRuns: number;
+  /** With `once`: whether its run has ended, and no stage of it runs here any more. */
+  readonly hasServed: boolean;
   /** The present session's id; null between two sessions. */
   readonly session: string | null;
   /**

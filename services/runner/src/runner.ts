@@ -11,6 +11,8 @@
  * RUNNER-6. An attempt of an earlier process is taken up only where the lease that listed it last lived when the present one, which
  *     lists it too, was taken: so it was not lost in between, and no other runs in its place (P36).
  * RUNNER-7. No two attempts of a stage are executed here at a time, whatever owners have forgotten: they would share a folder.
+ * RUNNER-8. With `once` one slot is on offer until it is taken, and from then on only the run of that stage is served (P12: a grant of
+ *     another is refused at no cost).
  * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
 import {
@@ -19,6 +21,7 @@ import {
   GONE_WITHOUT_LOG_MS,
   type Job,
   type JobReply,
+  type PullRequest,
   LATER,
   type Release,
   type Responder,
@@ -65,7 +68,7 @@ interface ActiveSession<Stages extends SessionStages> {
 /** What it is told about itself; the rest of a runner's options is for its ports. */
 type Options = Pick<
   RunnerOptions,
-  'log' | 'runnerId' | 'slots' | 'labels' | 'capacity' | 'leaseMs' | 'goneWithoutLogMs' | 'isolationRequired'
+  'log' | 'runnerId' | 'slots' | 'labels' | 'capacity' | 'leaseMs' | 'goneWithoutLogMs' | 'isolationRequired' | 'once'
 >;
 
 export class RunnerService<Guarding extends SessionGuard, Stages extends SessionStages> implements Runner {
@@ -94,6 +97,8 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   #serving: Promise<void> = Promise.resolve();
   #isListening = false;
   #draining = false;
+  /** RUNNER-8. */
+  #only: PullRequest['only'];
   #onIdle: (() => void)[] = [];
 
   constructor(options: Options, ports: RunnerPorts<Guarding, Stages>) {
@@ -134,6 +139,10 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
 
   get openRuns(): number {
     return this.#folders.size;
+  }
+
+  get hasServed(): boolean {
+    return this.#only !== undefined && this.#running.size === 0 && !this.#folders.has(this.#only.runId);
   }
 
   get session(): string | null {
@@ -234,7 +243,11 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       runner: runnerId,
       session: session.id,
       labels,
-      slots: () => (ports.hasRoom() ? slots : 0),
+      slots: () => {
+        if (!ports.hasRoom()) return 0;
+        return this.#isChoosing ? 1 : slots;
+      },
+      only: () => this.#only,
       credits,
       schedulers: this.#schedulers,
       busy: () => this.#running.size,
@@ -378,13 +391,23 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       return LATER;
     }
     const mayStart =
-      scheduler !== null && !this.#draining && !active.session.isOver && !this.#stops.has(job) && this.#ports.hasRoom();
+      scheduler !== null &&
+      (this.#only === undefined || this.#only.runId === job.runId) &&
+      !this.#draining &&
+      !active.session.isOver &&
+      !this.#stops.has(job) &&
+      this.#ports.hasRoom();
     if (!mayStart || !this.#outbox.reserve(job)) {
       active.offers.pump();
       return answer('refused');
     }
     this.#start(job, active, scheduler);
     return answer('accepted');
+  }
+
+  /** RUNNER-8: it has no run yet. */
+  get #isChoosing(): boolean {
+    return this.#options.once === true && this.#only === undefined;
   }
 
   #executionOf({ runId, stage }: Job): RunningAttempt | undefined {
@@ -416,6 +439,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       },
       () => new Set([...this.#running].map((running) => running.job.key)),
     );
+    if (this.#isChoosing) this.#only = { runId: job.runId, key: job.key };
     this.#held.set(id, attempt);
     this.#running.add(attempt);
     // Known from here on to the sweep, whatever becomes of the callbacks about its end (P19).
@@ -464,7 +488,9 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   }
 
   #sendResult(job: Job, active: ActiveSession<Stages>, scheduler: string | null, done: () => void): void {
-    const credit = scheduler === null ? null : active.offers.offerAlong(scheduler);
+    // A credit that a result carries along does not say which run it is for.
+    const isCarried = scheduler !== null && this.#options.once !== true;
+    const credit = isCarried ? active.offers.offerAlong(scheduler) : null;
     this.#outbox.send(job, scheduler === null || credit === null ? null : { scheduler, credit }, {
       offerTaken: (taken) => {
         if (!taken && credit !== null) active.credits.close([credit]);

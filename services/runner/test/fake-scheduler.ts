@@ -32,6 +32,8 @@ export const RUNNER = 'runner-1';
 export interface Offered {
   readonly session: string;
   readonly credit: number;
+  /** The run that the session serves alone. */
+  readonly only?: PullRequest['only'];
 }
 
 /** Values that come one after the other, each to be waited for. */
@@ -100,10 +102,10 @@ export class FakeScheduler {
   async #serve(): Promise<void> {
     const { bus } = this;
     this.#subscriptions = [
-      bus.respond<PullRequest, PullReply>(subjects.pull(this.member, '*'), ({ session, credits, withdraw }) => {
+      bus.respond<PullRequest, PullReply>(subjects.pull(this.member, '*'), ({ session, credits, withdraw, only }) => {
         for (const credit of credits) {
           this.open.add(credit);
-          this.offers.put({ session, credit });
+          this.offers.put({ session, credit, ...(only && { only }) });
         }
         const withdrawn = withdraw.filter((credit) => this.open.delete(credit));
         for (const credit of withdrawn) this.withdrawn.put(credit);

@@ -399,6 +399,8 @@ export interface PullRequest {
   readonly labels: readonly string[];
   /** New credits, one slot each. */
   readonly credits: readonly number[];
+  /** The session serves this run of this key from now on, and no other (`penstock runner --once`). Absent: any. */
+  readonly only?: { readonly runId: string; readonly key: string } | undefined;
   /** Credits that are taken back; one that was granted meanwhile is not among the reply's. */
   readonly withdraw: readonly number[];
 }

@@ -27,6 +27,8 @@ export interface OffersOptions {
   readonly slots: () => number;
   readonly credits: Credits;
   readonly schedulers: Schedulers;
+  /** The run that the session serves alone, once it has one; absent: it serves any. */
+  readonly only?: (() => PullRequest['only']) | undefined;
   /** Slots whose stage runs. */
   readonly busy: () => number;
 }
@@ -206,7 +208,8 @@ export class Offers {
 
   async #pull(scheduler: string, credits: readonly number[], withdraw: readonly number[]): Promise<void> {
     const { ports, log, runner, session, labels } = this.#options;
-    const request: PullRequest = { session, runner, labels, credits, withdraw };
+    const only = this.#options.only?.();
+    const request: PullRequest = { session, runner, labels, credits, withdraw, ...(only && { only }) };
     try {
       const reply = await ports.bus.request<PullRequest, PullReply>(subjects.pull(scheduler, runner), request, {
         timeoutMs: PULL_TIMEOUT_MS,

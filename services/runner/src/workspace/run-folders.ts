@@ -65,6 +65,10 @@ export class RunFolders {
     return this.#runs.size;
   }
 
+  has(runId: string): boolean {
+    return this.#runs.has(runId);
+  }
+
   of(partition: number): RunWorkspaces {
     return this.#options.disk.of(partition);
   }

@@ -13,14 +13,17 @@
  *     serve it gets no further one (`key-slots.ts`). Nobody is stopped for it: who comes later waits for one stage to end at most.
  *  DISPATCH-6 Nothing is picked while it is not known what is paused, nothing that is paused, and for a drained runner only what is
  *     bound to it (P35, `controls.ts`). What is paused is no demand, and nobody leaves a slot to it.
+ *  DISPATCH-7 A session that has named a run gets stages of that run alone, whatever waits before them (`named-runs.ts`); DISPATCH-5 has
+ *     no say there, as its slots are of no use to anybody else.
  */
-import type { FleetEntry, LeaseEvent, RunnerLease } from '@penstock/bus';
+import type { FleetEntry, LeaseEvent, PullRequest, RunnerLease } from '@penstock/bus';
 import type { Controls } from '../controls/controls.ts';
 import { EarlierResults } from './earlier-results.ts';
 import { FleetEntries } from './fleet-entries.ts';
 import type { Least } from '@penstock/pipeline';
 import { KeySlots, type Pool } from './key-slots.ts';
 import type { Lane } from './lane.ts';
+import { NamedRuns } from './named-runs.ts';
 import { classId, type Queues } from './place.ts';
 import { comesBefore, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
@@ -82,6 +85,9 @@ export class Dispatch {
   readonly #sessions = new Sessions();
   readonly #fleet = new FleetEntries();
   readonly #earlierResults = new EarlierResults();
+  readonly #namedRuns = new NamedRuns();
+  /** Keys of stages that were taken from the middle of a lane, which counts them until it is cleared up. */
+  readonly #leftBehind = new Set<string>();
   readonly #classes = new Map<string, ReadyClass>();
   readonly #near = new ReadyClasses<ReadyClass>();
   /** Sessions that may find something: they have new credits or labels, or the last match left them to the next. */
@@ -148,6 +154,7 @@ export class Dispatch {
     this.#offered.add(ready);
     const lane = ready.laneOf(stages) ?? ready.newLane(stages, this.#turns.joins(stages.key));
     this.#waiting += stages.count - lane.push(stages);
+    this.#namedRuns.offered(stages);
   }
 
   /** Adds credits of a session; numbers beyond the bound are dropped, their slots will be offered again. False: it is granted nothing. */
@@ -158,11 +165,14 @@ export class Dispatch {
       readonly session: string;
       readonly labels?: readonly string[] | undefined;
       readonly credits: readonly number[];
+      readonly only?: PullRequest['only'];
     },
   ): boolean {
     if (this.#fleet.allowed(offer.runner, []) === null) return false;
     const session = this.#sessions.get(offer.runner, offer.session);
     if (offer.labels !== undefined) this.#setLabels(session, offer.labels);
+    const { only } = offer;
+    if (only !== undefined) this.#namedRuns.name(session, only.runId, () => this.#waitingOf(only.key));
     this.#mayFind(session);
     addCredits(session, offer.credits, now);
     return true;
@@ -304,6 +314,7 @@ export class Dispatch {
 
   #deleteSession(session: Session): void {
     this.#sessions.delete(session);
+    this.#namedRuns.gone(session);
     if (session.leased) this.#poolsChanged();
     this.#wanting.delete(session);
     this.#idle.delete(session);
@@ -323,11 +334,15 @@ export class Dispatch {
   forgetIdle(now: number): void {
     this.keySlots.forgetGone();
     for (const ready of this.#classes.values()) {
-      for (const lane of ready.lanes.values()) this.#dropIdle(lane);
+      for (const lane of ready.lanes.values()) {
+        if (this.#leftBehind.has(lane.key)) this.#waiting -= lane.clearUp();
+        this.#dropIdle(lane);
+      }
       // Looking for the first lets go of lanes that are empty; what is paused is nobody's first, and stays.
       const hasFirst = this.#firstLane(ready) !== undefined || this.#firstFull(ready) !== undefined;
       if (!hasFirst && ready.lanes.size === 0) this.#deleteClass(ready);
     }
+    this.#leftBehind.clear();
     for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
     for (const session of this.#sessions.values()) {
       forgetPast(session, now);
@@ -460,6 +475,7 @@ export class Dispatch {
 
   /** The first stage in order that this session can take, removed from its queue. */
   #pick(session: Session): Picked | undefined {
+    if (this.#namedRuns.has(session)) return this.#pickNamed(session);
     for (;;) {
       const lane = this.#bestLane(session, (ready) => this.#firstLane(ready)) ?? this.#bestFull(session);
       const picked = lane?.take();
@@ -476,6 +492,28 @@ export class Dispatch {
       this.#waiting -= lane.takeRest(stages);
       this.offer(index === 0 ? stages : stages.rest(index));
     }
+  }
+
+  /** DISPATCH-7. */
+  #pickNamed(session: Session): Picked | undefined {
+    this.#looksLeft -= 1;
+    const isDrained = this.controls.isDrained(session.runner);
+    const picked = this.#namedRuns.pick(session, (stages) => {
+      const { key, labels } = stages;
+      return this.controls.pauseOf({ key, labels }) !== undefined || (isDrained && stages.boundTo() === undefined);
+    });
+    if (picked !== undefined) {
+      this.#turns.charge(picked.stages.key);
+      this.#leftBehind.add(picked.stages.key);
+    }
+    return picked;
+  }
+
+  *#waitingOf(key: string): Generator<ReadyStages> {
+    for (const ready of this.#classes.values())
+      for (const lane of ready.lanes.values())
+        if (lane.key === key)
+          for (const { stages, from } of lane.waiting()) yield from === 0 ? stages : stages.rest(from);
   }
 
   /** DISPATCH-5: only while nobody else waits for such a slot. */

@@ -44,7 +44,7 @@ export class Lane {
 
   /** Answers how many were let go of for it. */
   push(stages: ReadyStages): number {
-    const dropped = this.#waiting.length >= this.#roomFor ? this.#clearUp() : 0;
+    const dropped = this.#waiting.length >= this.#roomFor ? this.clearUp() : 0;
     this.#waiting.push(stages);
     this.#count += stages.count;
     return dropped;
@@ -103,8 +103,11 @@ export class Lane {
     }
   }
 
-  /** Stages that wait for long hold back those behind them, which may be over since; each holds a whole run in memory. */
-  #clearUp(): number {
+  /**
+   * Lets go of what waits no more, wherever it stands; answers how many. Stages that wait for long hold back those behind them, which may
+   * be over since; each holds a whole run in memory.
+   */
+  clearUp(): number {
     const before = this.#count;
     const left: ReadyStages[] = [];
     for (const [offset, stages] of this.#waiting.slice(this.#head).entries()) {

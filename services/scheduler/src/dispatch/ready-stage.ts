@@ -25,6 +25,7 @@ export interface ReadyStages {
   readonly count: number;
   /** Whose they are, and what each is called: for who asks where they stand. */
   readonly run?: object | undefined;
+  readonly runId?: string | undefined;
   nameAt?(index: number): string;
   /** Whether this one still waits: it may have been granted, cancelled or taken away with its partition. */
   waits(index: number): boolean;
@@ -73,6 +74,10 @@ class WaitingStages implements ReadyStages {
     this.#stages = stages;
     this.#host = host;
     this.#from = from;
+  }
+
+  get runId(): string {
+    return this.run.id;
   }
 
   get key(): string {
