@@ -39,12 +39,6 @@ export const equivalents: readonly Equivalent[] = [
     why: 'What a stop withdraws is on its way back already, and from a scheduler that is alone nothing moves to itself.',
   },
   {
-    file: 'services/scheduler/src/partition/partition.ts',
-    operator: 'has a bound ten times as high',
-    line: 'const DECISIONS_AT_ONCE = 40;',
-    why: 'The same is decided in fewer and longer turns: only a clock could tell (the bench of the owner loop does).',
-  },
-  {
     file: 'libs/executor/src/process/leftovers.ts',
     operator: 'has a bound ten times as high',
     line: 'const LINES_MAX = 512;',

@@ -47,13 +47,14 @@ class Log {
   }
 }
 
-function documentOf(index: number): RunDocument {
+function documentOf(index: number, more: readonly RunEvent[] = []): RunDocument {
   const at = NOW + index;
   const id = newRunId({ now: at, key: 'ada', random: Uint8Array.of(0, 0, 0, 0, 0, 0, index >> 8, index & 255) });
   const origin = { kind: 'api' } as const;
   const events: RunEvent[] = [
     { type: 'run_created', at, tenant: 'ada', key: 'ada', pipelineName: 'ship', yaml: one, priority: 0, origin },
     { type: 'stages_queued', at, stages: ['a'] },
+    ...more,
   ];
   const { state } = LiveRun.restore(id, definitions.find(one).definition, { events, sequence: 0 }, settings);
   return JSON.parse(
@@ -97,7 +98,13 @@ function ownerOf(documents: readonly RunDocument[] = [], say: (line: string) => 
     },
   };
   const time = { ...machineTime, turn };
-  const ports = { bus, time, newId: () => `c${++ids}`, openLog: () => log.log } as unknown as OwnerOptions['ports'];
+  const ports = {
+    bus,
+    time,
+    newId: () => `c${++ids}`,
+    openLog: () => log.log,
+    markLogEnds: async (_runId: string, logs: readonly unknown[]) => logs.map(() => 1),
+  } as unknown as OwnerOptions['ports'];
   const reader = { atOnce: () => undefined, readAgain: async () => definitions.find(one), readAdded: readAddedText };
   const options = {
     ports,
@@ -121,7 +128,7 @@ function ownerOf(documents: readonly RunDocument[] = [], say: (line: string) => 
   const whileOpening = (act: (atOnce: number) => void): void => {
     atTurn = act;
   };
-  return { owner, log, responding, whileOpening, load: options.load };
+  return { owner, log, responding, whileOpening, load: options.load, dispatch: options.dispatch };
 }
 
 describe('the owner of a partition', () => {
@@ -175,6 +182,32 @@ describe('the owner of a partition', () => {
     await log.comeBack();
     expect(log.kinds).toEqual(['opened']);
   });
+
+  it('P5: goes on with what is left of a session with very many attempts, also while no commit can be stored', async () => {
+    const count = 250;
+    const held = { stage: 'a', attempt: 1, runner: 'r1', session: 'r1-s', credit: 1 } as const;
+    const { owner, log, dispatch } = ownerOf(
+      Array.from({ length: count }, (_, index) => documentOf(index, [{ type: 'stage_started', at: NOW, ...held }])),
+    );
+    const attempts = Array.from({ length: count }, (_, index) => ({
+      runId: documentOf(index).state.id,
+      stage: held.stage,
+      attempt: held.attempt,
+      session: held.session,
+      credit: held.credit,
+    }));
+    dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: count, attempts });
+    await owner.open();
+    const live = (): number =>
+      [...(owner.partition?.liveRuns ?? [])].filter(({ state }) => state.liveAttempts > 0).length;
+    expect(live()).toBe(count);
+    log.isAway = true;
+    dispatch.sessionGone('r1-s');
+    owner.sessionLost('r1-s', 'r1');
+    await expect.poll(live, { interval: 5, timeout: 20_000 }).toBe(0);
+    await owner.forget();
+    await log.comeBack();
+  }, 60_000);
 
   it('says once that runs wait outside of memory, and once that none does any more', async () => {
     const said: string[] = [];

@@ -141,6 +141,29 @@ describe('a run that waits for its approval', () => {
     expect(approve(world, id)).toMatchObject([{ ok: false, code: 'CONFLICT' }]);
   });
 
+  it('ends very many that nobody has approved turn after turn, and looks past those that somebody has', () => {
+    const count = 250;
+    const world = new Harness({ settings: { heldMax: count, liveRunsPerKeyMax: count } });
+    const ids = Array.from({ length: count }, (_, number) => world.create(one, held({ number })).id);
+    world.settle();
+    for (const id of ids.slice(0, 10)) approve(world, id);
+    world.settle();
+    const ended = (): number =>
+      world.appended
+        .flatMap(({ commit }) => commit.runs.flatMap(({ events }) => events))
+        .filter((event) => event.type === 'run_completed' && event.reason === 'approval').length;
+    world.later(30 * DAY_MS);
+    world.settle();
+    const first = ended();
+    while ((world.partition.nextWake() ?? Infinity) <= world.boot) {
+      world.partition.tick();
+      world.settle();
+    }
+    expect(first).toBeGreaterThan(0);
+    expect(first).toBeLessThan(count / 2);
+    expect(ended()).toBe(count - 10);
+  });
+
   it('waits on after a take-over, as long as was left of its time', () => {
     const created = new Harness();
     const { id } = created.create(one, held());

@@ -2,6 +2,8 @@
 import { Dispatch, readScheduler, type ReadyStages } from '@penstock/scheduler/testing';
 import { Metrics, metricsText } from '@penstock/telemetry/metrics';
 import { describe, expect, it } from 'vitest';
+import type { PartitionOwner } from '../src/shell/partition-owner.ts';
+import { Harness, stage, text } from './support.ts';
 
 const NOW = 1_800_000_000_000;
 
@@ -90,4 +92,31 @@ describe('the figures of the queues', () => {
     expect(declared()).toBe(1);
     expect(looks).toBe(before);
   });
+});
+
+it('tells how many runs are in which phase, as their stages go on and they settle', async () => {
+  const world = new Harness();
+  const metrics = new Metrics({ process: false });
+  const owners = (): Iterable<Pick<PartitionOwner, 'partition' | 'projectionLagMs'>> => [
+    { partition: world.partition, projectionLagMs: 0 },
+  ];
+  readScheduler(metrics, { dispatch: world.dispatch, owners, leases: () => [], wallNow: () => NOW });
+  const phases = async (): Promise<string[]> => {
+    const { body } = await metricsText([await metrics.snapshot()], undefined);
+    return Array.from(
+      body.matchAll(/^penstock_runs_live\{phase="(\w+)"\} ([1-9]\d*)$/gmu),
+      ([, phase, count]) => `${phase} ${count}`,
+    );
+  };
+  world.session('r1-s', { credits: 1 });
+  for (let run = 0; run < 3; run++) world.create(text([stage('a')]));
+  world.settle();
+  expect(await phases()).toEqual(['queued 2', 'running 1']);
+  world.result(world.job(0));
+  world.settle();
+  expect(await phases()).toEqual(['queued 2', 'ending 1']);
+  world.project();
+  expect(await phases()).toEqual(['queued 2']);
+  world.partition.close();
+  expect(await phases()).toEqual([]);
 });

@@ -23,6 +23,8 @@ export interface PullRequestSettings {
 
 /** Heads that are remembered beside those of runs in memory; a head that is not is asked of the store. */
 const HEADS_KEPT = 10_000;
+/** Runs whose time has come, most of which may have been approved meanwhile. */
+const LOOKS_AT_ONCE = 1_000;
 /** A tenant's runs that wait, as a multiple of one repository's. */
 const REPOSITORIES_HELD = 10;
 
@@ -99,14 +101,20 @@ export class PullRequests {
     return tenant !== undefined && tenant.size > heldMax * REPOSITORIES_HELD ? first(tenant) : undefined;
   }
 
-  /** Those that have waited for long enough. */
-  takeDue(boot: number): LiveRun[] {
+  /** Those that have waited for long enough, at most so many: after a pause of the process all of them may have. */
+  takeDue(boot: number, max: number): LiveRun[] {
     const due: LiveRun[] = [];
-    for (let next = this.#due.peek(); next !== undefined && next.at <= boot; next = this.#due.peek()) {
-      this.#due.pop();
-      if (next.run.state.awaitsApproval === true) due.push(next.run);
+    for (let looks = 0; looks < LOOKS_AT_ONCE && due.length < max && this.isDue(boot); looks++) {
+      const run = this.#due.pop()?.run;
+      if (run?.state.awaitsApproval === true) due.push(run);
     }
     return due;
+  }
+
+  /** Whether `takeDue` has somebody to look at. */
+  isDue(boot: number): boolean {
+    const next = this.#due.peek();
+    return next !== undefined && next.at <= boot;
   }
 
   clear(): void {

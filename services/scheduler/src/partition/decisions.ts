@@ -14,6 +14,7 @@ import type { Deadlines } from '../run/deadlines.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
 import type { RunLengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import type { RunPhases } from '../run/run-phases.ts';
 import type { PartitionPorts } from '../run/ports.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import { carryOut } from './effects.ts';
@@ -31,6 +32,7 @@ export interface DecisionsHost {
   readonly border: RunBorder;
   readonly parking: Pick<Parking, 'has'>;
   readonly held: Pick<HeldBytes, 'changed'>;
+  readonly phases: Pick<RunPhases, 'changed'>;
   readonly awake: Pick<AwakeRuns, 'happened'>;
   readonly deadlines: Pick<Deadlines, 'wakeAt'>;
   readonly slots: Pick<ConcurrencySlots, 'rested' | 'wants' | 'settled'>;
@@ -147,6 +149,7 @@ export class Decisions {
     this.#host.pulls.happened(run);
     const draft = events.length > 0 ? cycle.add(run, from, events) : undefined;
     this.#host.held.changed(run);
+    this.#host.phases.changed(run);
     carryOut(run, decided?.effects ?? [], {
       jobs: this.#host.parts().jobs,
       offer: (of, stages) => this.#offer(of, stages),

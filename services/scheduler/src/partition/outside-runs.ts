@@ -14,6 +14,7 @@ import { mayPark, parkedRunOf, type ParkedRun } from '../run/parked-run.ts';
 import type { Parking } from './parking.ts';
 import type { ProjectionBacklog } from './projection-backlog.ts';
 import type { RunBorder } from './run-border.ts';
+import type { RunPhases } from '../run/run-phases.ts';
 import type { WideMap } from '../run/wide-map.ts';
 
 /** Superseded runs that are asked for in one tick. */
@@ -24,6 +25,7 @@ export interface OutsideRunsHost {
   readonly runs: WideMap<RunId, LiveRun>;
   readonly newest: NewestRuns;
   readonly held: HeldBytes;
+  readonly phases: RunPhases;
   readonly awake: AwakeRuns;
   readonly slots: ConcurrencySlots;
   readonly counts: KeyCounts;
@@ -61,7 +63,7 @@ export class OutsideRuns {
 
   /** Its document is written and stands behind the checkpoint; unless more has happened to it since. */
   #leave(run: LiveRun): void {
-    const { parking, runs, newest, held, awake, slots, counts, backlog } = this.#host;
+    const { parking, runs, newest, held, phases, awake, slots, counts, backlog } = this.#host;
     this.#leaving.delete(run);
     if (runs.get(run.id) !== run || !parking.has(run.id) || backlog.isDirty(run) || !run.isCommitted) return;
     const dueAt = run.state.held ? Number.POSITIVE_INFINITY : run.times.next(run.state);
@@ -74,6 +76,7 @@ export class OutsideRuns {
     const parked = parkedRunOf(run, { dueAt, bytes: held.ofRun(run) });
     runs.delete(run.id);
     held.delete(run);
+    phases.delete(run);
     awake.delete(run);
     slots.park(run);
     counts.park(run);
@@ -91,10 +94,11 @@ export class OutsideRuns {
 
   /** It is back, as it was when it left. */
   enter(run: LiveRun, parked: ParkedRun): void {
-    const { runs, newest, held, slots, counts, border, quarantine } = this.#host;
+    const { runs, newest, held, phases, slots, counts, border, quarantine } = this.#host;
     runs.set(run.id, run);
     newest.set(run.state.tenant, run);
     held.add(run);
+    phases.set(run);
     slots.unpark(run);
     counts.unpark(run, parked.held);
     border.run(run, () => {

@@ -4,6 +4,7 @@ import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import type { RunPhases } from '../run/run-phases.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { Parking } from './parking.ts';
 import type { SlotsInUse } from './slots-in-use.ts';
@@ -17,6 +18,7 @@ export interface PartitionInvariantsHost {
   readonly counts: Pick<KeyCounts, 'assertInvariants' | 'assertRuns'>;
   readonly slotsInUse: Pick<SlotsInUse, 'assertInvariants'>;
   readonly pulls: Pick<PullRequests, 'assertInvariants'>;
+  readonly phases: Pick<RunPhases, 'assertInvariants'>;
   readonly cycle: Pick<CommitCycle, 'assertInvariants'>;
   readonly parking: Pick<Parking, 'assertInvariants'>;
 }
@@ -31,11 +33,12 @@ export class PartitionInvariants {
 
   /** Throws InvariantBroken. */
   assertAll(): void {
-    const { runs, slots, counts, slotsInUse, pulls, cycle, parking } = this.#host;
+    const { runs, slots, counts, slotsInUse, pulls, phases, cycle, parking } = this.#host;
     slots.assertInvariants(runs.values());
     counts.assertInvariants(runs.values());
     slotsInUse.assertInvariants(runs.values());
     pulls.assertInvariants(runs.values());
+    phases.assertInvariants(runs.values());
     cycle.assertInvariants(runs.values());
     parking.assertInvariants((runId) => runs.has(runId));
   }

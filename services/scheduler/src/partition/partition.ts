@@ -59,6 +59,7 @@ import { HeldBytes } from '../run/held-bytes.ts';
 import { RunLengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { NewestRuns } from '../run/newest-runs.ts';
+import { RunPhases, type RunPhase } from '../run/run-phases.ts';
 import { WideMap } from '../run/wide-map.ts';
 import type { PartitionSettings } from './partition-settings.ts';
 import type { RestoredPartition } from './restored-partition.ts';
@@ -112,6 +113,7 @@ export class Partition {
   readonly #parking: Parking;
   readonly #outside: OutsideRuns;
   readonly #newest = new NewestRuns();
+  readonly #phases = new RunPhases();
   readonly #held: HeldBytes;
   readonly #jobs: JobDeliveries;
   readonly #deadlines: Deadlines;
@@ -211,6 +213,7 @@ export class Partition {
       border: this.#border,
       parking: this.#parking,
       held: this.#held,
+      phases: this.#phases,
       awake: this.#awake,
       deadlines: this.#deadlines,
       slots: this.#slots,
@@ -231,6 +234,7 @@ export class Partition {
       runs: this.#runs,
       newest: this.#newest,
       held: this.#held,
+      phases: this.#phases,
       awake: this.#awake,
       slots: this.#slots,
       counts: this.#counts,
@@ -341,6 +345,7 @@ export class Partition {
       counts: this.#counts,
       slotsInUse: this.#slotsInUse,
       pulls: this.#pulls,
+      phases: this.#phases,
       cycle: this.#cycle,
       parking: this.#parking,
     });
@@ -438,6 +443,11 @@ export class Partition {
     return this.#runs.size;
   }
 
+  /** How many runs in memory are in which phase. */
+  get phases(): ReadonlyMap<RunPhase, number> {
+    return this.#phases.counts;
+  }
+
   get liveRuns(): Iterable<LiveRun> {
     return this.#runs.values();
   }
@@ -470,6 +480,7 @@ export class Partition {
     this.#outside.clear();
     this.#newest.clear();
     this.#held.clear();
+    this.#phases.clear();
     this.#awake.clear();
     this.#offers.clear();
     this.#resumption.clear();
@@ -617,8 +628,9 @@ export class Partition {
       this.#decisions.decide(run, { type: 'wake', at: this.#decisions.at(run), due });
     });
     this.#deadlines.look(this.#runs, boot);
-    for (const run of this.#pulls.takeDue(boot))
-      this.#decisions.decide(run, { type: 'give-up', at: this.#decisions.at(run) });
+    const givenUp = this.#pulls.takeDue(boot, left);
+    left -= givenUp.length;
+    for (const run of givenUp) this.#decisions.decide(run, { type: 'give-up', at: this.#decisions.at(run) });
     this.#awake.tick();
     this.#jobs.repeat();
     left -= this.#loseSessions(left);
@@ -639,14 +651,16 @@ export class Partition {
 
   /** When `tick` has a timer to handle, by the boot clock; undefined: none. */
   nextWake(): number | undefined {
+    const boot = this.#ports.bootNow();
     return this.#matchesMore ||
       this.#offers.isBusy ||
+      this.#pulls.isDue(boot) ||
       this.#resumption.isBusy ||
       this.#runnerRuns.isBusy ||
       this.#heldAttempts.isBusy ||
       this.#jobs.isBusy ||
       this.#schedules.isBusy
-      ? this.#ports.bootNow()
+      ? boot
       : this.#deadlines.next;
   }
 
@@ -720,6 +734,7 @@ export class Partition {
       this.#newest.delete(run.state.tenant, run.id);
       this.#load.liveRuns -= 1;
       this.#held.delete(run);
+      this.#phases.delete(run);
       this.#awake.delete(run);
       this.#ids.remember(run.id, this.#ports.bootNow());
     }
@@ -762,6 +777,7 @@ export class Partition {
     this.#newest.set(run.state.tenant, run);
     this.#load.liveRuns += 1;
     this.#held.add(run);
+    this.#phases.set(run);
   }
 
   // --- Faults ------------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
  */
 import type { RunEvent, RunState, Sequence } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
+import { WideQueue } from '../run/wide-queue.ts';
 
 export interface DirtyRun {
   readonly run: LiveRun;
@@ -14,7 +15,7 @@ export interface DirtyRun {
 
 export class ProjectionBacklog {
   /** Longest waiting first. */
-  readonly #dirty = new Set<LiveRun>();
+  readonly #dirty = new WideQueue<LiveRun>(({ id }) => id);
   /** Settled and projected, but by a commit that the checkpoint has not reached. */
   readonly #leaving = new Set<LiveRun>();
 

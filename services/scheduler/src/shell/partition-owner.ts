@@ -322,10 +322,15 @@ export class PartitionOwner {
   }
 
   sessionLost(session: string, runner: string): void {
-    this.#decisive('partition.lease', () => this.#partition?.sessionLost(session, runner));
+    this.#decisive('partition.lease', () => {
+      this.#partition?.sessionLost(session, runner);
+      // What is left of a session with very many attempts goes on at once.
+      this.#armTimer();
+    });
   }
 
   tick(): void {
+    if (this.#abort.signal.aborted) return;
     this.#decisive('partition.tick', () => {
       this.#partition?.tick();
       this.#projector?.tick();

@@ -1,9 +1,8 @@
 /** What a scheduler says of itself to Prometheus: what stands at the moment of the question. */
-import { isEnded } from '@penstock/run';
 import type { RunnerLease } from '@penstock/bus';
 import type { Meter, Reading } from '@penstock/telemetry/metrics';
 import type { Dispatch } from '../dispatch/dispatch.ts';
-import type { LiveRun } from '../run/live-run.ts';
+import type { RunPhase } from '../run/run-phases.ts';
 import type { PartitionOwner } from './partition-owner.ts';
 
 export interface SchedulerMeterHost {
@@ -44,25 +43,22 @@ export function readScheduler(meter: Meter, host: SchedulerMeterHost): void {
   meter.gauge('penstock_runner_slots', () => slots(host.leases()));
 }
 
+/** A look at each partition, however many runs it has. */
 function runsLive(owners: Iterable<Pick<PartitionOwner, 'partition'>>): Reading<'penstock_runs_live'>[] {
-  const counts = new Map([
+  const counts = new Map<RunPhase | 'parked', number>([
     ['queued', 0],
     ['running', 0],
     ['ending', 0],
     ['parked', 0],
   ]);
-  const add = (phase: string, count: number): void => void counts.set(phase, (counts.get(phase) ?? 0) + count);
+  const add = (phase: RunPhase | 'parked', count: number): void =>
+    void counts.set(phase, (counts.get(phase) ?? 0) + count);
   for (const { partition } of owners) {
     if (partition === undefined) continue;
-    for (const run of partition.liveRuns) add(phaseOf(run), 1);
+    for (const [phase, count] of partition.phases) add(phase, count);
     add('parked', partition.parkedRuns);
   }
   return [...counts].map(([phase, value]) => ({ labels: { phase }, value }));
-}
-
-function phaseOf({ state }: LiveRun): string {
-  if (isEnded(state.status)) return 'ending';
-  return state.status === 'RUNNING' ? 'running' : 'queued';
 }
 
 interface Queue {

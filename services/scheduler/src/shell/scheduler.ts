@@ -105,6 +105,8 @@ export class SchedulerService implements Scheduler {
   /** Session id to its runner, for every lease that is known. */
   readonly #sessions = new Map<string, { readonly lease: RunnerLease; readonly seenAtMs: number }>();
   #lookingAtSilent = false;
+  #ticking = false;
+  #isClosed = false;
   /** Sessions that are over, oldest first: a picture of the leases that was read a moment before says otherwise. */
   readonly #expired = new Set<string>();
   #pulls: BusSubscription | undefined;
@@ -274,6 +276,7 @@ export class SchedulerService implements Scheduler {
   }
 
   async close(): Promise<void> {
+    this.#isClosed = true;
     this.#callOffTick();
     // What is being opened or handed back when the broker is away is not waited for.
     const { signal, end } = deadlineIn(this.#ports.time, CLOSE_MS);
@@ -440,7 +443,8 @@ export class SchedulerService implements Scheduler {
     if (this.#expired.size > EXPIRED_MAX && oldest !== undefined) this.#expired.delete(oldest);
     this.#sessions.delete(session);
     this.#dispatch.sessionGone(session);
-    for (const owner of this.#moves.owners) owner.sessionLost(session, runner);
+    const owners = [...this.#moves.owners];
+    void this.#inTurns(owners.map((owner) => () => owner.sessionLost(session, runner)));
   }
 
   /**
@@ -484,18 +488,38 @@ export class SchedulerService implements Scheduler {
     });
   }
 
+  /**
+   * Each partition has a turn of its own, and so has each other work of a second: what is short by itself adds up where there are
+   * many partitions. What takes longer than a second is not begun again meanwhile.
+   */
   #tick(): void {
-    for (const owner of this.#moves.owners) owner.tick();
-    this.#dispatch.forgetIdle(this.#ports.time.bootNow());
-    this.#invariants.tick([this.#dispatch, ...this.partitions]);
-    this.#guarded('scheduler.controls', () => this.#lookAtControls())();
-    this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent())();
-    this.#guarded('scheduler.committing', () => this.#sayWhetherCommitting())();
-    this.#guarded('scheduler.demand', () => this.#announceDemand())();
-    this.#guarded('scheduler.demand', () => this.#unserved.tell(this.#dispatch.unserved()))();
-    this.#guarded('scheduler.journal-level', () => this.#measureJournal())();
-    // What could not be opened yet (its old owner's membership had not run out) is tried again.
-    this.#moves.rebalance();
+    if (this.#ticking) return;
+    this.#ticking = true;
+    const works = [
+      ...Array.from(this.#moves.owners, (owner) => () => owner.tick()),
+      () => this.#dispatch.forgetIdle(this.#ports.time.bootNow()),
+      () => this.#invariants.tick([this.#dispatch, ...this.partitions]),
+      this.#guarded('scheduler.controls', () => this.#lookAtControls()),
+      this.#guarded('scheduler.silent-sessions', () => this.#lookAtSilent()),
+      this.#guarded('scheduler.committing', () => this.#sayWhetherCommitting()),
+      this.#guarded('scheduler.demand', () => this.#announceDemand()),
+      this.#guarded('scheduler.demand', () => this.#unserved.tell(this.#dispatch.unserved())),
+      this.#guarded('scheduler.journal-level', () => this.#measureJournal()),
+      // What could not be opened yet (its old owner's membership had not run out) is tried again.
+      () => this.#moves.rebalance(),
+    ];
+    void this.#inTurns(works.map((work) => this.#guarded('scheduler.tick', work))).finally(
+      () => (this.#ticking = false),
+    );
+  }
+
+  /** The first of them now, and each of the others in a turn of its own; none once this scheduler is closed. */
+  async #inTurns(works: readonly (() => void)[]): Promise<void> {
+    for (const [index, work] of works.entries()) {
+      if (index > 0) await this.#ports.time.turn();
+      if (this.#isClosed) return;
+      work();
+    }
   }
 
   /** Their watch is heard again, or is not any more. */
