@@ -1,5 +1,5 @@
 /**
- * What waits for sessions that serve one run and no other (`penstock runner --once`). Owns which session has named which run, and of those
+ * What waits for sessions that serve one run and no other (`penstock runner --once`, P11). Owns which session has named which run, and of those
  * runs the stages that were offered; their lanes and counts are `Dispatch`'s.
  *
  *  NAMED-1 A session that has named a run is given nothing else for as long as it lives, and names no second one.
