@@ -3,8 +3,10 @@
  * shown a runner's messages, and holds those back that stages of its are to be stopped at, so that a process can be killed
  * exactly there. It owns which stage stands where.
  */
+import assert from 'node:assert';
 import { PART_BYTES } from '@penstock/artifacts';
 import type { Direction, NatsMessage } from '@penstock/testkit';
+import { ContentDetour, type DetourOptions } from './content-detour.ts';
 
 export const HANDOVER_POINTS = [
   'secret asked for',
@@ -20,11 +22,21 @@ export const HANDOVER_POINTS = [
   'result on its way',
   'result answered',
 ] as const;
-export type HandoverPoint = (typeof HANDOVER_POINTS)[number];
+/** Those of contents that go past the broker. */
+export const STRAIGHT_POINTS = [
+  'ticket answered',
+  'content halfway',
+  'content answered',
+  'cache halfway',
+  'cache answered',
+] as const;
+export type HandoverPoint = (typeof HANDOVER_POINTS)[number] | (typeof STRAIGHT_POINTS)[number];
 
 interface Stopping {
   readonly at: HandoverPoint;
   readonly reached: PromiseWithResolvers<void>;
+  /** Of the point where its content is to be stopped on a connection of its own. */
+  readonly detour: ContentDetour | undefined;
 }
 
 interface Seen {
@@ -40,8 +52,16 @@ interface Body {
   readonly slip?: string;
   readonly sizeBytes?: number;
   readonly offset?: number;
-  readonly value?: { readonly upload?: string | null } | null;
+  readonly value?: { readonly upload?: string | null; readonly direct?: { readonly port: number } } | null;
 }
+
+/** Of which content, by the verb of the question for it, what is held back. */
+const DETOURS: Readonly<Partial<Record<HandoverPoint, Pick<DetourOptions, 'holds'> & { readonly verb: string }>>> = {
+  'content halfway': { verb: 'open', holds: 'rest' },
+  'content answered': { verb: 'open', holds: 'answer' },
+  'cache halfway': { verb: 'cache-open', holds: 'rest' },
+  'cache answered': { verb: 'cache-open', holds: 'answer' },
+};
 
 /** By the last words of a subject: what is told on the way there, and what by the answer. */
 const VERBS: Readonly<Record<string, readonly [HandoverPoint | null, HandoverPoint | null]>> = {
@@ -55,14 +75,20 @@ const HEAD_BYTES = 6;
 export class HandoverStops {
   readonly #stops = new Map<string, Stopping>();
   /** By the subject of the answer. */
-  readonly #asked = new Map<string, Seen & { readonly at: HandoverPoint | 'opened'; readonly sizeBytes: number }>();
+  readonly #asked = new Map<
+    string,
+    Seen & { readonly at: HandoverPoint | 'open' | 'cache-open'; readonly sizeBytes: number }
+  >();
   readonly #uploads = new Map<string, Seen & { readonly sizeBytes: number }>();
   readonly #missing = new Set<string>();
   #isOver = false;
 
   /** Before the stage starts. */
-  stop(stage: string, at: HandoverPoint): void {
-    this.#stops.set(stage, { at, reached: Promise.withResolvers() });
+  async stop(stage: string, at: HandoverPoint): Promise<void> {
+    const { holds } = DETOURS[at] ?? {};
+    const reached = (): void => void this.#isAt({ stage }, at);
+    const detour = holds === undefined ? undefined : await ContentDetour.open({ holds, reached });
+    this.#stops.set(stage, { at, reached: Promise.withResolvers(), detour });
     this.#missing.add(stage);
   }
 
@@ -79,6 +105,11 @@ export class HandoverStops {
   /** From here on everything passes. */
   end(): void {
     this.#isOver = true;
+    for (const { detour } of this.#stops.values()) detour?.letGo();
+  }
+
+  close(): void {
+    for (const { detour } of this.#stops.values()) detour?.close();
   }
 
   readonly holdsBack = (message: NatsMessage, direction: Direction): boolean => {
@@ -101,9 +132,9 @@ export class HandoverStops {
       return this.#step(upload, 'part on its way', isLast ? 'content stored' : null, reply);
     }
     if (third !== 'artifacts') return false;
-    if (last === 'open') {
+    if (last === 'open' || last === 'cache-open') {
       const { ref, sizeBytes = 0 } = bodyOf(payload);
-      if (ref !== undefined && reply !== undefined) this.#asked.set(reply, { ...ref, at: 'opened', sizeBytes });
+      if (ref !== undefined && reply !== undefined) this.#asked.set(reply, { ...ref, at: last, sizeBytes });
       return false;
     }
     const [going, answered] = VERBS[last] ?? [null, null];
@@ -113,9 +144,15 @@ export class HandoverStops {
   #hears({ subject, payload }: NatsMessage): boolean {
     const asked = this.#asked.get(subject);
     if (asked === undefined) return false;
-    if (asked.at !== 'opened') return this.#isAt(asked, asked.at);
-    const upload = bodyOf(payload).value?.upload;
-    if (typeof upload === 'string') this.#uploads.set(upload, asked);
+    if (asked.at !== 'open' && asked.at !== 'cache-open') return this.#isAt(asked, asked.at);
+    const { upload, direct } = bodyOf(payload).value ?? {};
+    if (typeof upload === 'string' && asked.at === 'open') this.#uploads.set(upload, asked);
+    if (direct === undefined) return false;
+    if (asked.at === 'open' && this.#isAt(asked, 'ticket answered')) return true;
+    const { at, detour } = this.#stops.get(asked.stage) ?? {};
+    if (at === undefined || detour === undefined || DETOURS[at]?.verb !== asked.at) return false;
+    detour.toward(direct.port, asked.sizeBytes);
+    leadTo(detour.port, payload, direct.port);
     return false;
   }
 
@@ -145,6 +182,14 @@ export class HandoverStops {
 function bodyOf(payload: Buffer): Body {
   const json = payload[0] === 0 ? payload.subarray(HEAD_BYTES, HEAD_BYTES + payload.readUInt32BE(2)) : payload;
   return JSON.parse(json.toString('utf8')) as Body;
+}
+
+/** In the message itself: the ports that a system gives have five digits, all of them. */
+function leadTo(port: number, payload: Buffer, from: number): void {
+  const [written, instead] = [from, port].map((each) => `"port":${each}`);
+  const at = payload.indexOf(written ?? '');
+  assert(at !== -1 && written?.length === instead?.length, 'a ticket says its port');
+  payload.write(instead ?? '', at);
 }
 
 function slipOf({ slip = '' }: Body): Partial<Seen> {

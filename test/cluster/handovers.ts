@@ -18,7 +18,7 @@ import { until } from '../support/wait.ts';
 import { startCluster, type Cluster } from './cluster.ts';
 import { HandoverStops, type HandoverPoint } from './handover-points.ts';
 
-export type Victim = 'runner' | 'scheduler' | 'broker';
+export type Victim = 'runner' | 'scheduler' | 'broker' | 'registry';
 
 interface StageOfTest {
   readonly runId: string;
@@ -40,12 +40,15 @@ interface EndedRun {
 const PIPELINE = 'handover';
 /** More than two parts of the way to the storage. */
 const LARGE_BYTES = 1_300_000;
+/** More than goes in one message. */
+const CACHED_BYTES = 700_000;
 /** Where its upload is cut off: more than is on its way at a time, so that what was not read of it is read again. */
 const CUT_BYTES = 8_000_000;
 /** A machine with much else to do, a lease, a membership, and the second attempt. */
 const PATIENCE_MS = 120_000;
 
-export async function startHandovers(slots: number): Promise<Handovers> {
+/** `straight`: large contents go past the broker. */
+export async function startHandovers(slots: number, { straight = false } = {}): Promise<Handovers> {
   const key = (): string => randomBytes(32).toString('base64');
   const [masterKey, slipKey] = [key(), key()];
   const cluster = await startCluster({
@@ -53,6 +56,7 @@ export async function startHandovers(slots: number): Promise<Handovers> {
     envOf: {
       auth: { SERVICE_MASTER_KEY: masterKey, SERVICE_SLIP_KEY: slipKey },
       scheduler: { SERVICE_SLIP_KEY: slipKey },
+      ...(straight ? { registry: { SERVICE_CONTENTS_LISTEN: '127.0.0.1:0' } } : {}),
     },
   });
   const secret = `handover-${randomBytes(12).toString('hex')}`;
@@ -116,7 +120,7 @@ export class Handovers {
     for (const at of points) {
       for (const hasRetry of [true, false]) {
         const name = `${victim}-${at.replaceAll(' ', '-')}${hasRetry ? '' : '-once'}`;
-        stops.stop(name, at);
+        await stops.stop(name, at);
         stages.push({ runId: await this.#begin(name, at, hasRetry), name, at, hasRetry });
       }
     }
@@ -131,6 +135,7 @@ export class Handovers {
     link.letGo();
     await this.#startAgain(victim);
     for (const stage of stages) await this.#check(victim, stage);
+    stops.close();
     link.look(null);
     await this.#cluster.ready();
     return stages.length;
@@ -148,7 +153,8 @@ stages:
     run: |
       test "$TOKEN" = "$(cat "$KEY")" || exit 9
       test "\${#TOKEN}" = ${this.#secret.length} || exit 9
-      mkdir -p cached; echo "${name} $PENSTOCK_ATTEMPT" | tee small > cached/name
+      mkdir -p cached; head -c ${at.startsWith('cache ') ? CACHED_BYTES : 10} /dev/urandom > cached/large
+      echo "${name} $PENSTOCK_ATTEMPT" | tee small > cached/name
       head -c ${at === 'part on its way' ? CUT_BYTES : LARGE_BYTES} /dev/urandom > large
       echo "large=$(sha256sum < large | cut -d' ' -f1)" >> "$SERVICE_OUTPUT"
 `;
@@ -183,6 +189,7 @@ stages:
       assert.equal(run.status, hasRetry ? 'SUCCESS' : 'FAILED', told);
       assert.equal(stage.attempts.length, hasRetry ? 2 : 1, told);
     }
+    if (victim === 'registry') assert.deepEqual([run.status, stage.attempts.length], ['SUCCESS', 1], told);
     const files = await this.#filesOf(runId);
     if (run.status !== 'SUCCESS') {
       assert.deepEqual(files, [], `${about}: nothing of a stage that failed is seen`);
