@@ -197,14 +197,14 @@ describe('samples of many', () => {
       if (index % 250 === 0) world.settle();
     }
     world.settle();
-    for (let look = 0; look < 4; look++) {
+    for (let look = 0; look < 13; look++) {
       world.partition.sampleInvariants();
       world.dispatch.sampleInvariants();
     }
     const last = [...world.partition.liveRuns].at(-1);
     last?.tell({ type: 'cancel', at: NOW });
     const looks = (): void => {
-      for (let look = 0; look < 4; look++) world.partition.sampleInvariants();
+      for (let look = 0; look < 13; look++) world.partition.sampleInvariants();
     };
     expect(looks).toThrow('SLOTS-1');
   });

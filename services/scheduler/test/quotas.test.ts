@@ -294,6 +294,27 @@ describe('what is told to the store of a key', () => {
     expect(world.partition.takeCounters()).toEqual([{ ...row, stageMs: 1_500 }]);
   });
 
+  it('P23: forgets the months before the last of very many keys tick after tick', () => {
+    const keys = Array.from({ length: 1_200 }, (_, index) => `k${index}`);
+    const old = { month: '2026-11', runs: 3, stageMs: 0, isStored: true };
+    const usages = keys.map((key) => ({ tenant: key, key, maxConcurrent: null, months: [old] }));
+    const world = new Harness({ usages });
+    const known = (): number => {
+      let count = 0;
+      for (const key of keys)
+        world.bare.get({ runIds: [], usage: { key, month: old.month } }, (reply) => {
+          if (reply.ok && reply.usage?.runs === old.runs) count += 1;
+        });
+      return count;
+    };
+    world.later(1_000);
+    const first = known();
+    for (let second = 0; second < 10; second++) world.later(1_000);
+    expect(first).toBeGreaterThan(0);
+    expect(first).toBeLessThan(keys.length);
+    expect(known()).toBe(0);
+  });
+
   it("P23: what a key has now stands in its newest month, also where that is the one of an earlier owner's clock", () => {
     const months = [{ month: '2027-02', runs: 3, stageMs: 0, isStored: true }];
     const world = new Harness({

@@ -17,6 +17,9 @@ import type { LiveRun } from '../run/live-run.ts';
 import type { ParkedDocument } from '../run/parked-run.ts';
 import { inSlices } from '../run/slices.ts';
 
+/** Keys that are looked at in one call, where a new month has begun or a take-over is over. */
+const SWEPT_AT_ONCE = 500;
+
 /** A counter without the commit that it is written for. */
 export type KeyCounter = Omit<RunCounter, 'partition' | 'incarnation' | 'sequence'>;
 
@@ -61,6 +64,8 @@ export class KeyCounts {
   readonly #keys = new Map<string, KeyCount>();
   readonly #dirty = new Set<MonthCount>();
   #sweptFor = '';
+  /** Those that the month's sweep has not come to. */
+  #toSweep: Iterator<[string, KeyCount]> | undefined;
 
   /** How many runs of the key count in the month so far. */
   used(key: string, month: string): number {
@@ -234,14 +239,20 @@ export class KeyCounts {
 
   /**
    * An owner's clock never runs backwards, but what was decided in a month may be acknowledged in the next: only what is
-   * older counts no more.
+   * older counts no more. Each call looks at some of the keys, about every second.
    */
   forgetOld(now: number): void {
     const month = monthOf(now);
-    if (month === this.#sweptFor) return;
+    if (month !== this.#sweptFor) this.#toSweep = this.#keys.entries();
     this.#sweptFor = month;
     const before = monthOf(monthStart(month) - 1);
-    for (const [key, count] of this.#keys) {
+    for (let looks = 0; looks < SWEPT_AT_ONCE && this.#toSweep !== undefined; looks++) {
+      const { value, done } = this.#toSweep.next();
+      if (done === true) {
+        this.#toSweep = undefined;
+        break;
+      }
+      const [key, count] = value;
       for (const [name, old] of count.months) if (name < before && !this.#dirty.has(old)) count.months.delete(name);
       if (count.months.size === 0 && activeOf(count) === 0) this.#keys.delete(key);
     }

@@ -10,7 +10,7 @@ import type { Parking } from './parking.ts';
 import type { SlotsInUse } from './slots-in-use.ts';
 
 /** Of so many runs all invariants are looked at in a few milliseconds. */
-const SAMPLED_RUNS = 2_000;
+const SAMPLED_RUNS = 500;
 
 export interface PartitionInvariantsHost {
   readonly runs: ReadonlyMap<RunId, LiveRun>;
