@@ -8,6 +8,7 @@ import { isoTime, viewOf } from './projection.ts';
 import type { RunId } from './brands.ts';
 import type { StageReason } from './stage-state.ts';
 import type { RunView, StageView } from './state.ts';
+import { unfinished } from './verdict.ts';
 
 /** One execution of a stage. */
 export interface AttemptView {
@@ -206,7 +207,7 @@ function summaryOfEvent(event: RunEvent, attempt: number | null): string {
     case 'workspace_lost':
       return `the working folder on the runner ${event.runner} is gone`;
     case 'run_cancelled':
-      return `the run was cancelled with ${event.cancelledStages} stages unfinished`;
+      return `the run was cancelled with ${unfinished(event.cancelledStages)}`;
     case 'run_completed':
       return `the run ended ${event.status}${event.reason === undefined ? '' : ` (${event.reason})`}`;
     case 'run_quarantined':

@@ -67,7 +67,7 @@ export function judge(run: RunView): Judgement | null {
 function evidenceOf(verdict: RunVerdict, run: RunView): string[] {
   switch (verdict) {
     case 'cancelled':
-      return [`the run was cancelled with ${run.cancelledStages ?? 0} stages unfinished`];
+      return [`the run was cancelled with ${unfinished(run.cancelledStages ?? 0)}`];
     case 'interrupted':
       return sentences(
         run.stages.filter((stage) => isBroken(stage) && stage.reason === 'runner_lost'),
@@ -141,4 +141,9 @@ function sayFailed({ name, reason, exitCode }: StageView): string {
 
 function sayRun(reason: StageReason): string {
   return reason === 'quarantined' ? 'the engine could not go on with the run' : `the run could not begin (${reason})`;
+}
+
+/** `1 stage unfinished`, `3 stages unfinished`. */
+export function unfinished(stages: number): string {
+  return `${stages} stage${stages === 1 ? '' : 's'} unfinished`;
 }

@@ -88,7 +88,7 @@ describe('the verdict of a run', () => {
     cancelled.tell({ type: 'cancel' });
     expect(judged(cancelled)).toEqual({
       verdict: 'cancelled',
-      evidence: ['the run was cancelled with 1 stages unfinished'],
+      evidence: ['the run was cancelled with 1 stage unfinished'],
     });
   });
 
