@@ -102,7 +102,10 @@ stages:
   leak:
     secrets: {CANARY: CANARY, RENAMED: CANARY, KEY: {secret: LINES, file: true}, LINES: LINES}
     outputs: [leaked, kept]
+    artifacts: kept/**
     run: |
+      mkdir -p kept "kept/$(dirname "$CANARY")"
+      echo x > "kept/$CANARY"; echo x > "kept/$(printf '%s' "$CANARY" | od -An -v -tx1 | tr -d ' \\n')"; echo x > kept/plain.txt
       printf '%s\\n' "$CANARY" "$RENAMED" "$LINES"
       printf '%s' "$CANARY" | base64 -w0; echo
       printf 'u%s' "$CANARY" | base64 -w0; echo
@@ -147,10 +150,13 @@ stages:
     expect(lines).toContain('a value of its own: ***');
     expect(lines).toContain('mode of the key: 600');
     expect(lines.join('\n')).toMatch(/file system of the key: (?:tmpfs|ramfs)/);
+    expect(lines).toContain('2 files are not kept: their names hold secrets');
+    expect(lines).toContain('kept 1 file (2 bytes)');
     expect(lines).toContain('inherited: [] 0');
     expect(lines).toContain('told: the value is ***');
     const shown = JSON.stringify(await server.graphql(EVERYTHING, { id }));
     expect(shown).toContain('the value is ***');
+    expect(shown).toContain('kept/plain.txt');
     expect(shown).toMatch(/"name":"CANARY","lastUsedAt":"2\d{3}-/);
     expect({
       events: isIn(story),

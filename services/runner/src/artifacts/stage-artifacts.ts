@@ -35,6 +35,8 @@ export interface LeftByStage {
   readonly verdict: AttemptVerdict;
   readonly signal: AbortSignal;
   readonly remark: (text: string) => void;
+  /** The text with `***` in place of what the stage was given of secrets, and of what it said is one. */
+  readonly mask: (text: string) => string;
 }
 
 type Kept = NonNullable<ResultRequest['artifacts']>;
@@ -61,25 +63,28 @@ export class StageArtifacts {
     const collection = await collectFiles({ folder, patterns: asked.paths, user, bytesMax: STAGE_BYTES_MAX, signal });
     try {
       for (const line of leftOutLines(collection.listing)) remark(line);
-      const { files } = collection.listing;
+      const files = withoutSecrets(collection.listing.files, left);
       if (files.length === 0) {
         const nothing = nothingMatchesLine(asked.paths);
         if (asked.required) throw new ArtifactsFailed('artifacts', nothing);
         remark(nothing);
         return undefined;
       }
-      return await this.#store(left, collection);
+      return await this.#store(left, collection, files);
     } finally {
       await collection.close();
     }
   }
 
-  async #store({ job, ref, signal, remark }: LeftByStage, collection: Collection): Promise<Kept> {
+  async #store(
+    { job, ref, signal, remark }: LeftByStage,
+    collection: Collection,
+    files: readonly KeptFile[],
+  ): Promise<Kept> {
     const calls = new StorageCalls(this.#options.storage, { ref, partition: job.partition }, signal);
-    const { files } = collection.listing;
     try {
       await calls.begin(files.length, bytesOf(files));
-      await storeAll(calls, collection);
+      await storeAll(calls, collection, files);
       const manifest = encodeManifest(files);
       if (manifest.length > MANIFEST_BYTES_MAX)
         throw new ArtifactsFailed('quota', 'the names of the files are too long to be kept');
@@ -95,12 +100,25 @@ export class StageArtifacts {
   }
 }
 
+/** Names are shown to all who may see the run, and two of them masked could be one: such a file is not kept. */
+function withoutSecrets(files: readonly KeptFile[], { mask, remark }: LeftByStage): readonly KeptFile[] {
+  const shown = files.filter(({ path }) => mask(path) === path);
+  const count = files.length - shown.length;
+  if (count > 0)
+    remark(
+      count === 1
+        ? '1 file is not kept: its name holds a secret'
+        : `${count} files are not kept: their names hold secrets`,
+    );
+  return shown;
+}
+
 /** What two files have alike is stored once. */
-async function storeAll(calls: StorageCalls, collection: Collection): Promise<void> {
+async function storeAll(calls: StorageCalls, collection: Collection, files: readonly KeptFile[]): Promise<void> {
   const stored = new Set<string>();
   const underway = new Set<Promise<void>>();
   const failures: unknown[] = [];
-  for (const file of collection.listing.files) {
+  for (const file of files) {
     if (stored.has(file.sha256)) continue;
     stored.add(file.sha256);
     if (failures.length > 0) break;

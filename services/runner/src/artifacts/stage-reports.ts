@@ -25,8 +25,8 @@ export class StageReports {
   }
 
   /** Undefined: there is no report. @throws the signal's reason */
-  async keep(left: LeftByStage, mask: (text: string) => string): Promise<ResultRequest['report']> {
-    const { job, folder, fault, user, verdict, signal, remark } = left;
+  async keep(left: LeftByStage): Promise<ResultRequest['report']> {
+    const { job, folder, fault, user, verdict, signal, remark, mask } = left;
     if (job.reports === undefined || !isKeptAfter('always', verdict)) return undefined;
     if (fault !== undefined) {
       remark(`there is no test report: ${fault}`);

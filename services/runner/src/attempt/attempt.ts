@@ -361,11 +361,12 @@ export class Attempt {
       verdict,
       signal: this.#preparing.signal,
       remark: (text: string) => void chunker.remark(this.#secrets.mask.text(text)),
+      mask: (text: string) => this.#secrets.mask.text(text),
     };
     const ending = await this.#keepArtifacts(left, chunker);
     if (ending === null || job.reports === undefined) return ending;
     try {
-      const report = await this.#parts.reports.keep(left, (text) => this.#secrets.mask.text(text));
+      const report = await this.#parts.reports.keep(left);
       return report === undefined ? ending : { ...ending, report };
     } catch (error) {
       const stopped = this.#endingOf(chunker);
