@@ -40,8 +40,9 @@ interface EndedRun {
 const PIPELINE = 'handover';
 /** More than two parts of the way to the storage. */
 const LARGE_BYTES = 1_300_000;
-/** More than goes in one message. */
-const CACHED_BYTES = 700_000;
+/** Of a cache that goes in one message, and of one that goes straight. */
+const CACHED_BYTES = 10;
+const STRAIGHT_CACHED_BYTES = 700_000;
 /** Where its upload is cut off: more than is on its way at a time, so that what was not read of it is read again. */
 const CUT_BYTES = 8_000_000;
 /** A machine with much else to do, a lease, a membership, and the second attempt. */
@@ -153,7 +154,7 @@ stages:
     run: |
       test "$TOKEN" = "$(cat "$KEY")" || exit 9
       test "\${#TOKEN}" = ${this.#secret.length} || exit 9
-      mkdir -p cached; head -c ${at.startsWith('cache ') ? CACHED_BYTES : 10} /dev/urandom > cached/large
+      mkdir -p cached; head -c ${at === 'cache halfway' || at === 'cache answered' ? STRAIGHT_CACHED_BYTES : CACHED_BYTES} /dev/urandom > cached/large
       echo "${name} $PENSTOCK_ATTEMPT" | tee small > cached/name
       head -c ${at === 'part on its way' ? CUT_BYTES : LARGE_BYTES} /dev/urandom > large
       echo "large=$(sha256sum < large | cut -d' ' -f1)" >> "$SERVICE_OUTPUT"
