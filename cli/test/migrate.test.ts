@@ -24,6 +24,9 @@ jobs:
         continue-on-error: true
       - if: github.ref == 'refs/heads/nowhere'
         run: echo never
+      - if: steps.add.outputs.sum == '42' && env.FIRST == '20'
+        run: echo "$SAID \${{ env.FIRST == '21' && 'one' || 'other' }}"
+        env: {SAID: 'said "$HOME" \`id\`'}
   tell:
     needs: count
     if: needs.count.outputs.sum == '42'
@@ -107,7 +110,12 @@ describe('penstock migrate', () => {
 
   it('makes of a workflow of GitHub what does the same', async () => {
     const { code, lines, summary } = await ran('ci.yml', WORKFLOW);
-    expect(lines.toSorted(), summary).toEqual(['in part with 22 and more', 'one is 42', 'two is 42']);
+    expect(lines.toSorted(), summary).toEqual([
+      'in part with 22 and more',
+      'one is 42',
+      'said "$HOME" `id` other',
+      'two is 42',
+    ]);
     expect(code).toBe(0);
     expect(summary).toMatch(/tagged +SKIPPED/);
   });

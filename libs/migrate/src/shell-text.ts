@@ -32,6 +32,23 @@ export function substituted(script: string, reference: (expression: string) => s
   return text + script.slice(from);
 }
 
+/**
+ * The text for the inside of double quotes: what it says itself means nothing to the shell, and each `${{ … }}` is what `reference`
+ * makes of it.
+ */
+export function inDoubleQuotes(text: string, reference: (expression: string) => string | undefined): string {
+  return text
+    .split(/(\$\{\{[\s\S]*?\}\})/)
+    .map((part, index) => (index % 2 === 0 ? escaped(part) : (reference(part.slice(3, -2).trim()) ?? '')))
+    .join('');
+}
+
+/** Within double quotes; a dollar too, unless variables are to be read. */
+export function escaped(text: string, options: { readonly readsVariables?: boolean } = {}): string {
+  if (options.readsVariables !== true) return text.replaceAll(/[\\"`$]/g, String.raw`\$&`);
+  return text.replaceAll(/[\\"`]|\$(?=\()/g, String.raw`\$&`);
+}
+
 /** Names of variables that a script reads, by `$NAME` or `${NAME…}`, as far as they can be seen. */
 export function variablesOf(script: string): ReadonlySet<string> {
   return new Set(Array.from(script.matchAll(/\$\{?([A-Za-z_][A-Za-z0-9_]*)/g), ([, name = '']) => name));

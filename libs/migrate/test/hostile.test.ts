@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { FORMATS, migrate, UnreadableSource } from '../src/index.ts';
 
 const CORPUS = fileURLToPath(new URL('corpus/', import.meta.url));
-const CHANGED = 400;
+const CHANGED = 120;
 const JUNK = [
   '[]',
   '{}',

@@ -97,6 +97,50 @@ jobs:
     expect(text).toContain('- KEY');
   });
 
+  it('keeps what a variable says as it is: there nothing in it is read by a shell', () => {
+    const { text } = github(`on: push
+jobs:
+  a:
+    steps:
+      - run: printenv X
+        env: {X: 'say "$HOME" \`id\` \\n \${{ github.sha }}'}
+`);
+    expect(text).toContain(String.raw`export X="say \"\$HOME\" \`id\` \\n ${'$'}{SERVICE_COMMIT:-}"`);
+  });
+
+  it('asks in a script what a step asks of a matrix, of variables and of steps before it', () => {
+    const { notes, text } = github(`on: push
+env: {MODE: fast}
+jobs:
+  a:
+    strategy: {matrix: {os: [one, two]}}
+    steps:
+      - {id: look, run: 'echo "found=yes" >> "$GITHUB_OUTPUT"'}
+      - {if: matrix.os == 'one' && env.MODE == 'fast', run: make a}
+      - {if: steps.look.outputs.found == 'yes', run: make b}
+      - {run: "make \${{ matrix.os == 'one' && 'c' || 'd' }}"}
+`);
+    expect(notes).toEqual([]);
+    expect(text).toContain(`if { [ "\${MATRIX_OS}" = 'one' ]; } && { [ "\${MODE:-}" = 'fast' ]; }; then`);
+    expect(text).toContain(`if [ "\${STEPS_LOOK_FOUND}" = 'yes' ]; then`);
+    expect(text).toContain(`make $(if [ "\${MATRIX_OS}" = 'one' ]; then echo "c"; else echo "d"; fi)`);
+  });
+
+  it('takes maps of a matrix apart', () => {
+    const { notes, text } = github(`on: push
+jobs:
+  a:
+    strategy: {matrix: {target: [{name: x, flags: -O1}, {name: y, flags: -O2}]}}
+    steps: [{run: "make \${{ matrix.target.name }} \${{ matrix.target.flags }}"}]
+`);
+    expect(notes).toEqual([]);
+    const parsed = parsePipeline(text);
+    expect(parsed.ok && parsed.definition.stages.map(({ name }) => name)).toEqual([
+      'a (target_name=x, target_flags=-O1)',
+      'a (target_name=y, target_flags=-O2)',
+    ]);
+  });
+
   it('fails a stage whose step it cannot translate, and says which', () => {
     const migration = github('on: push\njobs:\n  a:\n    steps:\n      - uses: acme/thing@v1\n        with: {x: 1}\n');
     expect(told(migration)).toEqual(['5: the action acme/thing@v1']);

@@ -3,6 +3,7 @@ import { lookup } from '../lookup.ts';
 import type { DraftStage } from '../draft.ts';
 import { keptPatterns } from '../kept-patterns.ts';
 import type { Ledger } from '../ledger.ts';
+import { axisValues } from './matrix.ts';
 import { takeAll, takeText, type SourceMap } from '../source.ts';
 
 export interface ActionContext {
@@ -29,7 +30,6 @@ const IMAGES: Readonly<
   'actions/setup-python': { image: 'python', version: ['python-version'], plain: '3' },
   'actions/setup-go': { image: 'golang', version: ['go-version'], plain: '1' },
   'actions/setup-java': { image: 'eclipse-temurin', version: ['java-version'], plain: '21' },
-  'actions/setup-dotnet': { image: 'mcr.microsoft.com/dotnet/sdk', version: ['dotnet-version'], plain: '8.0' },
   'ruby/setup-ruby': { image: 'ruby', version: ['ruby-version'], plain: '3' },
   'shivammathur/setup-php': { image: 'php', version: ['php-version'], plain: '8' },
   'dtolnay/rust-toolchain': { image: 'rust', version: ['toolchain'], plain: '1' },
@@ -127,6 +127,14 @@ function setUp(name: string, uses: string, { stage, ledger, step, given, templat
     takeText(given, 'bundler-cache');
   }
   const wanted = `${image}:${tag}`;
+  const axis = /matrix\.([\w-]+)/.exec(tag)?.[1];
+  for (const value of axis === undefined ? [] : axisValues(stage.matrix, axis))
+    if (!/^\d[\d.]*$/.test(value))
+      ledger.tell(
+        step.line,
+        `the version ${value}, which is no tag of the image ${image}`,
+        'write versions as the image has them',
+      );
   if (stage.image === undefined) stage.image = wanted;
   else if (stage.image !== wanted)
     ledger.tell(

@@ -16,10 +16,10 @@ import {
   type SourceMap,
   type SourceNode,
 } from '../source.ts';
-import { quoted, substituted } from '../shell-text.ts';
+import { inDoubleQuotes, quoted, substituted } from '../shell-text.ts';
 import { actionOf, type ActionContext } from './actions.ts';
 import { parseExpression } from './expression.ts';
-import { matrixOf } from './matrix.ts';
+import { axisValues, matrixOf } from './matrix.ts';
 import { triggersInto } from './triggers.ts';
 import { conditionOf, secretName, shellTextOf, templateOf, type Names } from './values.ts';
 
@@ -153,16 +153,15 @@ class Workflow {
 
   #place(stage: DraftStage, job: SourceMap, names: Names): void {
     const labels = takeTexts(job, 'runs-on');
-    const own = labels.filter((label) => !/^(ubuntu|self-hosted|linux|x64)/i.test(label) && !label.includes('${{'));
-    stage.runsOn.push(...own);
+    stage.runsOn.push(...labels.filter((label) => !isOrdinary(label) && !label.includes('${{')));
     for (const label of labels) {
       if (!label.includes('${{')) continue;
       const template = templateOf(label, names);
       const axis = /matrix\.([\w-]+)/.exec(template ?? '')?.[1];
-      const values = axis === undefined ? [] : (stage.matrix?.axes[axis] ?? []);
-      if (template !== undefined && values.some((value) => !value.startsWith('ubuntu'))) stage.runsOn.push(template);
       if (template === undefined)
         this.#ledger.tell(job.line, `the runner ${label} of '${stage.name}'`, 'name labels under `runs_on`');
+      else if (axis === undefined || axisValues(stage.matrix, axis).some((value) => !isOrdinary(value)))
+        stage.runsOn.push(template);
     }
     const container = take(job, 'container');
     if (container?.kind === 'text') stage.image = templateOf(container.text, names) ?? container.text;
@@ -326,13 +325,13 @@ class Workflow {
     const needsOwn = place !== undefined || before.length > 0 || CHANGES_ITS_SHELL.test(body.join('\n'));
     let text = needsOwn ? `(\n${lines.join('\n')}\n)` : lines.join('\n');
     if (mayFail) text = needsOwn ? `${text} || true` : `{\n${text}\n} || true`;
-    if (condition !== undefined) text = this.#guarded(text, condition, step.line, names, title ?? id);
+    if (condition !== undefined) text = this.#guarded(text, condition, step.line, { ...names, stage }, title ?? id);
     return [...headed(title), ...(id === undefined ? [] : this.#outputsOf(id)), text, ...afterStep(text)];
   }
 
   #commands(stage: DraftStage, step: SourceMap, names: Names, title: string | undefined): readonly string[] {
     const script = takeText(step, 'run');
-    if (script !== undefined) return [this.#shellText(script.trimEnd(), stage, names, step.line)];
+    if (script !== undefined) return [this.#script(script.trimEnd(), stage, names, step.line)];
     const uses = takeText(step, 'uses');
     if (uses === undefined) return [];
     const given = takeMap(step, 'with');
@@ -361,7 +360,7 @@ class Workflow {
 
   #guarded(text: string, condition: string, line: number, names: Names, title: string | undefined): string {
     const said: Condition = conditionOf(condition, names);
-    const shell = said.kind === 'always' ? 'true' : shellOf(this.#withTrigger(said));
+    const shell = shellOf(this.#withTrigger(said));
     if (shell === 'true') return text;
     if (shell === undefined) {
       this.#ledger.tell(
@@ -371,7 +370,7 @@ class Workflow {
       );
       return text;
     }
-    return `if ${shell}; then\n${text}\nfi`;
+    return [...readsOf(shell, names), `if ${shell}; then\n${text}\nfi`].join('\n');
   }
 
   /** In a script what began the run is known by an expression. */
@@ -404,15 +403,22 @@ class Workflow {
     else exports.push(`export ${name}="${this.#shellText(text, stage, this.#names(new Set(axesOf(stage))), line)}"`);
   }
 
-  /** The text with references to variables in place of expressions; what has no counterpart is told and left empty. */
+  /** A script with references to variables in place of expressions; what has no counterpart is told and left empty. */
+  #script(text: string, stage: DraftStage, names: Names, line: number): string {
+    return substituted(text, (inner) => this.#reference(inner, stage, names, line));
+  }
+
+  /** The same of a text, for the inside of double quotes. */
   #shellText(text: string, stage: DraftStage, names: Names, line: number): string {
-    return substituted(text, (inner) => {
-      const expression = parseExpression(inner);
-      const value = expression === undefined ? undefined : shellTextOf(expression, names, stage);
-      if (value === undefined)
-        this.#ledger.tell(line, `the expression \${{ ${inner} }}`, 'put the value into a variable');
-      return value ?? '';
-    });
+    return inDoubleQuotes(text, (inner) => this.#reference(inner, stage, names, line));
+  }
+
+  #reference(inner: string, stage: DraftStage, names: Names, line: number): string {
+    const expression = parseExpression(inner);
+    const value = expression === undefined ? undefined : shellTextOf(expression, names, stage);
+    if (value === undefined)
+      this.#ledger.tell(line, `the expression \${{ ${inner} }}`, 'put the value into a variable');
+    return value ?? '';
   }
 }
 
@@ -447,6 +453,11 @@ function headed(title: string | undefined): readonly string[] {
 /** What is not translated must not look as if it had been done. */
 function missing(what: string): string {
   return `echo ${quoted(`not translated: ${what.replaceAll('${{', '{')}`)} >&2; exit 1`;
+}
+
+/** A runner that any of ours is. */
+function isOrdinary(label: string): boolean {
+  return /^(ubuntu-(latest|[\d.]+)|self-hosted|linux|x64)$/i.test(label);
 }
 
 function axesOf(stage: DraftStage): readonly string[] {

@@ -20,8 +20,17 @@ export function matrixOf(strategy: SourceMap, ledger: Ledger): DraftMatrix | und
     ...(maxParallel !== undefined && /^\d+$/.test(maxParallel) ? { maxParallel } : {}),
     ...(failFast === 'false' ? { failFast: false } : {}),
   };
-  for (const { key, value, line } of takeAll(node)) {
-    if (key === 'include' || key === 'exclude') continue;
+  const axes = takeAll(node).filter(({ key }) => key !== 'include' && key !== 'exclude');
+  for (const { key, value, line } of axes) {
+    if (
+      axes.length === 1 &&
+      value.kind === 'list' &&
+      value.items.length > 0 &&
+      value.items.every(({ kind }) => kind === 'map')
+    ) {
+      matrix.include.unshift(...takenApart(key, value.items, ledger));
+      continue;
+    }
     const texts = value.kind === 'list' ? value.items.flatMap((item) => (item.kind === 'text' ? [item.text] : [])) : [];
     if (value.kind !== 'list' || texts.length !== value.items.length || texts.length === 0)
       ledger.tell(
@@ -32,6 +41,18 @@ export function matrixOf(strategy: SourceMap, ledger: Ledger): DraftMatrix | und
     else matrix.axes[key] = [...new Set(texts)];
   }
   return Object.keys(matrix.axes).length === 0 && matrix.include.length === 0 ? undefined : matrix;
+}
+
+/** All that the axis can be. */
+export function axisValues(matrix: DraftMatrix | undefined, axis: string): readonly string[] {
+  return [...(matrix?.axes[axis] ?? []), ...(matrix?.include ?? []).flatMap((entry) => entry[axis] ?? [])];
+}
+
+/** `{os: linux, arch: x64}` of the axis `target` is the combination of `target_os` and `target_arch`. */
+function takenApart(axis: string, items: readonly SourceNode[], ledger: Ledger): Record<string, string>[] {
+  return combinations(items, ledger).map((entry) =>
+    Object.fromEntries(Object.entries(entry).map(([key, value]) => [`${axis}_${key}`, value])),
+  );
 }
 
 function takeList(map: SourceMap, key: string): readonly SourceNode[] {

@@ -13,6 +13,7 @@ import {
   IS_TAG,
   refIs,
   refMatches,
+  shellOf,
   triggerIs,
   type Condition,
 } from '../condition.ts';
@@ -31,6 +32,8 @@ export interface Names {
   readonly axes: ReadonlySet<string>;
   /** Variables with what earlier steps of the job have put out: the step and the name of the output. */
   readonly reads: Map<string, readonly [step: string, output: string]>;
+  /** Where a step's condition stands: its values are variables of the stage. */
+  readonly stage?: DraftStage;
 }
 
 const TRIGGERS: Readonly<Record<string, string>> = lookup({
@@ -77,6 +80,9 @@ function oursOf(path: readonly string[], names: Names): string | undefined {
   const known = OURS[path.join('.')];
   if (known !== undefined) return known;
   if (first === 'matrix' && path.length === 2 && names.axes.has(second)) return `matrix.${second}`;
+  // Values that are maps are taken apart (`matrix.ts`).
+  if (first === 'matrix' && path.length === 3 && names.axes.has(`${second}_${third}`))
+    return `matrix.${second}_${third}`;
   const input = first === 'inputs' ? second : path.slice(0, 3).join('.') === 'github.event.inputs' ? fourth : undefined;
   if (input !== undefined && names.inputs.has(input)) return `inputs.${input}`;
   if (first === 'env' && names.env.has(second)) return `env.${second}`;
@@ -94,6 +100,13 @@ function oursOf(path: readonly string[], names: Names): string | undefined {
 export function shellTextOf(expression: Expression, names: Names, stage: DraftStage): string | undefined {
   if (expression.kind === 'value') return expression.value;
   if (expression.kind === 'binary' && expression.operator === '||') {
+    const { left: condition, right: otherwise } = expression;
+    if (condition.kind === 'binary' && condition.operator === '&&') {
+      const holds = shellOf(conditionOfExpression(condition.left, { ...names, stage }));
+      const [value, other] = [condition.right, otherwise].map((one) => shellTextOf(one, names, stage));
+      if (holds === undefined || value === undefined || other === undefined) return undefined;
+      return `$(if ${holds}; then echo "${value}"; else echo "${other}"; fi)`;
+    }
     const left = shellTextOf(expression.left, names, stage);
     const right = shellTextOf(expression.right, names, stage);
     const variable = /^\$\{?(\w+)(?::-)?\}?$/.exec(left ?? '')?.[1];
@@ -149,13 +162,25 @@ export function templateOf(text: string, names: Names): string | undefined {
     if (expression?.kind === 'name') {
       const fixed = FIXED[expression.path.join('.')];
       if (fixed !== undefined) return fixed;
-      const ours = oursOf(expression.path, names);
-      if (ours !== undefined) return `\${{ ${ours} }}`;
     }
+    const ours = expression === undefined ? undefined : templatePart(expression, names);
+    if (ours !== undefined) return `\${{ ${ours} }}`;
     isKnown = false;
     return '';
   });
   return isKnown ? result : undefined;
+}
+
+/** An expression of ours: a name, or the first of several that is there. */
+function templatePart(expression: Expression, names: Names): string | undefined {
+  // The branch of a pull request: its ref is as much its own.
+  if (expression.kind === 'name')
+    return expression.path.join('.') === 'github.head_ref' ? 'run.ref' : oursOf(expression.path, names);
+  if (expression.kind === 'value') return expression.value.includes("'") ? undefined : `'${expression.value}'`;
+  if (expression.kind !== 'binary' || expression.operator !== '||') return undefined;
+  const left = templatePart(expression.left, names);
+  const right = templatePart(expression.right, names);
+  return left === undefined || right === undefined || left === right ? left : `${left} || ${right}`;
 }
 
 /** What `if` says. `stage` is where a step's condition stands; without it, what holds for a job. */
@@ -173,7 +198,7 @@ function conditionOfExpression(expression: Expression, names: Names): Condition 
   }
   if (expression.kind === 'value')
     return ['true', '1'].includes(expression.value) ? ALWAYS : { kind: 'fact', when: 'false', shell: 'false' };
-  if (expression.kind === 'call') return callOf(expression);
+  if (expression.kind === 'call') return callOf(expression, names);
   if (expression.kind === 'name') return truthOf(expression.path, names);
   const { left, operator, right } = expression;
   if (operator === '&&') return all([again(left), again(right)]);
@@ -189,11 +214,16 @@ function conditionOfExpression(expression: Expression, names: Names): Condition 
 
 function truthOf(path: readonly string[], names: Names): Condition {
   const ours = oursOf(path, names);
-  if (ours === undefined) return unknownOf({ kind: 'name', path });
-  return { kind: 'fact', when: ours, ...shellFact(ours, '!=', 'false') };
+  const text = variableText(path, ours, names);
+  if (ours === undefined && text === undefined) return unknownOf({ kind: 'name', path });
+  return {
+    kind: 'fact',
+    ...(ours === undefined ? {} : { when: ours }),
+    ...(text === undefined ? {} : { shell: `case "${text}" in ''|false|0) false ;; *) true ;; esac` }),
+  };
 }
 
-function callOf(call: Expression & { readonly kind: 'call' }): Condition {
+function callOf(call: Expression & { readonly kind: 'call' }, names: Names): Condition {
   const [first, second] = call.arguments;
   if (call.name === 'always') return { kind: 'fact', when: 'always()' };
   if (call.name === 'failure') return { kind: 'fact', when: 'failure()' };
@@ -206,7 +236,8 @@ function callOf(call: Expression & { readonly kind: 'call' }): Condition {
   const full = first.path.join('.');
   if (full === 'github.ref') return refMatches(pattern);
   if (full === 'github.ref_name') return any([refMatches(`refs/heads/${pattern}`), refMatches(`refs/tags/${pattern}`)]);
-  const shell = SHELL[full] ?? (OURS[full] === 'run.actor' ? '$ACTOR' : undefined);
+  const shell =
+    SHELL[full] ?? (OURS[full] === 'run.actor' ? '$ACTOR' : variableText(first.path, oursOf(first.path, names), names));
   if (shell !== undefined) return { kind: 'fact', shell: `case "${shell}" in ${pattern}) true ;; *) false ;; esac` };
   return unknownOf(call);
 }
@@ -229,15 +260,26 @@ function equals(path: readonly string[], value: string, names: Names): Condition
   if (shell !== undefined && /^[\w./@+-]*$/.test(value)) return { kind: 'fact', shell: `[ "${shell}" = "${value}" ]` };
   const fixed = FIXED[full];
   if (fixed !== undefined) return fixed === value ? ALWAYS : { kind: 'fact', when: 'false', shell: 'false' };
+  if (value.includes("'")) return unknownOf({ kind: 'name', path });
   const ours = oursOf(path, names);
-  if (ours === undefined || value.includes("'")) return unknownOf({ kind: 'name', path });
-  return { kind: 'fact', when: `${ours} == '${value}'`, ...shellFact(ours, '=', value) };
+  const text = variableText(path, ours, names);
+  if (ours === undefined && text === undefined) return unknownOf({ kind: 'name', path });
+  return {
+    kind: 'fact',
+    ...(ours === undefined ? {} : { when: `${ours} == '${value}'` }),
+    ...(text === undefined ? {} : { shell: `[ "${text}" = '${value}' ]` }),
+  };
 }
 
-/** Where the value is a variable of the stage anyway. */
-function shellFact(ours: string, operator: string, value: string): { readonly shell?: string } {
-  if (!ours.startsWith('inputs.') || !/^[\w./@+-]*$/.test(value)) return {};
-  return { shell: `[ "\${${variableName('input', ours.slice('inputs.'.length))}}" ${operator} "${value}" ]` };
+/** Where there is a stage: its variable with the value, for the inside of double quotes. */
+function variableText(path: readonly string[], ours: string | undefined, names: Names): string | undefined {
+  const [first = '', second = '', third = ''] = path;
+  if (ours?.startsWith('inputs.') === true) return `\${${variableName('input', ours.slice('inputs.'.length))}}`;
+  if (names.stage === undefined) return undefined;
+  const isOutput = first === 'steps' && third === 'outputs';
+  if (ours === undefined && !isOutput && first !== 'env') return undefined;
+  if (first === 'env' && path.length === 2) return `\${${second}:-}`;
+  return shellTextOf({ kind: 'name', path }, names, names.stage);
 }
 
 function unknownOf(expression: Expression): Condition {

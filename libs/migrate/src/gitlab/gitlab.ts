@@ -18,7 +18,7 @@ import {
   type SourceMap,
   type SourceNode,
 } from '../source.ts';
-import { variablesOf } from '../shell-text.ts';
+import { escaped, variablesOf } from '../shell-text.ts';
 import { durationOf } from './duration.ts';
 import { Extended } from './extended.ts';
 import { jobCondition } from './job-condition.ts';
@@ -430,9 +430,12 @@ function combinationsOf(axes: Readonly<Record<string, readonly string[]>>): Reco
   );
 }
 
-/** `$$` is a dollar; other references stay, for they are the shell's too. */
+/** `$$` is a dollar; other references stay, for they are the shell's too. Nothing is run there to make a variable. */
 function shellText(text: string): string {
-  return text.replaceAll('$$', String.raw`\$`).replaceAll('"', String.raw`\"`);
+  return text
+    .split('$$')
+    .map((part) => escaped(part, { readsVariables: true }))
+    .join(String.raw`\$`);
 }
 
 function quotedBlock(commands: readonly string[]): string {

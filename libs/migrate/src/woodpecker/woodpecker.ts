@@ -7,7 +7,7 @@ import { WOODPECKER_VARIABLES } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
 import { finishScript } from '../script-stage.ts';
 import { letSkippedPass } from '../skipped.ts';
-import { quoted, variableName } from '../shell-text.ts';
+import { escaped, quoted, variableName } from '../shell-text.ts';
 import { startsInto } from './starts.ts';
 import {
   isTrue,
@@ -270,7 +270,12 @@ class WoodpeckerFile {
       if (secret !== undefined) stage.secrets[name] = secret;
       else if (text === undefined) this.#ledger.tell(map.line, `the variable ${name} of '${stage.name}'`);
       else if (/\$\{?\w/.test(text.replaceAll('$$', '')))
-        exports.push(`export ${name}="${shellScript(text).replaceAll('"', String.raw`\"`)}"`);
+        exports.push(
+          `export ${name}="${text
+            .split('$$')
+            .map((part) => escaped(part, { readsVariables: true }))
+            .join(String.raw`\$`)}"`,
+        );
       else stage.env[name] = text.replaceAll('$$', '$');
     }
     markSeen(environment);
