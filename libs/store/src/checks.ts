@@ -1,6 +1,6 @@
 /** What every adapter refuses alike, before anything is sent: broken specs, documents and batches. */
 import { StoreUsageError } from './errors.ts';
-import type { CollectionSpec, Part, Scalar } from './port.ts';
+import type { CollectionSpec, KnownVersion, Part, Scalar } from './port.ts';
 
 export const BATCH_DOCUMENTS_MAX = 500;
 const BATCH_BYTES_MAX = 64 * 1024 * 1024;
@@ -112,6 +112,43 @@ export function checkBatch(
   if (rows.reduce((sum, row) => sum + row.bytes, 0) > BATCH_BYTES_MAX)
     refuse(`more than ${BATCH_BYTES_MAX} bytes at a time`);
   if (new Set(rows.map(({ row }) => row[0])).size !== rows.length) refuse('one id twice in a batch');
+}
+
+/** The names of the two integers. */
+export function versionOf(store: string, spec: CollectionSpec): readonly [major: string, minor: string] {
+  if (spec.version !== undefined) return spec.version;
+  throw new StoreUsageError(store, `collection '${spec.name}': its documents have no version`);
+}
+
+/** The list up to the one that would be too many of what is not known; answers the ids of these as well. */
+export function cutFresh(
+  listed: readonly KnownVersion[],
+  { known, freshMax }: { readonly known: readonly KnownVersion[]; readonly freshMax: number },
+): { readonly versions: readonly KnownVersion[]; readonly fresh: readonly string[] } {
+  const has = new Map(known.map((version) => [version[0], version]));
+  const fresh: string[] = [];
+  for (const [index, [id, major, minor]] of listed.entries()) {
+    const mine = has.get(id);
+    if (mine?.[1] === major && mine[2] === minor) continue;
+    if (fresh.length === freshMax) return { versions: listed.slice(0, index), fresh };
+    fresh.push(id);
+  }
+  return { versions: listed, fresh };
+}
+
+/** In the order of the list; what was deleted meanwhile is left out. */
+export function joinFresh<D extends { readonly id: string }>(
+  versions: readonly KnownVersion[],
+  fresh: readonly string[],
+  read: readonly D[],
+): (D | KnownVersion)[] {
+  const [wanted, found] = [new Set(fresh), new Map(read.map((document) => [document.id, document]))];
+  const joined: (D | KnownVersion)[] = [];
+  for (const version of versions) {
+    const row = wanted.has(version[0]) ? found.get(version[0]) : version;
+    if (row !== undefined) joined.push(row);
+  }
+  return joined;
 }
 
 export function isOfType(value: unknown, type: CollectionSpec['fields'][string]): value is Scalar {

@@ -75,6 +75,16 @@ export interface Selection<S extends CollectionSpec, P extends PartName<S> = Par
   readonly parts?: readonly P[] | undefined;
 }
 
+/** A document that a caller has, as this version of it. */
+export type KnownVersion = readonly [id: string, major: number, minor: number];
+
+export interface FreshList<S extends CollectionSpec, P extends PartName<S>> {
+  /** What the caller has comes as what it is known by. */
+  readonly documents: readonly (DocumentOf<S, P> | KnownVersion)[];
+  /** Nothing is behind them in the list, whatever its limit. */
+  readonly isLast: boolean;
+}
+
 export interface Collection<S extends CollectionSpec> {
   get<P extends PartName<S> = PartName<S>>(
     id: string,
@@ -88,6 +98,16 @@ export interface Collection<S extends CollectionSpec> {
   ): Promise<DocumentOf<S, P>[]>;
 
   list<P extends PartName<S> = PartName<S>>(selection: Selection<S, P>): Promise<DocumentOf<S, P>[]>;
+
+  /**
+   * As `list`, for who has some of it: those of a known version are only named, the others come whole, and the list ends
+   * before there are more than `freshMax` of these. What is changed while it is listed comes as it is then, or not at all where
+   * it was deleted. A collection without versions is a StoreUsageError.
+   */
+  listFresh<P extends PartName<S> = PartName<S>>(
+    selection: Selection<S, P>,
+    has: { readonly known: readonly KnownVersion[]; readonly freshMax: number },
+  ): Promise<FreshList<S, P>>;
 
   /** Of several inserts of one id, also from several processes, exactly one is `inserted`. */
   insert(document: DocumentOf<S>): Promise<'inserted' | 'duplicate'>;

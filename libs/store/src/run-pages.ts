@@ -1,12 +1,12 @@
 /**
- * Pages of runs, the newest first. Where views are kept, a page is a list of versions, which an index answers with next to nothing read,
- * and the documents of those that are new or another version by now.
+ * Pages of runs, the newest first. Where views are kept, a page that is asked for again is one question to the store: a list of
+ * versions, which an index answers with next to nothing read, and the documents of those that are new or another version by now.
  */
 import { RUN_STATUSES, type RunFilter, type RunView } from '@penstock/run';
 import { StoreUsageError } from './errors.ts';
-import type { Collection, Condition, DocumentOf } from './port.ts';
+import type { Collection, Condition, DocumentOf, KnownVersion } from './port.ts';
 import type { runsSpec } from './run-documents.ts';
-import type { ViewCache, ViewVersion } from './view-cache.ts';
+import type { ViewCache } from './view-cache.ts';
 
 export interface RunPage extends RunFilter {
   readonly tenants: readonly string[];
@@ -26,9 +26,14 @@ const READ_FIRST = 10;
 /** Views are then read in steps of about so many characters, so that no answer of the store is large. */
 const READ_CHARACTERS = 2 * 1024 * 1024;
 
+/** About as many as views are kept, at 100 bytes each. */
+const ASKED_IDS_MAX = 10_000;
+const ASKED_PAGES_MAX = 500;
+
 export class RunPages {
   readonly #runs: Collection<typeof runsSpec>;
   readonly #views: ViewCache;
+  readonly #asked = new AskedPages();
 
   constructor(runs: Collection<typeof runsSpec>, views: ViewCache) {
     this.#runs = runs;
@@ -41,10 +46,48 @@ export class RunPages {
       throw new StoreUsageError('of runs', `a page of ${limit} runs; it is 1 to ${PAGE_LIMIT_MAX}`);
     if (options.tenants.length === 0) return [];
     const page = new Page(this.#runs, this.#views, options);
-    if (this.#views.charactersMax === 0) await page.readUpTo(limit);
-    else await page.readWithKept();
+    if (this.#views.charactersMax === 0) await page.read();
+    else this.#asked.set(options, await page.readWithKept(this.#asked.idsOf(options)));
     return page.views;
   }
+}
+
+/** Which runs a page had when it was read the last time: those of them that are kept need not be read. */
+class AskedPages {
+  readonly #ids = new Map<string, readonly string[]>();
+  #count = 0;
+
+  idsOf(page: RunPage): readonly string[] {
+    return this.#ids.get(nameOf(page)) ?? [];
+  }
+
+  set(page: RunPage, ids: readonly string[]): void {
+    const name = nameOf(page);
+    this.#forget(name);
+    this.#ids.set(name, ids);
+    this.#count += ids.length;
+    for (const oldest of this.#ids.keys()) {
+      if (this.#count <= ASKED_IDS_MAX && this.#ids.size <= ASKED_PAGES_MAX) break;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(name: string): void {
+    this.#count -= this.#ids.get(name)?.length ?? 0;
+    this.#ids.delete(name);
+  }
+}
+
+function nameOf({ tenants, before, limit, pipelineName, repository, refs, status }: RunPage): string {
+  return JSON.stringify([
+    tenants,
+    before ?? null,
+    limit,
+    pipelineName ?? null,
+    repository ?? null,
+    refs ?? null,
+    status ?? null,
+  ]);
 }
 
 /** One page being read. */
@@ -63,54 +106,58 @@ class Page {
     this.#before = options.before;
   }
 
-  /** Documents until there are so many views; false: there are no more. */
-  async readUpTo(count: number): Promise<boolean> {
-    while (this.views.length < count) {
-      const wanted = Math.min(this.#rowsMax, count - this.views.length);
+  async read(): Promise<void> {
+    const { limit } = this.#options;
+    while (this.views.length < limit) {
+      const wanted = Math.min(this.#rowsMax, limit - this.views.length);
       const rows = await this.#runs.list({ ...this.#selection(wanted), parts: ['view'] });
       let characters = 0;
       for (const row of rows) characters += await this.#take(row);
-      if (rows.length < wanted) return false;
+      if (rows.length < wanted) return;
       this.#before = rows.at(-1)?.id;
-      this.#rowsMax = Math.max(
-        1,
-        Math.min(PAGE_LIMIT_MAX, Math.floor((READ_CHARACTERS * rows.length) / (characters + 1))),
-      );
+      this.#reads(rows.length, characters);
     }
+  }
+
+  /** The ids of all that it gives. `asked` are those that it gave the last time. */
+  async readWithKept(asked: readonly string[]): Promise<string[]> {
+    const { limit } = this.#options;
+    let known = this.#kept.versionsOf(asked);
+    for (let isLast = false; !isLast && this.views.length < limit;) {
+      const list = await this.#runs.listFresh(
+        { ...this.#selection(Math.min(limit - this.views.length, this.#rowsMax + known.length)), parts: ['view'] },
+        { known, freshMax: this.#rowsMax },
+      );
+      let [characters, read] = [0, 0];
+      isLast = list.isLast;
+      for (const row of list.documents) {
+        if (!isNamed(row)) {
+          characters += await this.#take(row);
+          read += 1;
+        } else if (!(await this.#giveKept(row))) {
+          // It had to make room meanwhile, and is read with those behind it.
+          known = this.#kept.versionsOf(asked);
+          isLast = false;
+          break;
+        }
+        this.#before = isNamed(row) ? row[0] : row.id;
+      }
+      if (read > 0) this.#reads(read, characters);
+    }
+    return this.views.map(({ id }) => id);
+  }
+
+  async #giveKept([id, incarnation, sequence]: KnownVersion): Promise<boolean> {
+    const kept = this.#kept.get({ id, incarnation, sequence }, { withStages: this.#options.withStages !== false });
+    if (kept === undefined) return false;
+    await this.#options.meter?.(kept.characters);
+    this.views.push(kept.view);
     return true;
   }
 
-  /** What is deleted between the list and the documents leaves room, for which another list is asked. */
-  async readWithKept(): Promise<void> {
-    const { limit } = this.#options;
-    while (this.views.length < limit) {
-      const wanted = limit - this.views.length;
-      const versions: ViewVersion[] = await this.#runs.list({ ...this.#selection(wanted), parts: [] });
-      for (let at = 0; at < versions.length && this.views.length < limit;) {
-        at = await this.#giveKept(versions, at);
-        const next = versions.findIndex((version, index) => index >= at && this.#kept.has(version));
-        const count = (next < 0 ? versions.length : next) - at;
-        if (!(await this.readUpTo(Math.min(limit, this.views.length + count)))) return;
-        // Others may have come between them, and been read in their place.
-        const reached = this.#before ?? '';
-        while (at < versions.length && (versions[at] as ViewVersion).id >= reached) at += 1;
-      }
-      if (versions.length < wanted) return;
-    }
-  }
-
-  /** Answers the place of the first that is not kept. */
-  async #giveKept(versions: readonly ViewVersion[], from: number): Promise<number> {
-    let at = from;
-    for (; at < versions.length && this.views.length < this.#options.limit; at++) {
-      const version = versions[at] as ViewVersion;
-      const kept = this.#kept.get(version);
-      if (kept === undefined) break;
-      await this.#options.meter?.(kept.characters);
-      this.#give(kept.view);
-      this.#before = version.id;
-    }
-    return at;
+  /** So many documents at the next reading. */
+  #reads(rows: number, characters: number): void {
+    this.#rowsMax = Math.max(1, Math.min(PAGE_LIMIT_MAX, Math.floor((READ_CHARACTERS * rows) / (characters + 1))));
   }
 
   /** Answers its characters. */
@@ -135,6 +182,10 @@ class Page {
       ...(this.#before === undefined ? {} : { after: { id: this.#before } }),
     };
   }
+}
+
+function isNamed<D>(row: D | KnownVersion): row is KnownVersion {
+  return Array.isArray(row);
 }
 
 function conditionsOf({ pipelineName, status, repository, refs }: RunFilter): Record<string, Condition> {

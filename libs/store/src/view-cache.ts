@@ -7,6 +7,7 @@
  *  VIEWS-3 Whoever reads a view has run and stages as objects of its own.
  */
 import type { RunView } from '@penstock/run';
+import type { KnownVersion } from './port.ts';
 
 /** What a list of the store says of a document without reading it. */
 export interface ViewVersion {
@@ -42,18 +43,27 @@ export class ViewCache {
     return this.#charactersMax;
   }
 
+  /** Of those ids that are kept. */
+  versionsOf(ids: readonly string[]): KnownVersion[] {
+    return ids.flatMap((id) => {
+      const entry = this.#entries.get(id);
+      return entry === undefined ? [] : [[id, entry.incarnation, entry.sequence] as const];
+    });
+  }
+
   has({ id, incarnation, sequence }: ViewVersion): boolean {
     const entry = this.#entries.get(id);
     return entry?.sequence === sequence && entry.incarnation === incarnation;
   }
 
   /** Undefined: it is not kept, or as another version. */
-  get(version: ViewVersion): KeptView | undefined {
+  get(version: ViewVersion, { withStages }: { readonly withStages: boolean }): KeptView | undefined {
     const entry = this.#entries.get(version.id);
     if (entry === undefined || !this.has(version)) return undefined;
     this.#entries.delete(version.id);
     this.#entries.set(version.id, entry);
-    return { view: ownCopy(entry.view), characters: entry.characters };
+    const view = withStages ? ownCopy(entry.view) : { ...entry.view, stages: [] };
+    return { view, characters: entry.characters };
   }
 
   keep({ id, incarnation, sequence }: ViewVersion, view: RunView, characters: number): void {

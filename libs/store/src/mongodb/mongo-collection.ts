@@ -7,9 +7,9 @@
  * MONGO-3 An attempt that failed may have written. Before its call answers it looks for its own mark in what is stored.
  */
 import type { Document } from 'mongodb';
-import { checkBatch, checkIds, rowOf, type Row } from '../checks.ts';
+import { checkBatch, checkIds, cutFresh, joinFresh, rowOf, versionOf, type Row } from '../checks.ts';
 import { StoreUsageError } from '../errors.ts';
-import type { Collection, CollectionSpec, DocumentOf, PartName, Selection } from '../port.ts';
+import type { Collection, CollectionSpec, DocumentOf, FreshList, KnownVersion, PartName, Selection } from '../port.ts';
 import { planQuery } from '../query-plan.ts';
 import { CallFailure, throwUnless, type Call, type WriteError } from './call.ts';
 import { DUPLICATE_KEY } from './failures.ts';
@@ -56,20 +56,7 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
   ): Promise<DocumentOf<S, P>[]> {
     checkIds(this.#link.label, this.#spec, ids);
     const parts = this.#parts(options?.parts);
-    const missing = new Set(ids);
-    if (missing.size === 0) return [];
-    return this.#link.call(async (call) => {
-      const found: DocumentOf<S, P>[] = [];
-      for (let isWhole = false; !isWhole && missing.size > 0;) {
-        const reply = await this.#find(call, { filter: idIn([...missing]) }, missing.size, parts);
-        for (const document of reply.documents) {
-          missing.delete(document['_id'] as string);
-          found.push(readDocument(this.#spec, parts, document) as DocumentOf<S, P>);
-        }
-        isWhole = reply.isWhole;
-      }
-      return found;
-    });
+    return ids.length === 0 ? [] : this.#link.call((call) => this.#getMany<P>(call, ids, parts));
   }
 
   async list<P extends PartName<S> = PartName<S>>(selection: Selection<S, P>): Promise<DocumentOf<S, P>[]> {
@@ -78,6 +65,28 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     return this.#link.call(async (call) => {
       const listed = await this.#list(call, selection, parts);
       return listed.map((document) => readDocument(this.#spec, parts, document) as DocumentOf<S, P>);
+    });
+  }
+
+  async listFresh<P extends PartName<S> = PartName<S>>(
+    selection: Selection<S, P>,
+    has: { readonly known: readonly KnownVersion[]; readonly freshMax: number },
+  ): Promise<FreshList<S, P>> {
+    const parts = this.#parts(selection.parts);
+    const [major, minor] = versionOf(this.#link.label, this.#spec);
+    const { order } = planQuery(this.#link.label, this.#spec, selection);
+    // The field ordered by as well: a list that does not fit one reply goes on behind it.
+    const named = { _id: 1, [major]: 1, [minor]: 1, ...(order.field === 'id' ? {} : { [order.field]: 1 }) };
+    return this.#link.call(async (call) => {
+      const listed = (await this.#list(call, selection, [], named)).map((row): KnownVersion => [
+        String(row['_id']),
+        Number(row[major] ?? 0),
+        Number(row[minor] ?? 0),
+      ]);
+      const { versions, fresh } = cutFresh(listed, has);
+      const read = fresh.length === 0 ? [] : await this.#getMany<P>(call, fresh, parts);
+      const isLast = versions.length === listed.length && listed.length < selection.limit;
+      return { documents: joinFresh(versions, fresh, read), isLast };
     });
   }
 
@@ -146,6 +155,24 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
           : deleted;
       });
     });
+  }
+
+  async #getMany<P extends PartName<S>>(
+    call: Call,
+    ids: readonly string[],
+    parts: readonly string[],
+  ): Promise<DocumentOf<S, P>[]> {
+    const missing = new Set(ids);
+    const found: DocumentOf<S, P>[] = [];
+    for (let isWhole = false; !isWhole && missing.size > 0;) {
+      const reply = await this.#find(call, { filter: idIn([...missing]) }, missing.size, parts);
+      for (const document of reply.documents) {
+        missing.delete(document['_id'] as string);
+        found.push(readDocument(this.#spec, parts, document) as DocumentOf<S, P>);
+      }
+      isWhole = reply.isWhole;
+    }
+    return found;
   }
 
   /** Inserts those that are new, replaces those that are lower, until each is in or found stale; answers the stale ones. */

@@ -4,7 +4,7 @@ import type { Row } from '../checks.ts';
 import type { CollectionSpec } from '../port.ts';
 import type { QueryPlan } from '../query-plan.ts';
 import { openDatabase, type DatabaseOptions } from './database.ts';
-import { Table } from './table.ts';
+import { Table, type FreshRows, type FreshWanted } from './table.ts';
 
 export type Operation =
   | {
@@ -14,6 +14,7 @@ export type Operation =
       readonly parts: readonly string[];
     }
   | { readonly kind: 'list'; readonly collection: string; readonly plan: QueryPlan; readonly parts: readonly string[] }
+  | ({ readonly kind: 'listFresh'; readonly collection: string } & FreshWanted)
   | { readonly kind: 'insert'; readonly collection: string; readonly row: Row }
   | { readonly kind: 'replaceNewer'; readonly collection: string; readonly rows: readonly Row[] }
   | { readonly kind: 'delete'; readonly collection: string; readonly id: string }
@@ -23,6 +24,7 @@ export type Operation =
 export interface Results {
   readonly get: Row[];
   readonly list: Row[];
+  readonly listFresh: FreshRows;
   readonly insert: boolean;
   readonly replaceNewer: string[];
   readonly delete: boolean;
@@ -46,6 +48,8 @@ export class SqliteEngine {
         return this.#table(operation.collection).get(operation.ids, operation.parts);
       case 'list':
         return this.#table(operation.collection).list(operation.plan, operation.parts);
+      case 'listFresh':
+        return this.#table(operation.collection).listFresh(operation);
       case 'insert':
         return this.#table(operation.collection).insert(operation.row);
       case 'replaceNewer':

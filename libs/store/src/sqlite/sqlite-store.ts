@@ -2,9 +2,28 @@
  * The store on one machine: one SQLite file, in WAL mode, behind a worker thread (docs/adr/0005-sqlite.md says why).
  * Several processes may open one file; each has its own thread and waits for the others' writes.
  */
-import { checkBatch, checkIds, checkSpec, columnsOf, documentOf, rowOf, type Row } from '../checks.ts';
+import {
+  checkBatch,
+  checkIds,
+  checkSpec,
+  columnsOf,
+  documentOf,
+  joinFresh,
+  rowOf,
+  versionOf,
+  type Row,
+} from '../checks.ts';
 import { StoreUsageError } from '../errors.ts';
-import type { Collection, CollectionSpec, DocumentOf, DocumentStore, PartName, Selection } from '../port.ts';
+import type {
+  Collection,
+  CollectionSpec,
+  DocumentOf,
+  DocumentStore,
+  FreshList,
+  KnownVersion,
+  PartName,
+  Selection,
+} from '../port.ts';
 import { planQuery } from '../query-plan.ts';
 import { WorkerLink } from './worker-link.ts';
 
@@ -98,6 +117,20 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
     const plan = planQuery(this.#path, this.#spec, selection);
     const parts = this.#parts(selection.parts);
     return this.#documents(await this.#link.call({ kind: 'list', collection: this.#spec.name, plan, parts }), parts);
+  }
+
+  async listFresh<P extends PartName<S> = PartName<S>>(
+    selection: Selection<S, P>,
+    { known, freshMax }: { readonly known: readonly KnownVersion[]; readonly freshMax: number },
+  ): Promise<FreshList<S, P>> {
+    const plan = planQuery(this.#path, this.#spec, selection);
+    const [version, parts] = [versionOf(this.#path, this.#spec), this.#parts(selection.parts)];
+    const collection = this.#spec.name;
+    const { versions, fresh, rows, isLast } = await this.#link.call({
+      kind: 'listFresh',
+      ...{ collection, plan, parts, version, known, freshMax },
+    });
+    return { documents: joinFresh(versions, fresh, this.#documents<P>(rows, parts)), isLast };
   }
 
   async insert(document: DocumentOf<S>): Promise<'inserted' | 'duplicate'> {

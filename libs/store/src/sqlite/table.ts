@@ -3,8 +3,8 @@
  * reach what stands behind them. Rows carry their values in the order of `columnsOf`.
  */
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite';
-import { columnsOf, type Row } from '../checks.ts';
-import type { CollectionSpec, Part, Scalar } from '../port.ts';
+import { columnsOf, cutFresh, type Row } from '../checks.ts';
+import type { CollectionSpec, KnownVersion, Part, Scalar } from '../port.ts';
 import { decodePart, encodePart } from '../part-codec.ts';
 import type { QueryPlan } from '../query-plan.ts';
 import { DecodeProblem } from './failures.ts';
@@ -14,6 +14,22 @@ const STATEMENTS_MAX = 100;
 /** A transaction holds the write lock against other processes, and its checkpoint grows with it: 50 documents, 4 MiB. */
 const TRANSACTION_DOCUMENTS_MAX = 50;
 const TRANSACTION_BYTES_MAX = 4 * 1024 * 1024;
+
+export interface FreshWanted {
+  readonly plan: QueryPlan;
+  readonly parts: readonly string[];
+  readonly version: readonly [major: string, minor: string];
+  readonly known: readonly KnownVersion[];
+  readonly freshMax: number;
+}
+
+export interface FreshRows {
+  readonly versions: readonly KnownVersion[];
+  /** Those of them that are not known. */
+  readonly fresh: readonly string[];
+  readonly rows: Row[];
+  readonly isLast: boolean;
+}
 
 export class Table {
   readonly #database: DatabaseSync;
@@ -41,11 +57,21 @@ export class Table {
   }
 
   list(plan: QueryPlan, parts: readonly string[]): Row[] {
-    const { sql, values, merged } = this.#choose(plan, this.#wanted(parts));
-    const text = merged
-      ? `SELECT ${this.#wanted(parts)} FROM ${this.#name} WHERE rowid IN (${sql}) ORDER BY ${orderSql(plan)}`
-      : sql;
-    return this.#decode(this.#statement(text).all(...values));
+    const { sql, values } = this.#listing(plan, this.#wanted(parts));
+    return this.#decode(this.#statement(sql).all(...values));
+  }
+
+  listFresh(wanted: FreshWanted): FreshRows {
+    const { plan, parts, version } = wanted;
+    const { sql, values } = this.#listing(plan, ['id', ...version].map(quoted).join(', '));
+    const listed = this.#statement(sql).all(...values) as unknown as KnownVersion[];
+    const { versions, fresh } = cutFresh(listed, wanted);
+    return {
+      versions,
+      fresh,
+      rows: fresh.length === 0 ? [] : this.get(fresh, parts),
+      isLast: versions.length === listed.length && listed.length < plan.limit,
+    };
   }
 
   insert(row: Row): boolean {
@@ -94,6 +120,13 @@ export class Table {
   deleteWhere(plan: QueryPlan): number {
     const { sql, values } = this.#choose(plan, 'rowid');
     return Number(this.#statement(`DELETE FROM ${this.#name} WHERE rowid IN (${sql})`).run(...values).changes);
+  }
+
+  #listing(plan: QueryPlan, wanted: string): { readonly sql: string; readonly values: SQLInputValue[] } {
+    const { sql, values, merged } = this.#choose(plan, wanted);
+    return merged
+      ? { sql: `SELECT ${wanted} FROM ${this.#name} WHERE rowid IN (${sql}) ORDER BY ${orderSql(plan)}`, values }
+      : { sql, values };
   }
 
   /**

@@ -1,6 +1,6 @@
 /** Random histories of calls, with few ids and few values, so that they meet; and what each call is to answer. */
 import fc from 'fast-check';
-import type { Collection, CollectionSpec, Selection } from '../port.ts';
+import type { Collection, CollectionSpec, KnownVersion, Selection } from '../port.ts';
 import type { ModelDocument, ModelSelection, StoreModel } from './store-model.ts';
 
 export const suiteSpec = {
@@ -15,7 +15,13 @@ export type Step =
   | { readonly kind: 'insert'; readonly document: ModelDocument }
   | { readonly kind: 'replaceNewer'; readonly documents: readonly ModelDocument[] }
   | { readonly kind: 'get' | 'delete'; readonly id: string }
-  | { readonly kind: 'list' | 'deleteWhere'; readonly selection: ModelSelection };
+  | { readonly kind: 'list' | 'deleteWhere'; readonly selection: ModelSelection }
+  | {
+      readonly kind: 'listFresh';
+      readonly selection: ModelSelection;
+      readonly known: readonly KnownVersion[];
+      readonly freshMax: number;
+    };
 
 const anyOwner = fc.constantFrom('', 'x', 'X', 'xy');
 const anyRank = fc.integer({ min: -2, max: 2 });
@@ -70,6 +76,12 @@ export function anyStep({ beyondBmp }: { readonly beyondBmp: boolean }): fc.Arbi
     fc.record({ kind: fc.constantFrom('get' as const, 'delete' as const), id: anyId }),
     { weight: 2, arbitrary: fc.record({ kind: fc.constant('list' as const), selection: anySelection }) },
     fc.record({
+      kind: fc.constant('listFresh' as const),
+      selection: anySelection,
+      known: fc.uniqueArray(fc.tuple(anyId, fc.nat(2), fc.nat(3)), { selector: ([id]) => id }),
+      freshMax: fc.integer({ min: 1, max: 4 }),
+    }),
+    fc.record({
       kind: fc.constant('deleteWhere' as const),
       selection: anySelection.map((selection) => ({ ...selection, after: undefined })),
     }),
@@ -96,6 +108,11 @@ export async function answersTo(
       return [await things.delete(step.id), model.documents.delete(step.id)];
     case 'list':
       return [await things.list(step.selection as Selection<typeof suiteSpec>), model.list(step.selection)];
+    case 'listFresh':
+      return [
+        await things.listFresh(step.selection as Selection<typeof suiteSpec>, step),
+        model.listFresh(step.selection, step),
+      ];
     case 'deleteWhere':
       return [
         await things.deleteWhere(step.selection as Selection<typeof suiteSpec>),

@@ -1,4 +1,5 @@
 /** What a collection does, in the simplest words: a map, filters and sorts. The suite holds every adapter to it. */
+import type { KnownVersion } from '../port.ts';
 
 export interface ModelDocument {
   readonly id: string;
@@ -57,6 +58,22 @@ export class StoreModel {
       )
       .toSorted(order)
       .slice(0, limit);
+  }
+
+  listFresh(
+    selection: ModelSelection,
+    { known, freshMax }: { readonly known: readonly KnownVersion[]; readonly freshMax: number },
+  ): { readonly documents: readonly (ModelDocument | KnownVersion)[]; readonly isLast: boolean } {
+    const documents: (ModelDocument | KnownVersion)[] = [];
+    const listed = this.list(selection);
+    let fresh = 0;
+    for (const document of listed) {
+      const { id, major, minor } = document;
+      const isKnown = known.some((version) => version[0] === id && version[1] === major && version[2] === minor);
+      if (!isKnown && ++fresh > freshMax) return { documents, isLast: false };
+      documents.push(isKnown ? [id, major, minor] : document);
+    }
+    return { documents, isLast: listed.length < selection.limit };
   }
 
   deleteWhere(selection: Omit<ModelSelection, 'after'>): number {

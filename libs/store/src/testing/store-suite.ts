@@ -257,6 +257,30 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       );
     });
 
+    it('lists what a caller does not have, and only names the rest', async () => {
+      const documents = numbered(12);
+      await things.replaceNewer(documents);
+      const known = documents
+        .filter((_, index) => index % 3 === 0)
+        .map(({ id, major, minor }, index) => [id, major, index === 1 ? minor + 1 : minor] as const);
+      const wanted = { orderBy: { field: 'id', direction: 'asc' }, parts: ['text'] } as const;
+      const named = ({ documents: listed }: { readonly documents: readonly object[] }): unknown[] =>
+        listed.map((row) => (Array.isArray(row) ? 'known' : (row as { id: string }).id));
+      const all = await things.listFresh({ ...wanted, limit: 100 }, { known, freshMax: 100 });
+      expect(all.isLast).toBe(true);
+      // The second of those known is another version by now.
+      expect(named(all)).toEqual(documents.map(({ id }, index) => (index % 3 === 0 && index !== 3 ? 'known' : id)));
+      const [, second] = all.documents;
+      expect(second).toMatchObject({ text: documents[1]?.text });
+      expect(second).not.toHaveProperty('note');
+      const cut = await things.listFresh({ ...wanted, limit: 100 }, { known, freshMax: 4 });
+      expect(cut.isLast).toBe(false);
+      expect(named(cut)).toEqual(['known', 'n-0001', 'n-0002', 'n-0003', 'n-0004']);
+      const full = await things.listFresh({ ...wanted, limit: 12 }, { known, freshMax: 100 });
+      expect(full.isLast).toBe(false);
+      expect(full.documents).toEqual(all.documents);
+    });
+
     it('deletes one, and for sweepers the first so many of a list', async () => {
       await things.replaceNewer(numbered(30));
       expect(await things.delete('n-0000')).toBe(true);
