@@ -1,7 +1,8 @@
 /**
- * `npm run single:k8s -- --lab <folder> [--only push,rollout,broker,drain] [--keep] [--there]`: `k8s/overlays/single` on a lab, with images that `images.sh` has made
- * (`--keep` leaves it there, and `--there` takes what was left). A
- * push to a repository there, told by a webhook, is a finished run; runners come by what waits, as KEDA's query has it, and go again; a
+ * `npm run single:k8s -- --lab <folder> [--only push,rollout,broker,drain] [--keep] [--there]`: `k8s/overlays/single` on a lab, with images
+ * that `images.sh` has made. `--keep` leaves it there, `--there` takes what was left.
+ *
+ * A push to a repository there, told by a webhook, is a finished run; runners come by what waits, as KEDA's query has it, and go again; a
  * rolling restart of the services under load fails no request; and neither that nor a restart of the broker nor a node's drain loses a
  * run. Ends with 1 where one of that does not hold.
  */
