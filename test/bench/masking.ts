@@ -13,7 +13,7 @@ export async function benchMasking(): Promise<string[]> {
     Array.from({ length: SECRETS }, (_, index) => [`S${index}`, randomBytes(24).toString('base64url')]),
   );
   const uses = [...values.keys()].map((name) => ({ variable: name, name, file: false }));
-  const { mask } = secretsOf(uses, values);
+  const { mask } = await secretsOf(uses, values);
   const output = Buffer.from(
     Array.from(
       { length: 8_000 },

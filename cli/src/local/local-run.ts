@@ -291,7 +291,7 @@ export class LocalRun {
         );
         return resultOf(failedBecause('secret'));
       }
-      const { env: secretEnv, files, mask } = secretsOf(work.secrets ?? [], values);
+      const { env: secretEnv, files, mask } = await secretsOf(work.secrets ?? [], values);
       const { logins, lacking: wrong } = imageLogins(ofImages, values);
       for (const line of wrong) output.remark(`the stage cannot start: ${line}`);
       if (wrong.length > 0) return resultOf(failedBecause('secret'));

@@ -1,5 +1,5 @@
 export { stageEnvironment } from './attempt/stage-environment.ts';
-export { secretsGiven, secretsOf, type StageSecrets } from './attempt/stage-secrets.ts';
+export { noSecrets, secretsGiven, secretsOf, type StageSecrets } from './attempt/stage-secrets.ts';
 export { judgeAdded } from './attempt/added-stages.ts';
 export { failedBecause, judgeAttempt, verdictOf, type AttemptVerdict } from './attempt/verdict.ts';
 export { chooseExecutor, type IsolationLevel, limitsRemark, type StageNeeds } from './choice/choice.ts';

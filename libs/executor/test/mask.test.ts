@@ -122,7 +122,7 @@ describe('the search', () => {
         for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1))
           covered.fill(true, at, at + needle.length);
       const found = covered.map(() => false);
-      const scanner = new MaskScanner(needles);
+      const scanner = MaskScanner.of(needles);
       scanner.find(Buffer.from(text), (start, end) => void found.fill(true, start, end));
       expect(found).toEqual(covered);
       const open = [...text].findIndex((_, at) =>

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { machineTime, type Time } from '@penstock/async';
 import type { IdTokens, Job, SlipAnswer } from '@penstock/bus';
-import { secretsOf, type StageProcess } from '@penstock/executor';
+import { noSecrets, type StageProcess } from '@penstock/executor';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { StageIdTokens, type TokenPlace } from '../src/attempt/stage-id-tokens.ts';
 import { TokensInFolder, TokensInside } from '../src/attempt/token-files.ts';
@@ -28,7 +28,7 @@ let answers: (SlipAnswer | Error)[];
 let asked: boolean[];
 let remarks: string[];
 let place: TokensInFolder;
-const { mask } = secretsOf([], new Map());
+const { mask } = noSecrets();
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'penstock-id-tokens-'));

@@ -15,21 +15,25 @@ export interface StageSecrets {
 }
 
 /** Of a stage that has its own already, and whose output is still to be masked. */
-export function secretsGiven(values: readonly string[]): StageSecrets {
-  return { env: {}, files: undefined, mask: new Mask(values), values };
+export async function secretsGiven(values: readonly string[]): Promise<StageSecrets> {
+  return { env: {}, files: undefined, mask: await Mask.of(values), values };
+}
+
+export function noSecrets(): StageSecrets {
+  return { env: {}, files: undefined, mask: new Mask(), values: [] };
 }
 
 /** `values`: by the names of secrets; one for each use. */
-export function secretsOf(
+export async function secretsOf(
   uses: readonly { readonly variable: string; readonly name: string; readonly file: boolean }[],
   values: ReadonlyMap<string, string>,
-): StageSecrets {
+): Promise<StageSecrets> {
   const given = uses.map(({ variable, name, file }) => ({ variable, file, value: values.get(name) ?? '' }));
   const files = given.filter(({ file }) => file).map(({ variable, value }) => ({ variable, content: value }));
   return {
     env: Object.fromEntries(given.filter(({ file }) => !file).map(({ variable, value }) => [variable, value])),
     files: files.length === 0 ? undefined : { folder: newFolder(), files },
-    mask: new Mask(given.map(({ value }) => value)),
+    mask: await Mask.of(given.map(({ value }) => value)),
     values: given.map(({ value }) => value),
   };
 }

@@ -14,40 +14,82 @@ const SPREAD = 0x9e3779b1;
 /** In a window this long three bytes are looked at, else two: a text of three known bytes is rarer, and the step is shorter. */
 const LONG_WINDOW = 6;
 
-export class MaskScanner {
-  /** Of the longest needle. */
-  readonly lengthMax: number;
-  readonly #text: Buffer;
-  readonly #starts: Int32Array;
+/** What a search consists of, made of its needles. */
+export interface ScannerTables {
+  /** Of all needles. */
+  readonly text: Uint8Array;
+  readonly starts: Int32Array;
   /** For each needle the longest other one that it begins with; -1: none. */
-  readonly #parents: Int32Array;
+  readonly parents: Int32Array;
   /** Where the needles of two first bytes begin among all; they end where the next ones begin. */
-  readonly #buckets: Int32Array;
+  readonly buckets: Int32Array;
   /**
    * For each needle how much it has in common with the one just below and the one just above those that are left when the search
    * within its bucket comes to it.
    */
+  readonly shared: Uint8Array;
+  readonly shifts: Uint8Array;
+  /** Of the longest needle. */
+  readonly lengthMax: number;
+  readonly window: number;
+}
+
+/** At least one, as `needlesOf` gives them. */
+export function scannerTables(needles: readonly Buffer[]): ScannerTables {
+  const starts = new Int32Array(needles.length + 1);
+  for (const [index, needle] of needles.entries()) starts[index + 1] = (starts[index] ?? 0) + needle.length;
+  const text = new Uint8Array(starts.at(-1) ?? 0);
+  for (const [index, needle] of needles.entries()) text.set(needle, starts[index]);
+  const lengths = lengthsOf(needles);
+  const window = Math.min(WINDOW_MAX, ...lengths);
+  const buckets = bucketsOf(needles);
+  return {
+    text,
+    starts,
+    buckets,
+    parents: parentsOf(needles),
+    shared: sharedOf(needles, buckets),
+    shifts: shiftsOf(needles, window, window >= LONG_WINDOW),
+    lengthMax: Math.max(...lengths),
+    window,
+  };
+}
+
+/** What finds values in a text. */
+export interface Search {
+  /** Calls back for each place where a needle stands, in their order. */
+  find(text: Uint8Array, found: (start: number, end: number) => void): void;
+  /** The first position from which on the text is the beginning of a needle, and not yet the whole; the text's length: none. */
+  openFrom(text: Uint8Array): number;
+}
+
+export class MaskScanner implements Search {
+  readonly #lengthMax: number;
+  readonly #text: Uint8Array;
+  readonly #starts: Int32Array;
+  readonly #parents: Int32Array;
+  readonly #buckets: Int32Array;
   readonly #shared: Uint8Array;
   readonly #window: number;
   readonly #isLong: boolean;
   readonly #shifts: Uint8Array;
 
-  /** At least one, as `needlesOf` gives them. */
-  constructor(needles: readonly Buffer[]) {
-    this.#text = Buffer.concat(needles);
-    this.#starts = new Int32Array(needles.length + 1);
-    for (const [index, needle] of needles.entries())
-      this.#starts[index + 1] = (this.#starts[index] ?? 0) + needle.length;
-    this.lengthMax = Math.max(...lengthsOf(needles));
-    this.#window = Math.min(WINDOW_MAX, ...lengthsOf(needles));
-    this.#isLong = this.#window >= LONG_WINDOW;
-    this.#parents = parentsOf(needles);
-    this.#buckets = bucketsOf(needles);
-    this.#shared = sharedOf(needles, this.#buckets);
-    this.#shifts = shiftsOf(needles, this.#window, this.#isLong);
+  constructor({ text, starts, parents, buckets, shared, shifts, lengthMax, window }: ScannerTables) {
+    this.#text = text;
+    this.#starts = starts;
+    this.#parents = parents;
+    this.#buckets = buckets;
+    this.#shared = shared;
+    this.#shifts = shifts;
+    this.#lengthMax = lengthMax;
+    this.#window = window;
+    this.#isLong = window >= LONG_WINDOW;
   }
 
-  /** Calls back for each place where a needle stands, in their order. */
+  static of(needles: readonly Buffer[]): MaskScanner {
+    return new MaskScanner(scannerTables(needles));
+  }
+
   find(text: Uint8Array, found: (start: number, end: number) => void): void {
     const shifts = this.#shifts;
     const back = this.#window - 1;
@@ -68,9 +110,8 @@ export class MaskScanner {
     }
   }
 
-  /** The first position from which on the text is the beginning of a needle, and not yet the whole; the text's length: none. */
   openFrom(text: Uint8Array): number {
-    for (let at = Math.max(0, text.length - this.lengthMax + 1); at < text.length; at += 1)
+    for (let at = Math.max(0, text.length - this.#lengthMax + 1); at < text.length; at += 1)
       if (this.#isBeginning(text, at)) return at;
     return text.length;
   }
@@ -150,6 +191,32 @@ export class MaskScanner {
   #lengthOf(needle: number): number {
     return (this.#starts[needle + 1] as number) - (this.#starts[needle] as number);
   }
+}
+
+/** Those of several searches, as of one. */
+export function joinedSearch(searches: readonly Search[]): Search | null {
+  const [first, second, ...rest] = searches;
+  if (first === undefined || second === undefined) return first ?? null;
+  const both: Search = {
+    find: (text, found) => {
+      const spans: (readonly [start: number, end: number])[] = [];
+      first.find(text, (start, end) => void spans.push([start, end]));
+      let next = 0;
+      const tellUpTo = (before: number): void => {
+        for (let span = spans[next]; span !== undefined && span[0] <= before; span = spans[next]) {
+          found(...span);
+          next += 1;
+        }
+      };
+      second.find(text, (start, end) => {
+        tellUpTo(start);
+        found(start, end);
+      });
+      tellUpTo(text.length);
+    },
+    openFrom: (text) => Math.min(first.openFrom(text), second.openFrom(text)),
+  };
+  return joinedSearch([both, ...rest]);
 }
 
 function lengthsOf(needles: readonly Buffer[]): Set<number> {

@@ -6,41 +6,64 @@
  */
 import type { OutputSink, OutputStreamName } from '../contract/port.ts';
 import { mergedNeedles, needlesOf } from './mask-needles.ts';
-import { MaskScanner } from './mask-scanner.ts';
+import { makeScanner } from './mask-maker.ts';
+import { joinedSearch, MaskScanner, type Search } from './mask-scanner.ts';
 
 const MASK = Buffer.from('***');
 const NOTHING = new Uint8Array(0);
 
+/** Together they are searched for at once: made anew in some milliseconds. */
+const JOINED_NEEDLES_MAX = 4_000;
+
 /** The values of one attempt. */
 export class Mask {
   readonly #values = new Set<string>();
+  /** Of what came last, and may be made anew with what comes next. */
   #needles: readonly Buffer[] = [];
-  #scanner: MaskScanner | null = null;
+  /** Of all before. */
+  #before: readonly Search[] = [];
+  #search: Search | null = null;
 
   constructor(values: Iterable<string> = []) {
     this.add(values);
+  }
+
+  /** Of any size. Nothing of a stage may be printed before it is there. */
+  static async of(values: readonly string[]): Promise<Mask> {
+    const mask = new Mask();
+    const scanner = await makeScanner(values);
+    for (const value of values) mask.#values.add(value);
+    mask.#before = scanner === null ? [] : [scanner];
+    mask.#search = scanner;
+    return mask;
   }
 
   add(values: Iterable<string>): void {
     const fresh = [...new Set(values)].filter((value) => !this.#values.has(value));
     if (fresh.length === 0) return;
     for (const value of fresh) this.#values.add(value);
+    const needles = needlesOf(fresh);
+    if (needles.length === 0) return;
+    if (this.#needles.length > 0 && this.#needles.length + needles.length > JOINED_NEEDLES_MAX) {
+      this.#before = [...this.#before, MaskScanner.of(this.#needles)];
+      this.#needles = [];
+    }
     // A stage adds values one by one: the forms of those before are not made again for each.
-    this.#needles = mergedNeedles(this.#needles, needlesOf(fresh));
-    this.#scanner = this.#needles.length === 0 ? null : new MaskScanner(this.#needles);
+    this.#needles = mergedNeedles(this.#needles, needles);
+    this.#search = joinedSearch([...this.#before, MaskScanner.of(this.#needles)]);
   }
 
   /** Null: there is nothing to look for. */
-  get scanner(): MaskScanner | null {
-    return this.#scanner;
+  get search(): Search | null {
+    return this.#search;
   }
 
   /** A text that is whole: an output, a message. */
   text(text: string): string {
-    if (this.#scanner === null) return text;
+    if (this.#search === null) return text;
     const stream = new MaskedStream();
     const bytes = Buffer.from(text, 'utf8');
-    const masked = [stream.push(bytes, this.#scanner), stream.end()];
+    const masked = [stream.push(bytes, this.#search), stream.end()];
     return masked[0] === bytes ? text : Buffer.concat(masked).toString('utf8');
   }
 }
@@ -70,14 +93,14 @@ export class MaskingSink implements OutputSink {
 
   write(stream: OutputStreamName, bytes: Uint8Array): void | Promise<void> {
     this.#refresh();
-    const { scanner } = this.#mask;
-    if (scanner === null) return this.#inner.write(stream, bytes);
+    const { search } = this.#mask;
+    if (search === null) return this.#inner.write(stream, bytes);
     let masked = this.#streams.get(stream);
     if (masked === undefined) {
       masked = new MaskedStream();
       this.#streams.set(stream, masked);
     }
-    const ready = masked.push(bytes, scanner);
+    const ready = masked.push(bytes, search);
     // Remarks are whole lines, and nothing of them waits for another one.
     const rest = stream === 'system' ? masked.end() : NOTHING;
     return this.#inner.write(stream, rest.length === 0 ? ready : Buffer.concat([ready, rest]));
@@ -101,20 +124,20 @@ class MaskedStream {
   #isMask = false;
 
   /** What may be handed over; the given bytes themselves where there is nothing to mask in them. */
-  push(bytes: Uint8Array, scanner: MaskScanner): Uint8Array {
+  push(bytes: Uint8Array, search: Search): Uint8Array {
     const text = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
     const parts: Uint8Array[] = [];
     /** Up to here everything has been handed over. */
     let done = this.#covered;
     let isMask = this.#isMask;
-    scanner.find(text, (start, end) => {
+    search.find(text, (start, end) => {
       if (!isMask || start > done) {
         parts.push(text.subarray(done, start), MASK);
         isMask = true;
       }
       done = Math.max(done, end);
     });
-    const open = scanner.openFrom(text);
+    const open = search.openFrom(text);
     if (text.length > 0) this.#isMask = isMask && open <= done;
     if (open === text.length && parts.length === 0 && done === 0) {
       this.#rest = NOTHING;

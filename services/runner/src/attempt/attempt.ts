@@ -13,7 +13,7 @@ import {
   MaskFile,
   MaskingSink,
   secretsGiven,
-  secretsOf,
+  noSecrets,
   stageEnvironment,
   verdictOf,
   writeMasks,
@@ -128,7 +128,7 @@ export class Attempt {
   #processGoneAt: number | undefined;
   #onProcessGone: () => void = () => {};
   #kept: ResultRequest | null = null;
-  #secrets: StageSecrets = secretsOf([], new Map());
+  #secrets: StageSecrets = noSecrets();
   /** Where its files stay inside: what is brought out of them. */
   #left: LeftOfStage | undefined;
   #logins: GivenToStage['logins'] = new Map();
@@ -234,7 +234,7 @@ export class Attempt {
     }
     log.info({ ...this.ref }, 'a stage of before the restart is taken up again');
     this.#remarkLimits(executor, chunker);
-    this.#secrets = secretsGiven(masked);
+    this.#secrets = await secretsGiven(masked);
     this.#left = this.#leftOf(executor, prepared);
     // As it was masked then: from where each value was known.
     writeMasks(prepared.maskFile, new Uint8Array());

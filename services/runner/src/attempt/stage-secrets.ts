@@ -1,5 +1,5 @@
 /** The secrets and id tokens of one attempt, asked for and made ready for its stage. */
-import { imageLogins, secretsOf, type StageSecrets } from '@penstock/executor';
+import { imageLogins, noSecrets, secretsOf, type StageSecrets } from '@penstock/executor';
 import type { IdTokens, Job } from '@penstock/bus';
 import { imageSecretsOf } from '@penstock/pipeline';
 import { redeemSlip, type SlipDesk } from '../session/slip-desk.ts';
@@ -26,7 +26,7 @@ export async function stageSecrets(
 ): Promise<GivenToStage | { readonly lacking: readonly string[] }> {
   const { secrets: uses = [], idTokens: wanted = [] } = job;
   const ofImages = imageSecretsOf(job.place);
-  if (!holdsSecrets(job)) return { secrets: secretsOf([], new Map()), logins: new Map(), idTokens: undefined };
+  if (!holdsSecrets(job)) return { secrets: noSecrets(), logins: new Map(), idTokens: undefined };
   const outcome = await redeemSlip(job, desk, bootNow, signal);
   const named = uses.length + ofImages.length === 0 ? 'id tokens' : 'secrets';
   if ('why' in outcome) return { lacking: [`the stage cannot start: its ${named} could not be had: ${outcome.why}`] };
@@ -40,7 +40,7 @@ export async function stageSecrets(
   const texts = Object.entries(values).map(([name, value]) => [name, Buffer.from(value, 'base64').toString()] as const);
   const { logins, lacking } = imageLogins(ofImages, new Map(texts));
   if (lacking.length > 0) return { lacking: lacking.map((line) => `the stage cannot start: ${line}`) };
-  const secrets = secretsOf(uses, new Map(texts));
+  const secrets = await secretsOf(uses, new Map(texts));
   const passwords = [...logins.values()].map(({ password }) => password);
   secrets.mask.add(passwords);
   return {
