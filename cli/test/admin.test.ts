@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { folder, penstock } from './command.ts';
-import { answering } from './fake-server.ts';
+import { answering, fakeServer, type GraphqlAnswer } from './fake-server.ts';
 
 const PAUSED = {
   kind: 'all',
@@ -193,6 +193,42 @@ describe('penstock admin delete-user', () => {
     expect(requests.at(-1)?.variables).toEqual({ login: 'mallory' });
     const json = await penstock(['admin', 'delete-user', 'mallory', '--json'], { cwd: folder(), env });
     expect(JSON.parse(json.stdout)).toEqual(receipt);
+  });
+});
+
+describe('penstock admin purge', () => {
+  const receipt = (more: object): object => ({
+    body: { data: { adminPurge: { isDone: true, waitsFor: null, ...more } } },
+  });
+  const purge = ['admin', 'purge', '--tenant', 'user/1'];
+
+  it('does nothing without --yes and a tenant', async () => {
+    const { requests, env } = await answering({ adminPurge: {} });
+    const unmeant = await penstock(purge, { cwd: folder(), env });
+    expect(unmeant).toMatchObject({ code: 2, stderr: expect.stringContaining('say --yes') });
+    expect((await penstock(['admin', 'purge', '--yes'], { cwd: folder(), env })).code).toBe(2);
+    expect(requests).toEqual([]);
+  });
+
+  it('asks until nothing is left, and prints the sum; what was deleted before a failure too', async () => {
+    const answers = [
+      receipt({ isDone: false, waitsFor: 'the next call', runs: 900, cancelledRuns: 2 }),
+      receipt({ runs: 100, secrets: 3 }),
+    ];
+    const { url, graphql } = await fakeServer({ graphql: () => (answers.shift() ?? { body: {} }) as GraphqlAnswer });
+    const env = { SERVICE_URL: url, SERVICE_API_KEY: 'key' };
+    const done = await penstock([...purge, '--cancel', '--yes'], { cwd: folder(), env });
+    expect(done).toMatchObject({ code: 0, stderr: expect.stringContaining('Nothing of user/1 is left') });
+    expect(done.stdout).toMatch(/^ +1000 {2}runs[^]*\n +2 {2}of them cancelled[^]*\n +3 {2}secrets\n/);
+    expect(graphql.map(({ variables }) => variables)).toEqual(Array(2).fill({ tenant: 'user/1', cancel: true }));
+
+    const conflict = { message: 'Runs go on.', extensions: { code: 'CONFLICT' } };
+    answers.push(receipt({ isDone: false, waitsFor: 'the next call', runs: 900 }), {
+      body: { errors: [conflict] },
+    });
+    const failed = await penstock([...purge, '--yes', '--json'], { cwd: folder(), env });
+    expect(failed).toMatchObject({ code: 4, stderr: expect.stringContaining('Runs go on') });
+    expect(JSON.parse(failed.stdout)).toMatchObject({ tenant: 'user/1', isDone: false, runs: 900, secrets: 0 });
   });
 });
 

@@ -152,6 +152,17 @@ export interface RegisterKeyRequest {
   readonly publicKey: string;
 }
 
+/** `svc.registry.forgetTenant` -> `ForgetTenantAnswer`: an administrator deletes what this tenant alone has. */
+export interface ForgetTenantRequest {
+  readonly tenant: string;
+}
+
+/** How many this call has deleted: private extensions with all their versions, and packages that were uploaded and not published. */
+export interface ForgetTenantAnswer {
+  readonly extensions: number;
+  readonly uploads: number;
+}
+
 /** What an Ed25519 signature of a package signs: these characters as UTF-8. The prefix keeps it from being taken for anything else. */
 export function signedText(packageHash: string): string {
   return `penstock extension package sha256:${packageHash}`;

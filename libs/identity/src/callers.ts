@@ -48,6 +48,12 @@ export function tenantOfUser(userId: string): string {
   return `user/${userId}`;
 }
 
+/** Undefined: it is no user's. */
+export function userOfTenant(tenant: string): string | undefined {
+  const prefix = tenantOfUser('');
+  return tenant.startsWith(prefix) && tenant.length > prefix.length ? tenant.slice(prefix.length) : undefined;
+}
+
 /** Null: not a token of this kind, or not a valid one. `digest` stands for the token's SHA-256, to know it again by. */
 export type Authenticator = (token: string, digest: string) => Caller | null | Promise<Caller | null>;
 

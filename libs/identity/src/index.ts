@@ -2,6 +2,7 @@ export {
   bearerTokenOf,
   Callers,
   tenantOfUser,
+  userOfTenant,
   TOKEN_SCOPES,
   type Authenticator,
   type Caller,

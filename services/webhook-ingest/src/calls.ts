@@ -28,6 +28,8 @@ export interface CallsOptions extends RepositoryFileSources {
   now(): number;
 }
 
+const FORGOTTEN_AT_ONCE = 100;
+
 type Handlers = {
   readonly [V in Exclude<IngestVerb, keyof HookCalls>]: (
     request: IngestCalls[V]['request'],
@@ -78,6 +80,14 @@ export function ingestCalls(options: CallsOptions): Handlers {
       await connections.prove(connection, host, options.now());
       tellOthers();
       return shown({ ...connection, provedHost: host });
+    },
+    async 'schedule.end'({ provider, repository }) {
+      await options.intake.scheduleEnds(checkedNames(provider, repository), repository);
+      return { ended: true };
+    },
+    async 'deliveries.forget'({ tenant }) {
+      if (tenant === '') throw new BadUserInput("'tenant' is empty.");
+      return await deliveries.forget(tenant, FORGOTTEN_AT_ONCE);
     },
     async deliveries({ tenants, limit }) {
       return { deliveries: (await deliveries.newest(tenants, limit)).map(decidedView) };

@@ -13,6 +13,7 @@ import { backup, restore } from './backups.ts';
 import type { LocalAction } from './local-action.ts';
 import { rotateKey } from './keys.ts';
 import { drain, pause, resume } from './pauses.ts';
+import { purge } from './purge.ts';
 import { deleteUser, suspend, suspended, unsuspend } from './people.ts';
 import { runners, status } from './status.ts';
 
@@ -35,6 +36,7 @@ const ACTIONS: Readonly<Record<string, ActionSpec>> = {
   unsuspend: { names: 'the login or the id of a user', options: [], act: unsuspend },
   suspended: { names: null, options: [], act: suspended },
   'delete-user': { names: 'the login or the id of a user', options: [], act: deleteUser },
+  purge: { names: null, options: ['tenant', 'cancel', 'yes'], act: purge },
   'dead-letters': { names: null, options: [], act: deadLetters },
   'dead-letters redrive': { names: 'the id of a dead letter', options: [], act: redrive },
   'rotate-key': { names: null, options: [], act: rotateKey },
@@ -48,11 +50,11 @@ export const adminCommand: Command = {
   spec: {
     name: 'admin',
     usage:
-      'status | runners | pause | resume | drain <runner> | audit | dead-letters [redrive <id>] | suspend <login> | unsuspend <login> | suspended | delete-user <login> | rotate-key | backup <folder> | restore <folder>',
+      'status | runners | pause | resume | drain <runner> | audit | dead-letters [redrive <id>] | suspend <login> | unsuspend <login> | suspended | delete-user <login> | purge --tenant <tenant> | rotate-key | backup <folder> | restore <folder>',
     about:
       'For who operates a server. `status` shows schedulers, partitions, runners, what waits and what is paused; `runners` the runners alone. `pause` hands no stage to a ' +
       'runner any more, none at all or none of a key or for a label: what runs goes on, what waits stays, also over restarts, until `resume`. `drain` hands a runner nothing ' +
-      'but stages of runs that it has begun. `audit` shows who did what, the newest first. `dead-letters` shows deliveries of outgoing webhooks that were given up, and sends one of them again. `suspend` shuts a user out, whose tokens and sessions count no more until `unsuspend`; `suspended` shows who is. `delete-user` deletes a user for good with secrets, tokens, connected repositories and webhooks, and counts them; runs stay. `rotate-key` has secrets sealed anew under the first key of SERVICE_MASTER_KEY, waits for it, and says which of the other keys may be taken off. `backup` copies everything of `penstock serve` to a folder of its machine ' +
+      'but stages of runs that it has begun. `audit` shows who did what, the newest first. `dead-letters` shows deliveries of outgoing webhooks that were given up, and sends one of them again. `suspend` shuts a user out, whose tokens and sessions count no more until `unsuspend`; `suspended` shows who is. `delete-user` deletes a user for good with secrets, tokens, connected repositories and webhooks, and counts them; runs stay. `purge` deletes everything of a tenant for good, with all of its runs, and counts it. `rotate-key` has secrets sealed anew under the first key of SERVICE_MASTER_KEY, waits for it, and says which of the other keys may be taken off. `backup` copies everything of `penstock serve` to a folder of its machine ' +
       'while it runs; `restore` makes a new data folder from that, on the machine where it is called and without a server.',
     options: {
       key: {
@@ -67,6 +69,16 @@ export const adminCommand: Command = {
         text: 'Of pause and drain: why; it is shown to everybody whose stages wait for it.',
       },
       undo: { type: 'boolean', text: 'Of drain: the runner is given everything again.' },
+      tenant: {
+        type: 'string',
+        value: 'TENANT',
+        text: "Of purge: whose; user/ and a user's id, as `audit` and `status` name users, or service, which is all that the API key and repositories that nobody has connected have.",
+      },
+      cancel: {
+        type: 'boolean',
+        text: 'Of purge: runs that go on are cancelled first; without, nothing is deleted while there are such.',
+      },
+      yes: { type: 'boolean', text: 'Of purge: it is meant; without, it does nothing.' },
       since: {
         type: 'string',
         value: 'TIME',
@@ -93,6 +105,7 @@ export const adminCommand: Command = {
       ['penstock admin drain worker-3', 'before that machine is taken away'],
       ['penstock admin audit --since 24h', 'who did what since yesterday'],
       ['penstock admin suspend mallory', 'no login, session or token of theirs counts any more'],
+      ['penstock admin purge --tenant user/7f3a… --cancel --yes', 'nothing of that user is left, runs included'],
       [
         'penstock admin backup /mnt/backup/monday',
         'all runs that were accepted before it began, logs, objects and keys',

@@ -27,6 +27,19 @@ export interface IngestCalls extends HookCalls {
     readonly request: { readonly userId: string; readonly id: string };
     readonly answer: { readonly disconnected: true };
   };
+  /**
+   * What a repository that nobody has connected wants to be started ends; soon after the answer. It comes back with the next push to its
+   * default branch that brings a schedule.
+   */
+  readonly 'schedule.end': {
+    readonly request: { readonly provider: string; readonly repository: string };
+    readonly answer: { readonly ended: true };
+  };
+  /** Of some of a tenant's processed deliveries nothing stays but that they came; to be asked again while there may be more. */
+  readonly 'deliveries.forget': {
+    readonly request: { readonly tenant: string };
+    readonly answer: { readonly forgotten: number; readonly more: boolean };
+  };
   /** The newest first; those not processed yet are not among them. */
   readonly deliveries: {
     readonly request: { readonly tenants: readonly string[]; readonly limit: number };

@@ -1,5 +1,5 @@
 /** What auth answers to administrators about people (`PeopleCalls` in @penstock/identity). */
-import type { PeopleCalls } from '@penstock/identity';
+import { userOfTenant, type PeopleCalls } from '@penstock/identity';
 import type { AuditLog } from '@penstock/store';
 import { forgetUser, type ForgettingOptions } from '../flows/forget-user.ts';
 import type { Suspensions } from '../model/suspensions.ts';
@@ -38,6 +38,11 @@ export function peopleCalls(options: PeopleCallsOptions): Handlers {
       const forgotten = await forgetUser(options, userId);
       record('user.deleted', actor, userId, ip);
       return forgotten;
+    },
+    async 'tenant.forget'({ tenant }) {
+      const userId = userOfTenant(tenant);
+      const tokens = userId === undefined ? [] : await options.tokens.revokeAll(userId);
+      return { secrets: await options.stageSecrets.deleteAll(tenant), tokens };
     },
     async 'user.is-suspended'({ userId }) {
       return { suspended: await users.isSuspended(userId) };

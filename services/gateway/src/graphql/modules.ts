@@ -8,6 +8,7 @@ import { adminBackupModule } from './admin-backup.ts';
 import { adminDeadLettersModule } from './admin-dead-letters.ts';
 import { adminKeysModule } from './admin-keys.ts';
 import { adminPeopleModule } from './admin-people.ts';
+import { adminPurgeModule } from './admin-purge.ts';
 import { cachesModule } from './caches.ts';
 import { approvalsModule } from './approvals.ts';
 import type { GraphqlContext } from './arguments.ts';
@@ -37,6 +38,7 @@ export function graphqlModules(options: GraphqlOptions): GraphqlModule {
     adminDeadLettersModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),
     adminKeysModule({ bus: options.identity.bus }),
     adminPeopleModule({ bus: options.identity.bus, revocations: options.identity.revocations }),
+    adminPurgeModule({ ...options, bus: options.identity.bus, revocations: options.identity.revocations }),
     approvalsModule(options),
     historyModule(options),
     hooksModule({ bus: options.identity.bus, audit: options.audit, now: options.now }),

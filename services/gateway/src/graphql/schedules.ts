@@ -2,9 +2,10 @@
 import type { ScheduleView } from '@penstock/bus';
 import { NotFound } from '@penstock/errors';
 import { actorOf, requireChanger, requireCredential, requireOwnRuns } from '@penstock/identity';
-import { isRunId, partitionOfKey, SERVICE_TENANT } from '@penstock/run';
+import { isRunId } from '@penstock/run';
 import type { Owners } from '@penstock/run-client';
 import type { AuditLog } from '@penstock/store';
+import { schedulesOf } from '../runs/schedules.ts';
 import { given, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 
@@ -14,8 +15,6 @@ export interface SchedulesOptions {
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
-
-const LISTED_MAX = 10_000;
 
 const SDL = /* GraphQL */ `
   "A line of a repository's schedule, as its newest file has it (additional)."
@@ -87,36 +86,10 @@ export function schedulesModule({ owners, audit, now }: SchedulesOptions): Graph
         schedules: async (_: unknown, _args: unknown, { caller }: GraphqlContext): Promise<readonly ScheduleView[]> => {
           requireCredential(caller);
           const tenants = requireOwnRuns(caller);
-          const lists = await Promise.all(
-            partitionsOf(tenants, owners.partitions).map((partition) => listed(owners, partition, tenants)),
-          );
-          return lists.flat().toSorted(byRepository).slice(0, LISTED_MAX);
+          return await schedulesOf(owners, tenants);
         },
       },
       Mutation: { pauseSchedule: pause(true), resumeSchedule: pause(false) },
     },
   };
-}
-
-/** A user's runs share one key; those of the server have one for each repository. */
-function partitionsOf(tenants: readonly string[], partitions: number): readonly number[] {
-  if (tenants.includes(SERVICE_TENANT)) return Array.from({ length: partitions }, (_, partition) => partition);
-  return [...new Set(tenants.map((tenant) => partitionOfKey(tenant, partitions)))];
-}
-
-async function listed(owners: Owners, partition: number, tenants: readonly string[]): Promise<ScheduleView[]> {
-  const found: ScheduleView[] = [];
-  for (let after: string | undefined; found.length < LISTED_MAX; after = found.at(-1)?.id) {
-    const { schedules, more } = await owners.schedules(partition, { tenants, after });
-    found.push(...schedules);
-    if (!more || schedules.length === 0) break;
-  }
-  return found;
-}
-
-function byRepository(a: ScheduleView, b: ScheduleView): number {
-  const [left, right] = [a, b].map(({ provider, repository, cron, id }) =>
-    JSON.stringify([provider, repository, cron, id]),
-  );
-  return (left ?? '') < (right ?? '') ? -1 : 1;
 }

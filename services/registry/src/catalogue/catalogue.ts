@@ -109,6 +109,13 @@ export class Catalogue {
     throw new Unavailable('Somebody else is changing this extension at the same time; try again.');
   }
 
+  /** Deletes at most `limit` extensions that this tenant alone sees; their keys. What they name goes with the next sweep. */
+  async removePrivate(tenant: string, limit: number): Promise<string[]> {
+    const documents = await this.#extensions.list({ where: { scope: tenant }, limit, parts: [] });
+    for (const { id } of documents) await this.#extensions.delete(id);
+    return documents.map(({ id }) => id);
+  }
+
   /**
    * Moves a record that an earlier release kept under another key to where it is looked for now. Where somebody has that key
    * the record stays where it is: its versions are found there, and new ones need another name. Answers what has moved.

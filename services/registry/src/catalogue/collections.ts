@@ -19,7 +19,7 @@ export const extensionsSpec = {
   },
   /** JSON of an `ExtensionRecord`. */
   parts: ['record'],
-  indexes: [],
+  indexes: [['scope']],
   version: ['generation', 'revision'],
 } as const satisfies CollectionSpec;
 

@@ -48,6 +48,13 @@ export class Downloads {
     this.#timer ??= setTimeout(() => void this.flush(), FLUSH_MS).unref();
   }
 
+  /** The extension is there no more. */
+  async forget(key: string): Promise<void> {
+    this.#unwritten.delete(key);
+    this.#counts.delete(key);
+    await this.#documents.delete(key);
+  }
+
   /** Another registry has written these. */
   learn(counts: readonly (readonly [key: string, count: number])[]): void {
     for (const [key, count] of counts) this.#counts.set(key, Math.max(count, this.#counts.get(key) ?? 0));

@@ -95,6 +95,11 @@ export class Uploads {
     await this.#uploads.delete(idOf(tenant, packageHash));
   }
 
+  /** Forgets all of a tenant's; their bytes are then nobody's. */
+  async forgetAll(tenant: string): Promise<number> {
+    return await this.#uploads.deleteWhere({ where: { tenant }, limit: 1_000 });
+  }
+
   /** Forgets those of before `time`; their bytes are then nobody's. */
   async forgetBefore(time: number): Promise<number> {
     return await this.#uploads.deleteWhere({

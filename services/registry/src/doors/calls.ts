@@ -13,6 +13,7 @@ export function answerRegistryCalls(bus: Bus, registry: Registry, now: () => num
     yank: (request: Parameters<Registry['yank']>[0]) => registry.yank(request),
     resolve: (request: Parameters<Registry['resolve']>[0]) => registry.resolve(request),
     package: (request: Parameters<Registry['packagePart']>[0]) => registry.packagePart(request),
+    forgetTenant: (request: Parameters<Registry['forgetTenant']>[0]) => registry.forgetTenant(request),
     keys: ({ caller }: { caller: RegistryCaller }) => registry.keys.of(registry.keyOwner(caller)),
     registerKey: ({ caller, ...key }: RegisterKeyRequest) =>
       registry.keys.register(registry.keyOwner(caller), key, now()),

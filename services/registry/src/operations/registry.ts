@@ -11,6 +11,8 @@ import {
   PACKAGE_PART_BYTES,
   type ExtensionRequest,
   type ExtensionView,
+  type ForgetTenantAnswer,
+  type ForgetTenantRequest,
   type PackagePart,
   type PackageRequest,
   type PublishAnswer,
@@ -76,6 +78,7 @@ export interface FoundPackage {
 }
 
 const VERSIONS_LIMIT_MAX = 100;
+const FORGOTTEN_AT_ONCE = 100;
 
 export class Registry {
   readonly keys: SigningKeys;
@@ -132,7 +135,8 @@ export class Registry {
     this.#index.reorder();
     for (const key of keys) {
       const record = await this.#catalogue.read(key);
-      if (record !== null) this.#index.put(record);
+      if (record === null) this.#index.remove(key);
+      else this.#index.put(record);
     }
   }
 
@@ -191,6 +195,18 @@ export class Registry {
         return Readable.from(bytes, { objectMode: false });
       },
     };
+  }
+
+  /** What a tenant alone has; public extensions stay, others use them. To be asked again until there is nothing. */
+  async forgetTenant({ tenant }: ForgetTenantRequest): Promise<ForgetTenantAnswer> {
+    if (tenant === '') throw new BadUserInput("'tenant' is empty.");
+    const keys = await this.#catalogue.removePrivate(tenant, FORGOTTEN_AT_ONCE);
+    for (const key of keys) {
+      this.#index.remove(key);
+      await this.#downloads.forget(key);
+    }
+    if (keys.length > 0) this.#options.announce?.({ keys });
+    return { extensions: keys.length, uploads: await this.#uploads.forgetAll(tenant) };
   }
 
   /** Serves runners, which were given the hash with a job. */

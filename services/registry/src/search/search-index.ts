@@ -37,7 +37,8 @@ const BOOST = { name: 4, category: 1.5, description: 1 } as const;
 
 export class SearchIndex {
   readonly #byKey = new Map<string, Entry>();
-  readonly #entries: Entry[] = [];
+  /** By number; undefined: it was removed. */
+  readonly #entries: (Entry | undefined)[] = [];
   readonly #words = new WordIndex();
   readonly #downloads: (key: string) => number;
   /** All entries in the order of a blank question; null: to be made anew. */
@@ -49,7 +50,7 @@ export class SearchIndex {
   }
 
   get size(): number {
-    return this.#entries.length;
+    return this.#byKey.size;
   }
 
   put(record: ExtensionRecord): void {
@@ -60,6 +61,16 @@ export class SearchIndex {
     this.#entries[entry.number] = entry;
     this.#byKey.set(record.key, entry);
     if (known?.record.description !== record.description) this.#words.put(entry.number, wordsOfEntry(entry));
+    this.#ordered = null;
+  }
+
+  /** It is there no more. */
+  remove(key: string): void {
+    const known = this.#byKey.get(key);
+    if (known === undefined) return;
+    this.#byKey.delete(key);
+    this.#entries[known.number] = undefined;
+    this.#words.put(known.number, { weights: new Map(), isPublic: false });
     this.#ordered = null;
   }
 
@@ -79,7 +90,7 @@ export class SearchIndex {
 
   /** Ids that may have been meant by one that nobody has, or that the tenant does not see; the best first. */
   candidates(extensionId: string, tenant: string | null): string[] {
-    const seen = this.#entries.filter((entry) => sees(entry, tenant));
+    const seen = [...this.#byKey.values()].filter((entry) => sees(entry, tenant));
     const [, name = ''] = extensionId.split('/');
     const nearName = nearest(
       name,
@@ -131,7 +142,7 @@ export class SearchIndex {
   }
 
   #inOrder(): readonly Entry[] {
-    this.#ordered ??= this.#entries.toSorted((a, b) => this.#compare(a, b));
+    this.#ordered ??= [...this.#byKey.values()].sort((a, b) => this.#compare(a, b));
     return this.#ordered;
   }
 

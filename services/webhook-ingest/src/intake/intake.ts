@@ -201,28 +201,41 @@ export class Intake {
 
   /** From its place in the stream on the repository's schedule starts nothing any more. */
   async connectionEnds({ id: connection, userId, provider, repository, createdAt }: Connection): Promise<void> {
-    const now = this.#options.now();
     const tenant = tenantOfUser(userId);
-    const { id, deliveryId } = identify({ provider, repository, tenant, verified: 'connection', deliveryId: null });
+    const owner = { tenant, key: tenant, userId, verified: 'connection' } as const;
+    await this.#persistEnd(provider, repository, owner, { connection, createdAt });
+  }
+
+  /** The same for one that nobody has connected. */
+  async scheduleEnds(provider: ProviderName, repository: string): Promise<void> {
+    const owner = this.#ownerOf({ by: 'server' }, provider, repository);
+    await this.#persistEnd(provider, repository, owner, { connection: '', createdAt: 0 });
+  }
+
+  async #persistEnd(
+    provider: ProviderName,
+    repository: string,
+    owner: Pick<Delivery, 'tenant' | 'key' | 'userId' | 'verified'>,
+    ended: NonNullable<Delivery['ended']>,
+  ): Promise<void> {
+    const now = this.#options.now();
+    const { id, deliveryId } = identify({ provider, repository, ...owner, deliveryId: null });
     await this.#persist({
+      ...owner,
       id,
       deliveryId,
-      runId: runIdOf(id, tenant, now, this.#options.keys),
+      runId: runIdOf(id, owner.key, now, this.#options.keys),
       provider,
       event: 'disconnected',
       repository,
       ref: '',
       commit: '',
       cloneUrl: '',
-      tenant,
-      key: tenant,
-      userId,
-      verified: 'connection',
       receivedAt: now,
       answeredBy: now,
       message: null,
       paths: null,
-      ended: { connection, createdAt },
+      ended,
       bodySha256: '',
     });
   }

@@ -76,6 +76,21 @@ export class DeliveriesRepository {
     return rows.map(decidedOf);
   }
 
+  /**
+   * Of at most `limit` of a tenant's nothing stays but that they came: a host that sends one again is answered that nothing comes of it,
+   * and no run is made anew (P34). What is left goes by its age.
+   */
+  async forget(tenant: string, limit: number): Promise<{ readonly forgotten: number; readonly more: boolean }> {
+    const rows = await this.#deliveries.list({
+      where: { tenant },
+      orderBy: { field: 'receivedAt', direction: 'asc' },
+      limit,
+    });
+    const kept = rows.map(decidedOf).map(({ delivery, revision }) => rowOf(nobodys(delivery), NOTHING, revision + 1));
+    const { stale } = await this.#deliveries.replaceNewer(kept);
+    return { forgotten: rows.length - stale.length, more: rows.length > 0 };
+  }
+
   async removeOlderThan(time: number): Promise<void> {
     let removed: number;
     do
@@ -100,6 +115,25 @@ export class DeliveriesRepository {
     this.#asking = this.#asked.size > 0;
     if (this.#asking) setImmediate(() => this.#ask());
   }
+}
+
+const NOTHING: Decision = { kind: 'nothing', status: 'Ignored', source: 'none', trace: [] };
+
+/** Of no tenant, so in no list. */
+function nobodys({ id, runId, provider, verified, receivedAt, answeredBy }: Delivery): Delivery {
+  const names = { event: '', deliveryId: '', repository: '', ref: '', commit: '', cloneUrl: '', tenant: '', key: '' };
+  return {
+    ...names,
+    id,
+    runId,
+    provider,
+    verified,
+    receivedAt,
+    answeredBy,
+    message: null,
+    paths: null,
+    bodySha256: '',
+  };
 }
 
 function rowOf(delivery: Delivery, decision: Decision, revision: number): Row {
