@@ -173,10 +173,13 @@ describe('adminPurge', { timeout: 120_000 }, () => {
     const schedules = async (): Promise<unknown> =>
       (await graphql(server.apiKey, '{ schedules { id } }')).data?.['schedules'];
     await expect.poll(schedules, { timeout: 20_000 }).toHaveLength(1);
+    const keys = (await graphql(server.apiKey, '{ extensionKeys { id } }')).data;
     const receipt = await purged('service');
     expect(receipt).toMatchObject({ isDone: true, runs: 1, deliveries: 1, schedules: 1, repositories: 0 });
     expect(await push(SERVER_SECRET, 'of the service')).toMatchObject({ run_id: null, status: 'Ignored' });
     const { data } = await graphql(server.apiKey, '{ runs { id } schedules { id } webhookDeliveries { id } }');
+    expect((await graphql(server.apiKey, '{ extensionKeys { id } }')).data).toEqual(keys);
+    expect(keys?.['extensionKeys']).toHaveLength(1);
     expect(data).toEqual({ runs: [], schedules: [], webhookDeliveries: [] });
   });
 });

@@ -160,7 +160,8 @@ class Purge {
     await this.#belongings.deleteHooks();
     await this.#endSchedules();
     await this.#cancelRuns();
-    await this.#belongings.deleteExtensionKeys();
+    // Those of 'service' sign what comes along with the server, and other public extensions that stay.
+    if (userId !== undefined) await this.#belongings.deleteExtensionKeys();
     await this.#forgetAtRegistry();
     await this.#deleteCaches();
     const waiting = await this.#deleteRuns();

@@ -39,7 +39,7 @@ const SDL = /* GraphQL */ `
     deliveries: Int!
     "Private ones. Public ones stay: others use them."
     extensions: Int!
-    "Public keys for extensions."
+    "Public keys for extensions: what they have signed counts as unsigned. Those of 'service' stay."
     extensionKeys: Int!
   }
 
