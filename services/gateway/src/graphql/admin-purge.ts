@@ -1,7 +1,7 @@
 /** Everything of a tenant deleted, for operators. */
 import { actorOf, requireAdministrator } from '@penstock/identity';
 import type { AuditLog } from '@penstock/store';
-import { purgeTenant, type PurgeOptions, type PurgeReceipt } from '../admin/purge.ts';
+import { purgeTenant, type PurgeOptions, type PurgeReceipt } from '../runs/purge-tenant.ts';
 import { given, type GraphqlContext, type Maybe } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 

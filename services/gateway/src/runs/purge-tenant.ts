@@ -2,9 +2,9 @@
  * Deletes everything of a tenant, by the ways in which a tenant deletes its own: first what makes new runs, then what runs use, then the runs
  * themselves, each by its owner (P34). It owns nothing: what a call has not come to, or a crash has cut off, the next one finds.
  *
- *  PURGE-1 While runs go on nothing is deleted, unless they are to be cancelled.
- *  PURGE-2 A call has an end: what is left after `BUDGET_MS`, or while a service is away, is left to the next one, and the receipt says so.
- *  PURGE-3 Every question names the one tenant; whoever answers it looks at nothing else.
+ *  TENANTPURGE-1 While runs go on nothing is deleted, unless they are to be cancelled.
+ *  TENANTPURGE-2 A call has an end: what is left after `BUDGET_MS`, or while a service is away, is left to the next one, and the receipt says so.
+ *  TENANTPURGE-3 Every question names the one tenant; whoever answers it looks at nothing else.
  */
 import type { DeleteCacheAnswer, DeleteCacheRequest, ListCachesAnswer, ListCachesRequest } from '@penstock/artifacts';
 import type { Bus, ScheduleView } from '@penstock/bus';
@@ -16,7 +16,7 @@ import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 import { callService } from '@penstock/service';
 import { setTimeout as pause } from 'node:timers/promises';
 import { TenantBelongings } from '../people/tenant-belongings.ts';
-import { schedulesOf } from '../runs/schedules.ts';
+import { schedulesOf } from './schedules.ts';
 
 export interface PurgeOptions {
   readonly bus: Bus;
