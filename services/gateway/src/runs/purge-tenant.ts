@@ -20,7 +20,7 @@ import { schedulesOf } from './schedules.ts';
 
 export interface PurgeOptions {
   readonly bus: Bus;
-  readonly owners: Owners;
+  readonly owners: Pick<Owners, 'cancel' | 'delete' | 'schedules' | 'partitions'>;
   readonly reads: RunReads;
   readonly revocations: Pick<Revocations, 'note'>;
   /** Default 10 s. */

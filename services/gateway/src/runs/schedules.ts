@@ -3,10 +3,12 @@ import type { ScheduleView } from '@penstock/bus';
 import { partitionOfKey, SERVICE_TENANT } from '@penstock/run';
 import type { Owners } from '@penstock/run-client';
 
+type ScheduleOwners = Pick<Owners, 'schedules' | 'partitions'>;
+
 const LISTED_MAX = 10_000;
 
 /** By repository, at most 10,000. */
-export async function schedulesOf(owners: Owners, tenants: readonly string[]): Promise<ScheduleView[]> {
+export async function schedulesOf(owners: ScheduleOwners, tenants: readonly string[]): Promise<ScheduleView[]> {
   const lists = await Promise.all(
     partitionsOf(tenants, owners.partitions).map((partition) => listed(owners, partition, tenants)),
   );
@@ -19,7 +21,7 @@ function partitionsOf(tenants: readonly string[], partitions: number): readonly 
   return [...new Set(tenants.map((tenant) => partitionOfKey(tenant, partitions)))];
 }
 
-async function listed(owners: Owners, partition: number, tenants: readonly string[]): Promise<ScheduleView[]> {
+async function listed(owners: ScheduleOwners, partition: number, tenants: readonly string[]): Promise<ScheduleView[]> {
   const found: ScheduleView[] = [];
   for (let after: string | undefined; found.length < LISTED_MAX; after = found.at(-1)?.id) {
     const { schedules, more } = await owners.schedules(partition, { tenants, after });
