@@ -1,9 +1,9 @@
 /** `k8s/` as an administrator applies it: built by kustomize, where it is on the PATH (or kubectl, which has it inside). */
 import { execFileSync } from 'node:child_process';
-import { appendFileSync, cpSync, mkdirSync } from 'node:fs';
+import { appendFileSync, cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { unknownVariables } from '@penstock/config';
+import { DEMAND_QUERY, unknownVariables } from '@penstock/config';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { temporaryFolder } from '../support/server.ts';
@@ -196,6 +196,40 @@ describe.runIf(builder !== undefined)('the overlay `single`', () => {
       const graceMin = metadata.name === 'runner' ? DRAIN_SECS + 1 : 45;
       expect(spec.template.spec.terminationGracePeriodSeconds, metadata.name).toBeGreaterThanOrEqual(graceMin);
     }
+  });
+
+  it('takes the scaler, whose account may read and write how many runners there are, and nothing else', () => {
+    const overlay = join(temporary.path, 'k8s/overlays/scaled');
+    mkdirSync(overlay, { recursive: true });
+    writeFileSync(
+      join(overlay, 'kustomization.yaml'),
+      'resources: [../single]\ncomponents: [../../components/scaler, ../../components/keda]\n',
+    );
+    const [file, ...args] = builder ?? [''];
+    const text = execFileSync(file, [...args, overlay], { encoding: 'utf8', maxBuffer: 16 * 1024 * 1024 });
+    const built = parseAllDocuments(text).map((document) => document.toJS() as Manifest);
+    const rules = built.filter(({ kind, metadata: { name } }) => kind === 'Role' && name === 'scaler');
+    expect(rules).toMatchObject([
+      {
+        rules: [
+          {
+            apiGroups: ['apps'],
+            resources: ['statefulsets/scale'],
+            resourceNames: ['runner'],
+            verbs: ['get', 'patch'],
+          },
+        ],
+      },
+    ]);
+    const scaler = built.find(({ kind, metadata: { name } }) => kind === 'Deployment' && name === 'scaler');
+    const [container] = scaler?.spec.template.spec.containers ?? [];
+    expect(container).toMatchObject({
+      args: ['service', 'scaler'],
+      securityContext: { readOnlyRootFilesystem: true, allowPrivilegeEscalation: false },
+    });
+    expect(unknownVariables(Object.fromEntries((container?.env ?? []).map(({ name }) => [name, ''])))).toEqual([]);
+    const asked = built.find(({ kind }) => kind === 'ScaledObject') as { spec: object } | undefined;
+    expect(asked?.spec).toMatchObject({ triggers: [{ metadata: { query: DEMAND_QUERY } }] });
   });
 
   it('closes the network but for what a policy names', () => {

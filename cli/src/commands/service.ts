@@ -12,6 +12,7 @@ const SERVICES: Readonly<Record<string, () => Promise<Start>>> = {
   runner: async () => (await import('@penstock/runner')).runRunnerService,
   registry: async () => (await import('@penstock/registry')).runRegistryService,
   'webhook-ingest': async () => (await import('@penstock/webhook-ingest')).runWebhookIngestService,
+  scaler: async () => (await import('@penstock/scaler')).runScalerService,
 };
 
 export const serviceCommand: Command = {
@@ -24,13 +25,14 @@ export const serviceCommand: Command = {
     options: {},
     positionals: { min: 1, max: 1, missing: `name the service: ${Object.keys(SERVICES).join(', ')}` },
     environment: [
-      ['SERVICE_NATS_URL', 'the broker, user and password in it'],
+      ['SERVICE_NATS_URL', 'the broker, user and password in it (all but scaler)'],
       ['SERVICE_STORE_URL', 'the database (gateway, scheduler)'],
       ['SERVICE_INTERNAL_LISTEN', 'where /health and /ready are answered; default 127.0.0.1:9090'],
     ],
     examples: [
       ['penstock service scheduler', 'one more owner of partitions'],
       ['penstock service runner', 'the slots of this machine'],
+      ['penstock service scaler', 'runners of a cluster by what waits for them'],
     ],
     exitCodes: [
       [EXIT.success, 'stopped by a signal, after it had drained'],

@@ -23,7 +23,7 @@ import {
 } from './kinds.ts';
 import { objectsUrl } from './object-address.ts';
 
-type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest';
+type ServiceName = 'serve' | 'gateway' | 'scheduler' | 'runner' | 'auth' | 'registry' | 'webhook-ingest' | 'scaler';
 
 export interface Variable<T, D extends T | undefined = T | undefined> {
   readonly name: string;
@@ -46,6 +46,16 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 
 const ownProcesses: readonly ServiceName[] = ['gateway', 'scheduler', 'runner', 'auth', 'registry', 'webhook-ingest'];
 const allServices: readonly ServiceName[] = ['serve', ...ownProcesses];
+const withScaler = (services: readonly ServiceName[]): readonly ServiceName[] => [...services, 'scaler'];
+
+/**
+ * Each scheduler tells of all runners, so of several the same is counted once; a figure that nobody has is none; and where no scheduler is
+ * scraped there is none at all.
+ */
+export const DEMAND_QUERY =
+  '(sum(penstock_queue_demand) or vector(0))' +
+  ' + (sum(max by (labels) (penstock_runner_slots{state="busy"})) or vector(0))' +
+  ' + 0 * sum(penstock_partitions)';
 
 export const variables = {
   listen: variable({
@@ -61,7 +71,7 @@ export const variables = {
     kind: listenAddress(),
     default: { host: '127.0.0.1', port: 9090 },
     defaultText: '`127.0.0.1:9090`',
-    services: ownProcesses,
+    services: withScaler(ownProcesses),
     meaning:
       'Where a service process answers `/health` and `/ready`; for probes, not for clients. Port 0 takes a free one.',
   }),
@@ -384,7 +394,7 @@ export const variables = {
     name: 'SERVICE_K8S_KUBECONFIG',
     kind: text(),
     defaultText: 'as `kubectl` finds it; in a Pod its service account',
-    services: ['serve', 'runner'],
+    services: ['serve', 'runner', 'scaler'],
     meaning: 'The file that says where the cluster is and who we are there.',
   }),
   k8sImage: optional({
@@ -695,11 +705,61 @@ export const variables = {
     services: ['serve', 'registry', 'runner'],
     meaning: 'Where packages and other large objects are kept.',
   }),
+  scalerPrometheusUrl: optional({
+    name: 'SERVICE_SCALER_PROMETHEUS_URL',
+    kind: origin(),
+    defaultText: 'none: to be given',
+    services: ['scaler'],
+    meaning: 'The Prometheus that scrapes the schedulers.',
+  }),
+  scalerQuery: variable({
+    name: 'SERVICE_SCALER_QUERY',
+    kind: text(),
+    default: DEMAND_QUERY,
+    defaultText: 'stages that wait, and those that run, as in `k8s/components/keda`',
+    services: ['scaler'],
+    meaning: 'How many slots are needed: one figure. Where it has none, nothing changes.',
+  }),
+  scalerTarget: variable({
+    name: 'SERVICE_SCALER_TARGET',
+    kind: text(),
+    default: 'penstock/statefulset/runner',
+    services: ['scaler'],
+    meaning: 'What is scaled: `<namespace>/statefulset/<name>` or `<namespace>/deployment/<name>`.',
+  }),
+  scalerSlots: variable({
+    name: 'SERVICE_SCALER_SLOTS',
+    kind: integer({ min: 1, max: 10_000 }),
+    default: 8,
+    services: ['scaler'],
+    meaning: 'The slots of one runner.',
+  }),
+  scalerMin: variable({
+    name: 'SERVICE_SCALER_MIN',
+    kind: integer({ min: 0, max: 10_000 }),
+    default: 0,
+    services: ['scaler'],
+    meaning: 'The fewest runners.',
+  }),
+  scalerMax: variable({
+    name: 'SERVICE_SCALER_MAX',
+    kind: integer({ min: 1, max: 10_000 }),
+    default: 4,
+    services: ['scaler'],
+    meaning: 'The most runners.',
+  }),
+  scalerCooldown: variable({
+    name: 'SERVICE_SCALER_COOLDOWN',
+    kind: duration({ minMs: 0, maxMs: DAY_MS }),
+    default: 5 * MINUTE_MS,
+    services: ['scaler'],
+    meaning: 'For how long fewer runners must do before there are fewer.',
+  }),
   logLevel: variable({
     name: 'SERVICE_LOG_LEVEL',
     kind: choice('trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'),
     default: 'info',
-    services: allServices,
+    services: withScaler(allServices),
     meaning: 'The least severe lines that a service writes about itself.',
   }),
 } as const;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, readConfiguration, unknownVariables, type VariableKey } from '../src/index.ts';
-import { variables } from '../src/variables.ts';
+import { DEMAND_QUERY, variables } from '../src/variables.ts';
 
 const everything = Object.keys(variables) as VariableKey[];
 
@@ -15,6 +15,12 @@ describe('configuration', () => {
       apiKey: undefined,
       jwtSecret: undefined,
       internalListen: { host: '127.0.0.1', port: 9090 },
+      scalerQuery: DEMAND_QUERY,
+      scalerTarget: 'penstock/statefulset/runner',
+      scalerSlots: 8,
+      scalerMin: 0,
+      scalerMax: 4,
+      scalerCooldown: 300_000,
       runnerId: undefined,
       baseUrl: undefined,
       publicRead: undefined,

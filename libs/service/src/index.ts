@@ -1,4 +1,4 @@
-export { runService } from './service.ts';
+export { runService, runServiceWithoutBroker } from './service.ts';
 export { answerCalls, answerOf, callService, type CallAnswer, valueOf } from './service-calls.ts';
 export { countPeers } from './peers.ts';
 export { HTTP_KEYS, httpSettings } from './http-settings.ts';

@@ -18,12 +18,15 @@ import { openTracer, tracesProblems, tracesSecrets, type Tracer } from '@penstoc
 import { pauseOrAbort } from '@penstock/async';
 import { startInternalServer } from './internal-server.ts';
 
-const COMMON_KEYS = ['natsUrl', 'logLevel', 'internalListen'] as const;
+const COMMON_KEYS = ['logLevel', 'internalListen'] as const;
 type CommonKey = (typeof COMMON_KEYS)[number];
 
-interface ServiceContext<K extends VariableKey> {
-  readonly settings: Configuration<K | CommonKey>;
+interface ServiceContext<K extends VariableKey> extends PlainContext<K | 'natsUrl'> {
   readonly bus: Bus;
+}
+
+interface PlainContext<K extends VariableKey> {
+  readonly settings: Configuration<K | CommonKey>;
   readonly log: Logger;
   /** Read at the internal port. */
   readonly meter: Meter;
@@ -51,7 +54,14 @@ interface RunningService {
 /** Hands over, finishes or closes one part, within bounds of its own. */
 export type DrainStep = readonly [part: string, end: () => Promise<void> | void];
 
-export interface ServiceDefinition<K extends VariableKey> {
+export interface ServiceDefinition<K extends VariableKey> extends Omit<PlainDefinition<K>, 'check' | 'start'> {
+  /** Throws ConfigurationError for what only this service can know to be wrong. */
+  check?(settings: Configuration<K | CommonKey | 'natsUrl'>): void;
+  start(context: ServiceContext<K>): Promise<RunningService>;
+}
+
+/** Of a service that needs no broker. */
+export interface PlainDefinition<K extends VariableKey> {
   readonly name: string;
   /** Which variables it reads, beside the common ones. */
   readonly keys: readonly K[];
@@ -64,7 +74,7 @@ export interface ServiceDefinition<K extends VariableKey> {
   readonly sendsTraces?: true | undefined;
   /** Throws ConfigurationError for what only this service can know to be wrong. */
   check?(settings: Configuration<K | CommonKey>): void;
-  start(context: ServiceContext<K>): Promise<RunningService>;
+  start(context: PlainContext<K>): Promise<RunningService>;
 }
 
 const RETRY_MS = 1_000;
@@ -77,8 +87,38 @@ const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 
 /** Resolves with the exit code, when the service has stopped. */
-export async function runService<K extends VariableKey>(
+export function runService<K extends VariableKey>(
   definition: ServiceDefinition<K>,
+  env: Readonly<Record<string, string | undefined>>,
+): Promise<number> {
+  const { name } = definition;
+  return runServiceWithoutBroker<K | 'natsUrl'>(
+    {
+      ...definition,
+      keys: ['natsUrl', ...definition.keys],
+      check(settings) {
+        checkAddresses(definition, settings);
+        definition.check?.(settings);
+      },
+      async start(context) {
+        const bus = await connectWhenPossible(name, context);
+        const service = await definition.start({ ...context, bus });
+        return {
+          ready: async () => {
+            if (!bus.connected) throw new Error('the broker is away');
+            await service.ready();
+          },
+          drain: [...service.drain, ['bus', () => bus.close()]],
+        };
+      },
+    },
+    env,
+  );
+}
+
+/** Of one that needs neither broker nor database. Resolves with the exit code, when the service has stopped. */
+export async function runServiceWithoutBroker<K extends VariableKey>(
+  definition: PlainDefinition<K>,
   env: Readonly<Record<string, string | undefined>>,
 ): Promise<number> {
   let settings: Configuration<K | CommonKey>;
@@ -89,7 +129,7 @@ export async function runService<K extends VariableKey>(
     process.stderr.write(`penstock service ${definition.name}: ${error.message}\n`);
     return EXIT_USAGE;
   }
-  const secrets = settings.natsUrl?.flatMap((url) => new URL(url).password || []) ?? [];
+  const secrets = passwordsOf(settings);
   const log = createLogger({
     service: definition.name,
     level: settings.logLevel,
@@ -116,7 +156,11 @@ export async function runService<K extends VariableKey>(
   });
   log.info({ port: internal.port }, 'the internal port is open');
   try {
-    service = await startWhenPossible(definition, settings, { log, meter: metrics, tracer }, startUp);
+    service = await definition.start({
+      ...{ settings, log, tracer },
+      meter: metrics,
+      untilDone: (what, attempt, isPassing) => startUp.untilDone(what, attempt, isPassing),
+    });
     log.info({}, 'started');
     await aborted(stopping);
     log.info({}, 'draining');
@@ -133,46 +177,34 @@ export async function runService<K extends VariableKey>(
 }
 
 function readSettings<K extends VariableKey>(
-  definition: ServiceDefinition<K>,
+  definition: PlainDefinition<K>,
   env: Readonly<Record<string, string | undefined>>,
 ): Configuration<K | CommonKey> {
   const settings = readConfiguration([...COMMON_KEYS, ...definition.keys], { env });
-  if (settings.natsUrl === undefined)
-    throw new ConfigurationError([
-      'SERVICE_NATS_URL is missing; a service on its own needs the address of the broker that the others use',
-    ]);
-  if (definition.keys.some((key) => key === 'storeUrl') && (settings as { storeUrl?: unknown }).storeUrl === undefined)
-    throw new ConfigurationError([
-      'SERVICE_STORE_URL is missing; a service on its own needs the address of the database that the others use',
-    ]);
   const problems = definition.sendsTraces === true ? tracesProblems(env) : [];
   if (problems.length > 0) throw new ConfigurationError(problems);
   definition.check?.(settings);
   return settings;
 }
 
-async function startWhenPossible<K extends VariableKey>(
-  definition: ServiceDefinition<K>,
-  settings: Configuration<K | CommonKey>,
-  { log, meter, tracer }: Pick<ServiceContext<K>, 'log' | 'meter' | 'tracer'>,
-  startUp: StartUp,
-): Promise<RunningService> {
-  const bus = await connectWhenPossible(definition, settings, log, startUp);
-  const service = await definition.start({
-    settings,
-    bus,
-    log,
-    meter,
-    tracer,
-    untilDone: (what, attempt, isPassing) => startUp.untilDone(what, attempt, isPassing),
-  });
-  return {
-    ready: async () => {
-      if (!bus.connected) throw new Error('the broker is away');
-      await service.ready();
-    },
-    drain: [...service.drain, ['bus', () => bus.close()]],
-  };
+function checkAddresses<K extends VariableKey>(
+  { keys }: Pick<ServiceDefinition<K>, 'keys'>,
+  settings: Configuration<'natsUrl'>,
+): void {
+  if (settings.natsUrl === undefined)
+    throw new ConfigurationError([
+      'SERVICE_NATS_URL is missing; a service on its own needs the address of the broker that the others use',
+    ]);
+  if (keys.some((key) => key === 'storeUrl') && (settings as { storeUrl?: unknown }).storeUrl === undefined)
+    throw new ConfigurationError([
+      'SERVICE_STORE_URL is missing; a service on its own needs the address of the database that the others use',
+    ]);
+}
+
+/** Of the broker's addresses, where there are any. */
+function passwordsOf(settings: object): string[] {
+  const { natsUrl } = settings as Partial<Configuration<'natsUrl'>>;
+  return natsUrl?.flatMap((url) => new URL(url).password || []) ?? [];
 }
 
 /** False: a part could not be ended as it should have been; the log says which. */
@@ -189,18 +221,16 @@ async function drained(steps: readonly DrainStep[], log: Logger): Promise<boolea
   return isClean;
 }
 
-async function connectWhenPossible<K extends VariableKey>(
-  definition: ServiceDefinition<K>,
-  settings: Configuration<K | CommonKey>,
-  log: Logger,
-  startUp: StartUp,
+async function connectWhenPossible(
+  name: string,
+  { settings, log, untilDone }: Pick<PlainContext<'natsUrl'>, 'settings' | 'log' | 'untilDone'>,
 ): Promise<Bus> {
   const address = brokerAddress(settings.natsUrl ?? []);
   // A user of the generated broker configuration hears answers under its own name only (docs/adr/0009-broker-permissions.md).
   const inboxPrefix = address.user === undefined ? undefined : inboxPrefixOf(address.user);
-  return await startUp.untilDone(
+  return await untilDone(
     'connecting to the broker',
-    () => connectBus({ ...address, name: definition.name, log, inboxPrefix }),
+    () => connectBus({ ...address, name, log, inboxPrefix }),
     (error) => error instanceof BrokerAway,
   );
 }

@@ -62,7 +62,7 @@ export const METRICS = {
   },
   penstock_runner_slots: {
     type: 'gauge',
-    help: 'Slots of the runners that hold a lease.',
+    help: 'Slots of the runners that hold a lease. Each scheduler tells of all of them: of several, take one (max by labels and state).',
     labels: ['labels', 'state'],
   },
   penstock_partitions: { type: 'gauge', help: 'Partitions that this scheduler should own.', labels: ['state'] },

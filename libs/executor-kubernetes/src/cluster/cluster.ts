@@ -87,6 +87,11 @@ export interface ClusterSettings {
 
 /** @throws NoCluster */
 export function openCluster({ namespace, kubeconfig }: ClusterSettings): Cluster {
+  return new KubernetesCluster(kubeConfigOf(kubeconfig), namespace);
+}
+
+/** Of that file, or as `kubectl` finds it, and in a Pod its service account. @throws NoCluster */
+export function kubeConfigOf(kubeconfig: string | undefined): KubeConfig {
   const config = new KubeConfig();
   try {
     if (kubeconfig === undefined) config.loadFromDefault();
@@ -97,7 +102,7 @@ export function openCluster({ namespace, kubeconfig }: ClusterSettings): Cluster
     });
   }
   if (config.getCurrentCluster() === null) throw new NoCluster('the kubeconfig names no cluster');
-  return new KubernetesCluster(config, namespace);
+  return config;
 }
 
 class KubernetesCluster implements Cluster {
@@ -267,7 +272,8 @@ class KubernetesCluster implements Cluster {
   }
 }
 
-function called<T>(what: string, call: Promise<T>): Promise<T> {
+/** With a deadline. @throws ClusterError */
+export function called<T>(what: string, call: Promise<T>): Promise<T> {
   return within(
     REQUEST_MS,
     call.catch((error: unknown) => {

@@ -1,0 +1,1 @@
+export { runScalerService } from './service.ts';
