@@ -36,13 +36,11 @@ export function runScalerService(env: Readonly<Record<string, string | undefined
         if (scalerMin > scalerMax) problems.push('SERVICE_SCALER_MIN is more than SERVICE_SCALER_MAX');
         if (problems.length > 0) throw new ConfigurationError(problems);
       },
-      async start({ settings, log, untilDone }) {
+      async start({ settings, log }) {
         const { scalerPrometheusUrl = '', scalerQuery, scalerTarget, k8sKubeconfig } = settings;
         const wanted = targetOf(scalerTarget);
         if (wanted === undefined) throw new RangeError('the target was checked');
-        const target = await untilDone('finding the cluster', async () =>
-          Promise.resolve(openScaleTarget({ ...wanted, kubeconfig: k8sKubeconfig })),
-        );
+        const target = openScaleTarget({ ...wanted, kubeconfig: k8sKubeconfig });
         const scaler = new Scaler({
           target,
           demand: () => figureOf(scalerPrometheusUrl, scalerQuery),
@@ -60,10 +58,7 @@ export function runScalerService(env: Readonly<Record<string, string | undefined
           }
         })();
         return {
-          ready: async () => {
-            if (scaler.problem !== undefined) throw new Error(scaler.problem);
-            return Promise.resolve();
-          },
+          ready: () => (scaler.problem === undefined ? Promise.resolve() : Promise.reject(new Error(scaler.problem))),
           drain: [
             [
               'looking',

@@ -162,6 +162,16 @@ describe('penstock service scaler', { timeout: 60_000 }, () => {
     expect(await service.end('SIGTERM')).toBe(0);
   });
 
+  it('ends where the kubeconfig cannot be read, and shows nothing of it', async () => {
+    const file = join(folder, 'broken');
+    writeFileSync(file, 'users: [{name: test, user: {token: not-to-be-shown}} {\n');
+    const service = started({ SERVICE_K8S_KUBECONFIG: file });
+    const said = await service.says('the service cannot go on');
+    expect(said).toContain('the kubeconfig cannot be read: ');
+    expect(said).not.toContain('not-to-be-shown');
+    expect(await service.end()).toBe(1);
+  });
+
   it('says what the cluster refuses', async () => {
     answer = { status: 200, body: figure('17') };
     refused = 'statefulsets.apps "runner" is forbidden';

@@ -97,9 +97,9 @@ export function kubeConfigOf(kubeconfig: string | undefined): KubeConfig {
     if (kubeconfig === undefined) config.loadFromDefault();
     else config.loadFromFile(kubeconfig);
   } catch (error) {
-    throw new NoCluster(`the kubeconfig cannot be read: ${error instanceof Error ? error.message : String(error)}`, {
-      cause: error,
-    });
+    // What is behind the first line are lines of the file, which may have a token in them.
+    const [reason] = (error instanceof Error ? error.message : String(error)).split('\n');
+    throw new NoCluster(`the kubeconfig cannot be read: ${reason}`);
   }
   if (config.getCurrentCluster() === null) throw new NoCluster('the kubeconfig names no cluster');
   return config;
