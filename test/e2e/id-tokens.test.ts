@@ -1,9 +1,12 @@
 /** Id tokens on a server as a user has it: in the stage's file, masked in its log, verified by an OpenID client by discovery alone. */
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { allowInsecureRequests, discovery } from 'openid-client';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startServer, TRIGGER, type RunningServer } from '../support/server.ts';
+import { startServer, temporaryFolder, TRIGGER, type RunningServer } from '../support/server.ts';
 import { readStream } from '../support/sse.ts';
+import { until } from '../support/wait.ts';
 
 interface Ended {
   readonly id: string;
@@ -64,3 +67,52 @@ stages:
   );
   await jwtVerify(await kept(id, 'second'), set, { issuer, audience: 'other' });
 }, 120_000);
+
+function filesWith(text: string): readonly string[] {
+  return readdirSync(server.dataDir, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .filter((path) => {
+      try {
+        return readFileSync(path).includes(text);
+      } catch {
+        // It has just been removed.
+        return false;
+      }
+    });
+}
+
+it('no disk holds a token, neither while its stage runs nor after it', { timeout: 120_000 }, async () => {
+  const shared = temporaryFolder('penstock-id-tokens-');
+  chmodSync(shared.path, 0o777);
+  try {
+    const [copy, go] = [join(shared.path, 'token'), join(shared.path, 'go')];
+    const running = run(`pipeline: {name: canary}
+stages:
+  deploy:
+    id_token: {audience: 'https://sts.example'}
+    artifacts: seen
+    run: |
+      stat -f -c 'file system: %T' "$SERVICE_ID_TOKEN_FILE" >seen
+      cp "$SERVICE_ID_TOKEN_FILE" ${copy}.part; chmod 644 ${copy}.part; mv ${copy}.part ${copy}
+      cat "$SERVICE_ID_TOKEN_FILE"
+      until [ -e ${go} ]; do sleep 0.05; done
+  after:
+    after: deploy
+    run: '[ "$(ls -A /dev/shm | grep -c penstock)" = 0 ]'
+`);
+    await until('the stage to have its token', () => existsSync(copy), 60_000);
+    const [, , signature = ''] = readFileSync(copy, 'utf8').split('.');
+    expect(signature.length).toBeGreaterThan(40);
+    expect(filesWith(signature)).toEqual([]);
+    writeFileSync(go, '');
+    const { id, status } = await running;
+    expect(status).toBe('SUCCESS');
+    expect(filesWith(signature)).toEqual([]);
+    expect(await kept(id, 'seen')).toMatch(/^file system: (?:tmpfs|ramfs)\n$/);
+    // What is there is looked into at all.
+    expect(filesWith('SQLite format 3').length).toBeGreaterThan(0);
+  } finally {
+    shared.remove();
+  }
+});

@@ -2,14 +2,17 @@ import { fileURLToPath } from 'node:url';
 import { ProcessExecutor } from '../src/process/executor.ts';
 import type { Isolation } from '../src/process/launch.ts';
 import { runExecutorSuite } from '../src/testing/executor-suite.ts';
+import { runRenewedSuite } from './renewed-suite.ts';
 
 const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
 const ways: readonly Isolation[] =
   process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
 for (const [at, isolation] of ways.entries()) {
   const isBest = at === 0;
+  const create = () => new ProcessExecutor({ isolations: [isolation], warn: () => {} });
+  runRenewedSuite(`process executor, ${isolation}`, { create });
   runExecutorSuite(`process executor, ${isolation}`, {
-    create: () => new ProcessExecutor({ isolations: [isolation], warn: () => {} }),
+    create,
     contains: isolation !== 'group',
     // Their output goes the same way.
     ...(isBest ? {} : { loudBytes: 20_000_000 }),

@@ -4,6 +4,7 @@ import { expect, it } from 'vitest';
 import { SandboxExecutor } from '../src/sandbox/executor.ts';
 import { whySandboxLacks } from '../src/sandbox/probe.ts';
 import { runExecutorSuite } from '../src/testing/executor-suite.ts';
+import { runRenewedSuite } from './renewed-suite.ts';
 
 const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
 const lacking = await whySandboxLacks(undefined);
@@ -13,12 +14,15 @@ if (lacking !== null && notRun !== undefined)
 
 // Stands in the report as skipped where there is none, so that the file is never silently empty.
 it.skipIf(lacking !== null)('finds what a sandbox needs', () => expect(lacking).toBeNull());
-if (lacking === null)
+if (lacking === null) {
+  const create = (keep: string) => new SandboxExecutor({ layout: { keep, hidden: [], paths: [] }, warn: () => {} });
+  runRenewedSuite('sandbox executor', { create });
   runExecutorSuite('sandbox executor', {
-    create: (keep) => new SandboxExecutor({ layout: { keep, hidden: [], paths: [] }, warn: () => {} }),
+    create,
     contains: true,
     hasOwnDisk: true,
     owner: {
       command: (mark, deadlineMs) => [process.execPath, OWNER, mark, 'guarded', String(deadlineMs), '', 'sandbox'],
     },
   });
+}

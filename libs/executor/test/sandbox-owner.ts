@@ -27,6 +27,8 @@ export interface OwnerStage {
   readonly uid?: number | undefined;
   readonly network?: 'open' | 'public' | 'none' | undefined;
   readonly timeoutMs?: number | undefined;
+  /** Contents of the file that its TOKEN names: the first at its start, each other one when it says `next`. */
+  readonly contents?: readonly string[] | undefined;
 }
 
 export interface OwnerResult {
@@ -54,6 +56,7 @@ async function main(task: OwnerTask): Promise<OwnerResult[]> {
     uid,
     network,
     timeoutMs = 30_000,
+    contents = [],
   }: OwnerStage): Promise<OwnerResult> => {
     const folder = join(keep, '0', name);
     const temporary = join(keep, '0', `.tmp-${name}`);
@@ -62,7 +65,8 @@ async function main(task: OwnerTask): Promise<OwnerResult[]> {
       if (uid !== undefined) chownSync(path, uid, uid);
     }
     const sink = new RecordingSink();
-    const exit = await executor.start(
+    const [first, ...later] = contents;
+    const stage = executor.start(
       {
         helperKey: key,
         commands: [{ script, bindings: {} }],
@@ -71,11 +75,17 @@ async function main(task: OwnerTask): Promise<OwnerResult[]> {
         run: { folder, temporary },
         cwd: folder,
         place: network === undefined ? undefined : { network },
+        renewedFiles: first === undefined ? [] : [{ variable: 'TOKEN', content: first }],
         timeoutMs,
         graceMs: 500,
       },
       sink,
-    ).ended;
+    );
+    for (const [at, content] of later.entries()) {
+      await Promise.race([sink.until('next\n'.repeat(at + 1)), stage.ended]);
+      stage.replaceFile?.('TOKEN', content);
+    }
+    const exit = await stage.ended;
     return { exit, stdout: sink.text(), stderr: sink.text('stderr'), system: sink.text('system') };
   };
   const results: OwnerResult[] = [];

@@ -1,13 +1,10 @@
-/** Id tokens of an attempt: files that are replaced in place, for the stage alone, and gone after it. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** Id tokens of an attempt: masked, given to its stage, and renewed until it ends. */
 import { machineTime, type Time } from '@penstock/async';
 import type { IdTokens, Job, SlipAnswer } from '@penstock/bus';
 import { noSecrets, type StageProcess } from '@penstock/executor';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { StageIdTokens, type TokenPlace } from '../src/attempt/stage-id-tokens.ts';
-import { TokensInFolder, TokensInside } from '../src/attempt/token-files.ts';
+import { beforeEach, expect, it, vi } from 'vitest';
+import { StageIdTokens } from '../src/attempt/stage-id-tokens.ts';
+import { TokenFiles } from '../src/attempt/token-files.ts';
 
 const HOUR = 60 * 60_000;
 const job = {
@@ -22,22 +19,32 @@ const tokensOf = (text: string): IdTokens => ({
   lifeMs: HOUR,
 });
 
-let folder: string;
 let waits: { readonly milliseconds: number; readonly task: () => void; off: boolean }[];
 let answers: (SlipAnswer | Error)[];
 let asked: boolean[];
 let remarks: string[];
-let place: TokensInFolder;
+let files: TokenFiles;
+/** What the stage has by now. */
+let replaced: Map<string, string>;
+let process: StageProcess | null;
 const { mask } = noSecrets();
 
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'penstock-id-tokens-'));
   [waits, answers, asked, remarks] = [[], [], [], []];
-  place = new TokensInFolder(job, folder, undefined);
+  replaced = new Map();
+  files = new TokenFiles(() => process);
+  process = {
+    ended: new Promise(() => {}),
+    startedAtMs: 0,
+    stop: () => {},
+    replaceFile: (variable, content) => {
+      // Masked before it is anywhere.
+      if (mask.text(content) === '***') replaced.set(variable, content);
+    },
+  };
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-function make(at: TokenPlace = place): StageIdTokens {
+function make(): StageIdTokens {
   const time: Time = {
     ...machineTime,
     after: (milliseconds, task) => {
@@ -47,7 +54,7 @@ function make(at: TokenPlace = place): StageIdTokens {
     },
   };
   return new StageIdTokens({
-    ...{ job, time, place: at },
+    ...{ job, time, place: files },
     onTokens: (tokens) => mask.add(tokens),
     remark: (text) => remarks.push(text),
     desk: {
@@ -67,22 +74,19 @@ const sealed = (idTokens: object): SlipAnswer => ({
   kind: 'sealed',
   sealed: JSON.stringify({ run: 'run-1', stage: 'deploy', attempt: 1, values: {}, withheld: [], idTokens }),
 });
-const read = (variable: string): string => readFileSync(place.env[variable] ?? '', 'utf8');
+const read = (variable: string): string | undefined => replaced.get(variable);
 
-it('each variable names a file that holds its token, and is its owner’s alone; its token is masked', async () => {
+it('each variable is given its token, which is masked', async () => {
   const tokens = make();
-  await tokens.begin(tokensOf('first'));
-  expect(Object.keys(place.env)).toEqual(['SERVICE_ID_TOKEN_FILE', 'OTHER']);
+  tokens.begin(tokensOf('first'));
   expect([read('SERVICE_ID_TOKEN_FILE'), read('OTHER')]).toEqual(['first-for-sts', 'first-for-other']);
-  expect(statSync(place.env['OTHER'] ?? '').mode & 0o777).toBe(0o600);
   expect(mask.text('saw first-for-sts')).toBe('saw ***');
   await tokens.end();
-  expect(readdirSync(folder)).toEqual([]);
 });
 
 it('they are renewed at three quarters of their life, in place, without the secrets, and again after that', async () => {
   const tokens = make();
-  await tokens.begin(tokensOf('first'));
+  tokens.begin(tokensOf('first'));
   expect(waits.map(({ milliseconds }) => milliseconds)).toEqual([0.75 * HOUR]);
   answers.push(sealed(tokensOf('second')));
   waits[0]?.task();
@@ -96,7 +100,7 @@ it('they are renewed at three quarters of their life, in place, without the secr
 
 it('a renewal that is refused is told and tried again; the old token stays meanwhile', async () => {
   const tokens = make();
-  await tokens.begin(tokensOf('first'));
+  tokens.begin(tokensOf('first'));
   answers.push(sealed({ why: 'a run that is not trusted gets none' }));
   waits[0]?.task();
   await vi.waitFor(() => expect(waits).toHaveLength(2), { timeout: 20_000 });
@@ -106,49 +110,15 @@ it('a renewal that is refused is told and tried again; the old token stays meanw
   await tokens.end();
 });
 
-it('a link that the stage puts in the place of its file is replaced, not followed', async () => {
-  const outside = join(folder, 'outside');
-  writeFileSync(outside, 'untouched');
+it('a stage that has not started is given them when it starts', () => {
+  process = null;
   const tokens = make();
-  await tokens.begin(tokensOf('first'));
-  rmSync(place.env['OTHER'] ?? '');
-  symlinkSync(outside, place.env['OTHER'] ?? '');
-  answers.push(sealed(tokensOf('second')));
-  waits[0]?.task();
-  await vi.waitFor(() => expect(waits).toHaveLength(2), { timeout: 20_000 });
-  expect([read('OTHER'), readFileSync(outside, 'utf8')]).toEqual(['second-for-other', 'untouched']);
-  await tokens.end();
-});
-
-it('of a stage whose files stay inside each is replaced there, once it runs; what it starts with is told before', async () => {
-  const replaced: string[][] = [];
-  let process: StageProcess | null = null;
-  const inside = new TokensInside(() => process);
-  const tokens = make(inside);
-  await tokens.begin(tokensOf('first'));
-  expect(inside.files).toEqual([
+  tokens.begin(tokensOf('first'));
+  expect(files.files).toEqual([
     { variable: 'SERVICE_ID_TOKEN_FILE', content: 'first-for-sts' },
     { variable: 'OTHER', content: 'first-for-other' },
   ]);
-  process = {
-    ended: new Promise(() => {}),
-    startedAtMs: 0,
-    stop: () => {},
-    replaceFile: (...file) => {
-      // Masked before it is anywhere.
-      expect(mask.text(file[1])).toBe('***');
-      replaced.push(file);
-    },
-  };
-  answers.push(sealed(tokensOf('second')));
-  waits[0]?.task();
-  await vi.waitFor(() => expect(waits).toHaveLength(2), { timeout: 20_000 });
-  expect(replaced).toEqual([
-    ['SERVICE_ID_TOKEN_FILE', 'second-for-sts'],
-    ['OTHER', 'second-for-other'],
-  ]);
-  await tokens.end();
-  expect(readdirSync(folder)).toEqual([]);
+  expect(replaced.size).toBe(0);
 });
 
 it('those of a stage that is taken up are renewed at once: nobody knows how long they are good', async () => {

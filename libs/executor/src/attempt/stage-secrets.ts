@@ -1,10 +1,7 @@
 /** What a stage gets of the secrets that it names: variables, files, and what is to be masked in its output. */
-import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import type { StageFiles } from '../contract/port.ts';
 import { Mask } from '../output/mask.ts';
+import { newStageFolder } from '../system/memory.ts';
 
 export interface StageSecrets {
   readonly env: Readonly<Record<string, string>>;
@@ -32,13 +29,8 @@ export async function secretsOf(
   const files = given.filter(({ file }) => file).map(({ variable, value }) => ({ variable, content: value }));
   return {
     env: Object.fromEntries(given.filter(({ file }) => !file).map(({ variable, value }) => [variable, value])),
-    files: files.length === 0 ? undefined : { folder: newFolder(), files },
+    files: files.length === 0 ? undefined : { folder: newStageFolder(), files },
     mask: await Mask.of(given.map(({ value }) => value)),
     values: given.map(({ value }) => value),
   };
-}
-
-/** In memory wherever there is such a folder, as in every container. */
-function newFolder(): string {
-  return join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), `.penstock-${randomUUID()}`);
 }

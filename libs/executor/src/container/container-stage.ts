@@ -12,9 +12,10 @@ import type { OutputSink, StageExit, StageProcess, StageSpec, StopReason } from 
 import { UsageWatch } from '../limits/usage-watch.ts';
 import { exitOf, exitOfStop } from '../process/helper.ts';
 import { renderJob } from '../process/job.ts';
+import { RenewedFiles } from '../process/renewed-files.ts';
 import { addressesOf } from '../network/rules.ts';
 import { Confined } from './confined.ts';
-import { Control } from './control.ts';
+import { Control, CONTROL_TARGET } from './control.ts';
 import type { ContainerState, Engine } from './engine.ts';
 import { EngineFailed, ImageFailed, ServiceFailed } from './errors.ts';
 import { filterNetwork } from './filter.ts';
@@ -29,6 +30,8 @@ const UP_POLL_MS = 50;
 const UNSTARTABLE_CODE = 126;
 const NO_SHELL_CODE = 127;
 const KILLED_CODE = 137;
+/** A folder of the container's. */
+const RENEWED = 'renewed';
 
 export class ContainerStage implements StageProcess {
   readonly ended: Promise<StageExit>;
@@ -36,6 +39,8 @@ export class ContainerStage implements StageProcess {
   readonly #spec: StageSpec;
   readonly #sink: OutputSink;
   readonly #parts: StageParts;
+  /** In what is shared with the container, which it cannot write to. */
+  readonly #renewed: RenewedFiles | undefined;
   /** Of all that comes before the stage runs. */
   readonly #preparing = new AbortController();
   #stopped: StopReason | null = null;
@@ -53,7 +58,13 @@ export class ContainerStage implements StageProcess {
     this.#spec = spec;
     this.#sink = sink;
     this.#parts = parts;
+    this.#renewed = RenewedFiles.of(spec, join(CONTROL_TARGET, RENEWED));
     this.ended = this.#run();
+  }
+
+  replaceFile(variable: string, content: string): void {
+    const why = this.#renewed?.replace(variable, content);
+    if (why !== undefined) this.#remark(why);
   }
 
   stop(reason: StopReason): void {
@@ -83,6 +94,7 @@ export class ContainerStage implements StageProcess {
     clearTimeout(this.#timeout);
     clearTimeout(this.#grace);
     this.#watch?.close();
+    this.#renewed?.close();
     if (this.#exceeded !== null) await this.#sink.write('system', Buffer.from(`${this.#exceeded}\n`));
     try {
       await this.#clear();
@@ -104,6 +116,7 @@ export class ContainerStage implements StageProcess {
     );
     this.#control = await Control.make(join(folder, name), plan.owner, false);
     const job = this.#render(this.#control);
+    this.#renewed?.lay(join(this.#control.folder, RENEWED));
     this.#control.attach(this.#sink);
     signal.throwIfAborted();
     const request = plan.request(image.id, this.#control.folder);
@@ -159,7 +172,7 @@ export class ContainerStage implements StageProcess {
   #render(control: Control): Buffer {
     let scripts = 0;
     const write = (script: string): string => control.writeScript(`script-${(scripts += 1)}`, script, this.#spec.user);
-    return renderJob(this.#spec, write, {}).text;
+    return renderJob({ ...this.#spec, env: { ...this.#spec.env, ...this.#renewed?.env } }, write, {}).text;
   }
 
   /** Of an open network what nobody's stage is to reach is kept away as far as this machine can. */

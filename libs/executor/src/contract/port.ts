@@ -118,7 +118,7 @@ export interface StageSpec {
   /** Where its files stay inside: what is brought out of them once it has ended, one after the other, before `ended` resolves. Absent: nothing. */
   readonly leavings?: readonly StageLeavings[] | undefined;
   readonly files?: StageFiles | undefined;
-  /** Where its files stay inside: one line of text each, which may be replaced while it runs; its variable holds the path of the file. */
+  /** One line of text each, in memory, which may be replaced while it runs; its variable holds the path of the file. */
   readonly renewedFiles?: readonly { readonly variable: string; readonly content: string }[] | undefined;
   /** Absent: a plain process. An executor that cannot give what it asks for refuses the stage by a remark and code 126. */
   readonly place?: StagePlace | undefined;

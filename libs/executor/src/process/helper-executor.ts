@@ -25,8 +25,10 @@ import type { Isolation } from './launch.ts';
 import { Leftovers } from './leftovers.ts';
 import { OomCounter } from './oom.ts';
 import { StageBounds } from './stage-bounds.ts';
+import { RenewedFiles } from './renewed-files.ts';
 import { Scratch } from './scratch.ts';
 import { viewOf, viewTable } from './view.ts';
+import { newStageFolder } from '../system/memory.ts';
 
 export interface HelperExecutorOptions {
   /** Every helper is held by it before a stage starts there; once it is gone nothing starts any more. */
@@ -183,8 +185,12 @@ class RunningProcess implements StageProcess {
   #helper: Helper | null = null;
   #stopped: StopReason | null = null;
   #onStopped: () => void = () => {};
+  readonly #sink: OutputSink;
+  readonly #renewed: RenewedFiles | undefined;
 
   constructor(spec: StageSpec, sink: OutputSink, parts: StageParts) {
+    this.#sink = sink;
+    this.#renewed = RenewedFiles.of(spec, newStageFolder());
     this.ended = this.#run(spec, sink, parts);
   }
 
@@ -194,6 +200,11 @@ class RunningProcess implements StageProcess {
     this.#onStopped();
   }
 
+  replaceFile(variable: string, content: string): void {
+    const why = this.#renewed?.replace(variable, content);
+    if (why !== undefined) void this.#sink.write('system', Buffer.from(`${why}\n`));
+  }
+
   /** Up to the helper's order without a turn of the event loop, where a helper idles. */
   async #run(spec: StageSpec, sink: OutputSink, parts: StageParts): Promise<StageExit> {
     const { pool, scratch, launching } = parts;
@@ -201,7 +212,7 @@ class RunningProcess implements StageProcess {
     let place: string;
     try {
       place = launching.placeOf(spec);
-      job = renderJob(spec, (script) =>
+      job = renderJob({ ...spec, env: { ...spec.env, ...this.#renewed?.env } }, (script) =>
         scratch.writeScript(script, spec.user, spec.run?.folder ?? (launching.hidesScratch ? spec.cwd : undefined)),
       );
     } catch (error) {
@@ -222,6 +233,7 @@ class RunningProcess implements StageProcess {
           return exitOfStop(this.#stopped);
         }
       }
+      this.#renewed?.lay(helper.inMemory(this.#renewed.folder));
       this.#helper = helper;
       this.startedAtMs = performance.now();
       bounds = new StageBounds(helper, spec, parts);
@@ -229,17 +241,33 @@ class RunningProcess implements StageProcess {
       const exit = bounds.judge(await helper.run(job.text, times, sink, spec.user));
       this.#helper = null;
       for (const remark of bounds.remarks) await sink.write('system', Buffer.from(`${remark}\n`));
-      forgetFiles(spec.files, helper);
+      this.#forgetFiles(spec.files, helper);
       pool.release(helper);
       return exit;
     } catch (error) {
+      if (error instanceof UnstartableStage && helper !== null) {
+        this.#forgetFiles(spec.files, helper);
+        pool.release(helper);
+        return await unstartable(error, sink);
+      }
       // It may have a part of the job.
       helper?.kill();
       return { kind: 'lost', cause: error instanceof Error ? error.message : String(error) };
     } finally {
       bounds?.close();
+      this.#renewed?.close();
       for (const file of job.files) scratch.remove(file);
     }
+  }
+
+  /** The next stage of this helper finds nothing of what this one was given. */
+  #forgetFiles(files: StageFiles | undefined, helper: Helper): void {
+    this.#renewed?.close();
+    if (files === undefined && this.#renewed === undefined) return;
+    // What the stage had as /dev/shm is mounted anew for the next one, also of the same run.
+    if (helper.launch.bases !== undefined) helper.view = null;
+    // Where stages share the machine's. A link in its place is removed, and not followed.
+    else if (files !== undefined) rmSync(files.folder, { recursive: true, force: true });
   }
 
   /** Null when it was stopped first; the helper then goes back to the pool by itself. */
@@ -255,15 +283,6 @@ class RunningProcess implements StageProcess {
     );
     return null;
   }
-}
-
-/** The next stage of this helper finds nothing of what this one was given. */
-function forgetFiles(files: StageFiles | undefined, helper: Helper): void {
-  if (files === undefined) return;
-  // What the stage had as /dev/shm is mounted anew for the next one, also of the same run.
-  if (helper.launch.bases !== undefined) helper.view = null;
-  // Where stages share the machine's. A link in its place is removed, and not followed.
-  else rmSync(files.folder, { recursive: true, force: true });
 }
 
 function mebibytes(bytes: number): string {

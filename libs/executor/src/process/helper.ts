@@ -17,6 +17,7 @@ import type { ControlGroup, GroupCounts } from '../limits/control-groups.ts';
 import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/port.ts';
 import type { Isolation, Launch } from './launch.ts';
 import { OutputPipes } from './output-pipes.ts';
+import { MEMORY } from '../system/memory.ts';
 import {
   descendantsOf,
   identityOf,
@@ -139,6 +140,15 @@ export class Helper {
     }).finally(() => clearTimeout(deadline));
     this.ready.catch(() => this.kill());
     this.gone = this.#untilGone();
+  }
+
+  /** Where its owner reaches what its stages find at this path, in memory. */
+  inMemory(path: string): string {
+    const { bases } = this.launch;
+    if (bases === undefined || this.#child.pid === undefined) return path;
+    for (const [seen, base] of [[MEMORY, bases.shm] as const, ['/tmp', bases.tmp] as const])
+      if (path.startsWith(`${seen}/`)) return `/proc/${this.#child.pid}/root${base}${path.slice(seen.length)}`;
+    return path;
   }
 
   /** Whether the stages to come see this view, without a mount. No stage runs meanwhile. */

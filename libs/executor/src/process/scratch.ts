@@ -14,7 +14,6 @@ import {
   mkdtempSync,
   openSync,
   readdirSync,
-  readlinkSync,
   rmSync,
   unlinkSync,
   writeFileSync,
@@ -23,7 +22,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HelperFailed } from '../contract/errors.ts';
 import type { StageUser } from '../contract/port.ts';
-import { identityOf, isAlive } from '../system/proc.ts';
+import { MEMORY, ownerMark, pidNamespace } from '../system/memory.ts';
+import { isAlive } from '../system/proc.ts';
 
 /** Node makes no FIFOs itself, and a process is too dear to make each alone. */
 const FIFOS_A_BATCH = 32;
@@ -44,8 +44,7 @@ export class Scratch {
   constructor() {
     const parent = memoryFolder();
     removeOrphans(parent);
-    const { pid, startTime } = identityOf(process.pid);
-    this.#folder = mkdtempSync(join(parent, `penstock-${pidNamespace()}-${pid}-${startTime}-`));
+    this.#folder = mkdtempSync(join(parent, `penstock-${ownerMark()}-`));
     // Stages with a user of their own find their scripts here, by name only.
     chmodSync(this.#folder, 0o711);
     this.pipesFolder = join(this.#folder, 'pipes');
@@ -160,7 +159,7 @@ export function withoutMkfifo(error: unknown): unknown {
 function removeOrphans(parent: string): void {
   const own = pidNamespace();
   for (const name of readdirSync(parent)) {
-    const [, namespace, pid, startTime] = /^penstock-(\d+)-(\d+)-(\d+)-/.exec(name) ?? [];
+    const [, namespace, pid, startTime] = /^\.?penstock-(\d+)-(\d+)-(\d+)-/.exec(name) ?? [];
     if (namespace !== own || pid === undefined || startTime === undefined || isAlive({ pid: Number(pid), startTime }))
       continue;
     try {
@@ -171,20 +170,11 @@ function removeOrphans(parent: string): void {
   }
 }
 
-/** Its number, 0 where there are none. */
-function pidNamespace(): string {
-  try {
-    return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '0';
-  } catch {
-    return '0';
-  }
-}
-
 function memoryFolder(): string {
   try {
-    closeSync(openSync('/dev/shm', constants.O_RDONLY | constants.O_DIRECTORY));
-    rmSync(mkdtempSync('/dev/shm/penstock-'), { recursive: true });
-    return '/dev/shm';
+    closeSync(openSync(MEMORY, constants.O_RDONLY | constants.O_DIRECTORY));
+    rmSync(mkdtempSync(join(MEMORY, 'penstock-')), { recursive: true });
+    return MEMORY;
   } catch {
     return tmpdir();
   }

@@ -49,7 +49,7 @@ import { withAdded } from './added-stages.ts';
 import { AttemptTrace } from './attempt-trace.ts';
 import { StageIdTokens } from './stage-id-tokens.ts';
 import { holdsSecrets, stageSecrets, type GivenToStage } from './stage-secrets.ts';
-import { TokensInFolder, TokensInside } from './token-files.ts';
+import { TokenFiles } from './token-files.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
 
 export interface AttemptParts {
@@ -134,7 +134,7 @@ export class Attempt {
   #logins: GivenToStage['logins'] = new Map();
   #tokens: IdTokens | undefined;
   #idTokens: StageIdTokens | undefined;
-  #tokenPlace: TokensInFolder | TokensInside | undefined;
+  readonly #tokenFiles = new TokenFiles(() => this.#process);
   readonly #tokensSeen: string[] = [];
 
   constructor(job: Job, parts: AttemptParts) {
@@ -197,8 +197,8 @@ export class Attempt {
       ? Math.max(1, Math.round(job.timeoutMs - (time.bootNow() - begun)))
       : job.timeoutMs;
     if (this.#tokens !== undefined) {
-      this.#idTokens = this.#idTokensOf(prepared, chunker);
-      await this.#idTokens.begin(this.#tokens);
+      this.#idTokens = this.#idTokensOf(chunker);
+      this.#idTokens.begin(this.#tokens);
     }
     this.#remarkLimits(executor, chunker);
     this.#left = this.#leftOf(executor, prepared);
@@ -244,7 +244,7 @@ export class Attempt {
       else await sink.write(stream, bytes);
     }
     record.askForGap(() => chunker.truncated);
-    if (this.job.idTokens !== undefined) this.#idTokens = this.#idTokensOf(prepared, chunker);
+    if (this.job.idTokens !== undefined) this.#idTokens = this.#idTokensOf(chunker);
     const process = executor.resume(this.#specOf(prepared, timeoutMs), sink, record, notes);
     this.#idTokens?.takeUp();
     return this.#untilEnded(process, prepared, chunker, () => {
@@ -447,16 +447,12 @@ export class Attempt {
     }
   }
 
-  #idTokensOf({ folders }: Prepared, chunker: Chunker): StageIdTokens {
+  #idTokensOf(chunker: Chunker): StageIdTokens {
     const { job } = this;
-    const { executor, slips, time, userOf, record } = this.#parts;
+    const { slips, time, record } = this.#parts;
     const { mask } = this.#secrets;
-    const isInside = executor?.filesStayInside === true;
-    this.#tokenPlace = isInside
-      ? new TokensInside(() => this.#process)
-      : new TokensInFolder(job, folders.home, userOf?.(job.key));
     return new StageIdTokens({
-      ...{ job, time, desk: slips, place: this.#tokenPlace },
+      ...{ job, time, desk: slips, place: this.#tokenFiles },
       onTokens: (tokens) => {
         mask.add(tokens);
         this.#tokensSeen.push(...tokens);
@@ -539,7 +535,7 @@ export class Attempt {
       commands: job.commands,
       env: stageEnvironment(
         { ...inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)), ...this.#parts.lent },
-        { ...this.#trace.environment, ...job.env, ...this.#secrets.env, ...this.#tokenPlace?.env },
+        { ...this.#trace.environment, ...job.env, ...this.#secrets.env },
         {
           runId: job.runId,
           pipeline: job.pipelineName,
@@ -561,7 +557,7 @@ export class Attempt {
       files: this.#secrets.files,
       folders: [folders.home],
       contents: [folders.workspace, folders.outputFile, ...(packageFolder === undefined ? [] : [packageFolder])],
-      renewedFiles: this.#tokenPlace instanceof TokensInside ? this.#tokenPlace.files : undefined,
+      renewedFiles: this.#tokenFiles.files,
       laidOver: laidOverOf(prepared),
       leavings: this.#left?.all,
       run: { folder: folders.home, temporary: folders.temporary },

@@ -16,14 +16,10 @@ export interface StageIdTokensOptions {
   readonly remark: (text: string) => void;
 }
 
-/** Where a stage finds its tokens. */
+/** Where a stage finds its tokens: they go with it. */
 export interface TokenPlace {
-  /** Variables of the stage: the paths of the files. */
-  readonly env: Readonly<Record<string, string>>;
   /** By variable: now, and instead of what was there. */
-  write(tokens: ReadonlyMap<string, string>): Promise<void>;
-  /** The stage has ended. */
-  remove(): Promise<void>;
+  write(tokens: ReadonlyMap<string, string>): void;
 }
 
 /** Of their life, after which they are renewed. */
@@ -42,8 +38,8 @@ export class StageIdTokens {
   }
 
   /** Before the stage starts. */
-  async begin(tokens: IdTokens): Promise<void> {
-    await this.#write(tokens);
+  begin(tokens: IdTokens): void {
+    this.#write(tokens);
     this.#renewIn(tokens.lifeMs * RENEWED_AT);
   }
 
@@ -61,7 +57,6 @@ export class StageIdTokens {
   async end(): Promise<void> {
     this.stop();
     await this.#underway;
-    await this.#options.place.remove();
   }
 
   #renewIn(milliseconds: number): void {
@@ -77,7 +72,7 @@ export class StageIdTokens {
       const outcome = await redeemSlip(job, desk, () => time.bootNow(), signal, true);
       const renewed = 'why' in outcome ? outcome : (outcome.idTokens ?? { why: 'auth gives none any more' });
       if (!('why' in renewed)) {
-        await this.#write(renewed);
+        this.#write(renewed);
         return this.#renewIn(renewed.lifeMs * RENEWED_AT);
       }
       remark(`the id token was not renewed: ${renewed.why}`);
@@ -88,10 +83,10 @@ export class StageIdTokens {
     this.#renewIn(RETRY_MS);
   }
 
-  async #write({ tokens }: IdTokens): Promise<void> {
+  #write({ tokens }: IdTokens): void {
     const { job, place, onTokens } = this.#options;
     onTokens(Object.values(tokens));
     const { idTokens = [] } = job;
-    await place.write(new Map(idTokens.map(({ audience, variable }) => [variable, tokens[audience] ?? ''])));
+    place.write(new Map(idTokens.map(({ audience, variable }) => [variable, tokens[audience] ?? ''])));
   }
 }
