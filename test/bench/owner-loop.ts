@@ -47,7 +47,10 @@ interface Measured {
   readonly turns: readonly Turn[];
 }
 
-/** The longest of these steps, without what was collected in them, which is told beside it: the collector chooses its moments. */
+/**
+ * The longest of these steps, without what was collected in them, which is told beside it: the collector chooses its moments. A thread's time is
+ * told in ticks of some 4 ms, and collections by the clock on the wall: a step's work is no more than either says.
+ */
 function line({ what, turns }: Measured, collections: readonly PerformanceEntry[]): string {
   let [work, collected] = [0, 0];
   let next = 0;
@@ -56,7 +59,7 @@ function line({ what, turns }: Measured, collections: readonly PerformanceEntry[
     while ((collections[next]?.startTime ?? Infinity) < from) next += 1;
     for (let index = next; (collections[index]?.startTime ?? Infinity) < to; index++)
       gcMs += collections[index]?.duration ?? 0;
-    work = Math.max(work, cpuMs - gcMs);
+    work = Math.max(work, Math.min(cpuMs, to - from - gcMs));
     collected = Math.max(collected, gcMs);
   }
   const mean = turns.reduce((sum, { cpuMs }) => sum + cpuMs, 0) / turns.length;

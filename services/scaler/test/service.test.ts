@@ -138,26 +138,11 @@ describe('penstock service scaler', { timeout: 60_000 }, () => {
     expect(await service.end('SIGTERM')).toBe(0);
   });
 
-  it.each([
-    [
-      'has no figure',
-      { status: 200, body: '{"status":"success","data":{"resultType":"vector","result":[]}}' },
-      'scrapes no scheduler',
-    ],
-    [
-      'refuses the query',
-      { status: 400, body: '{"status":"error","error":"parse error"}' },
-      'refuses the query: parse error',
-    ],
-    ['is none', { status: 200, body: '<html>' }, 'is no Prometheus'],
-    ['wants a login', { status: 401, body: '{}' }, 'status 401'],
-    ['answers without end', { status: 200, body: 'x'.repeat(100_000) }, 'too long'],
-    ['answers no number', { status: 200, body: figure('NaN') }, 'is no number'],
-  ])('keeps the runners where Prometheus %s, and says why', async (_what, given, why) => {
+  it('keeps the runners where there is no figure, and says why', async () => {
     replicas = 3;
-    answer = given;
+    answer = { status: 200, body: '{"status":"success","data":{"resultType":"vector","result":[]}}' };
     const service = started();
-    expect(await service.says('stay as many as they are')).toContain(why);
+    expect(await service.says('stay as many as they are')).toContain('scrapes no scheduler');
     expect(replicas).toBe(3);
     expect(await service.end('SIGTERM')).toBe(0);
   });
@@ -180,13 +165,15 @@ describe('penstock service scaler', { timeout: 60_000 }, () => {
     await service.end('SIGTERM');
   });
 
-  it.each([
-    [{ SERVICE_SCALER_PROMETHEUS_URL: '' }, 'SERVICE_SCALER_PROMETHEUS_URL is missing'],
-    [{ SERVICE_SCALER_TARGET: 'runner' }, "is to be '<namespace>/statefulset/<name>'"],
-    [{ SERVICE_SCALER_MIN: '5' }, 'SERVICE_SCALER_MIN is more than SERVICE_SCALER_MAX'],
-  ])('does not start with %o', async (env, problem) => {
-    const service = started(env);
-    await service.says(problem);
+  it('says all that is wrong with its variables, and does not start', async () => {
+    const service = started({
+      SERVICE_SCALER_PROMETHEUS_URL: '',
+      SERVICE_SCALER_TARGET: 'runner',
+      SERVICE_SCALER_MIN: '5',
+    });
+    const said = await service.says('SERVICE_SCALER_MIN is more than SERVICE_SCALER_MAX');
+    expect(said).toContain('SERVICE_SCALER_PROMETHEUS_URL is missing');
+    expect(said).toContain("is to be '<namespace>/statefulset/<name>'");
     expect(await service.end()).toBe(2);
   });
 });
