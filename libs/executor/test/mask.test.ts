@@ -21,6 +21,27 @@ function masked(mask: Mask, text: string | Buffer, size = Infinity, stream: 'std
   return Buffer.concat(out).toString('utf8');
 }
 
+/** Of the first letters of the alphabet; the same ones for a seed. */
+function randomWords(seed: number): { random(below: number): number; word(letters: number, length: number): string } {
+  let state = seed;
+  const random = (below: number): number => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+  const word = (letters: number, length: number): string =>
+    Array.from({ length }, () => String.fromCodePoint(97 + random(letters))).join('');
+  return { random, word };
+}
+
+/** Which letters of a text belong to one of the values. */
+function coveredBy(values: readonly string[], text: string): boolean[] {
+  const covered = Array.from({ length: text.length }, () => false);
+  for (const value of values)
+    for (let at = text.indexOf(value); at >= 0; at = text.indexOf(value, at + 1))
+      covered.fill(true, at, at + value.length);
+  return covered;
+}
+
 const base64 = (text: string | Buffer): string => Buffer.from(text).toString('base64');
 const FORMS: Readonly<Record<string, (value: string) => string>> = {
   raw: (value) => value,
@@ -93,6 +114,30 @@ describe('a value', () => {
     expect(out.at(-1)).toBe('a remark with h');
   });
 
+  it('of which another one is a part is masked whole, wherever it is cut', () => {
+    const mask = new Mask(['abcdefgh', 'cdef']);
+    for (let size = 1; size < 12; size += 1) {
+      expect(masked(mask, 'x abcdefgh x', size)).toBe('x *** x');
+      expect(masked(mask, 'x abcdef', size)).toBe('x ab***');
+      expect(masked(mask, 'x abcdefg x', size)).toBe('x ab***g x');
+    }
+  });
+
+  it('is masked as in the whole text, whatever the values are and wherever it is cut', () => {
+    const { random, word } = randomWords(11);
+    for (let round = 0; round < 400; round += 1) {
+      const letters = 1 + random(4);
+      const values = Array.from({ length: 1 + random(12) }, () => word(letters, 4 + random(12)));
+      const text = word(letters, random(200));
+      const covered = coveredBy(values, text);
+      const expected = text.replaceAll(/./g, (letter, at: number) =>
+        covered[at] !== true ? letter : covered[at - 1] === true ? '' : '***',
+      );
+      const mask = new Mask(values);
+      for (const size of [1, 2, 3, 7, 40, 90, Infinity]) expect(masked(mask, text, size)).toBe(expected);
+    }
+  });
+
   it('is masked in texts, which stay as they are without it', () => {
     const mask = new Mask(['hunter2!']);
     expect(mask.text('the password is hunter2!')).toBe('the password is ***');
@@ -104,23 +149,14 @@ describe('a value', () => {
 
 describe('the search', () => {
   it('finds what looking for each value alone finds, in whatever text', () => {
-    let seed = 7;
-    const random = (below: number): number => {
-      seed = (Math.imul(seed, 1_103_515_245) + 12_345) >>> 0;
-      return Math.floor((seed / 2 ** 32) * below);
-    };
-    const word = (letters: number, length: number): string =>
-      Array.from({ length }, () => String.fromCodePoint(97 + random(letters))).join('');
+    const { random, word } = randomWords(7);
     for (let round = 0; round < 300; round += 1) {
       const letters = 1 + random(4);
       const needles = [...new Set(Array.from({ length: 1 + random(30) }, () => word(letters, 4 + random(12))))]
         .toSorted((a, b) => (a < b ? -1 : 1))
         .map((needle) => Buffer.from(needle));
       const text = word(letters, random(200));
-      const covered = Array.from({ length: text.length }, () => false);
-      for (const needle of needles.map(String))
-        for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1))
-          covered.fill(true, at, at + needle.length);
+      const covered = coveredBy(needles.map(String), text);
       const found = covered.map(() => false);
       const scanner = MaskScanner.of(needles);
       scanner.find(Buffer.from(text), (start, end) => void found.fill(true, start, end));

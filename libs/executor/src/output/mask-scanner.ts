@@ -57,6 +57,8 @@ export function scannerTables(needles: readonly Buffer[]): ScannerTables {
 
 /** What finds values in a text. */
 export interface Search {
+  /** Of the longest needle. */
+  readonly lengthMax: number;
   /** Calls back for each place where a needle stands, in their order. */
   find(text: Uint8Array, found: (start: number, end: number) => void): void;
   /** The first position from which on the text is the beginning of a needle, and not yet the whole; the text's length: none. */
@@ -64,7 +66,7 @@ export interface Search {
 }
 
 export class MaskScanner implements Search {
-  readonly #lengthMax: number;
+  readonly lengthMax: number;
   readonly #text: Uint8Array;
   readonly #starts: Int32Array;
   readonly #parents: Int32Array;
@@ -81,7 +83,7 @@ export class MaskScanner implements Search {
     this.#buckets = buckets;
     this.#shared = shared;
     this.#shifts = shifts;
-    this.#lengthMax = lengthMax;
+    this.lengthMax = lengthMax;
     this.#window = window;
     this.#isLong = window >= LONG_WINDOW;
   }
@@ -111,7 +113,7 @@ export class MaskScanner implements Search {
   }
 
   openFrom(text: Uint8Array): number {
-    for (let at = Math.max(0, text.length - this.#lengthMax + 1); at < text.length; at += 1)
+    for (let at = Math.max(0, text.length - this.lengthMax + 1); at < text.length; at += 1)
       if (this.#isBeginning(text, at)) return at;
     return text.length;
   }
@@ -198,6 +200,7 @@ export function joinedSearch(searches: readonly Search[]): Search | null {
   const [first, second, ...rest] = searches;
   if (first === undefined || second === undefined) return first ?? null;
   const both: Search = {
+    lengthMax: Math.max(first.lengthMax, second.lengthMax),
     find: (text, found) => {
       const spans: (readonly [start: number, end: number])[] = [];
       first.find(text, (start, end) => void spans.push([start, end]));

@@ -63,7 +63,7 @@ export class Mask {
     if (this.#search === null) return text;
     const stream = new MaskedStream();
     const bytes = Buffer.from(text, 'utf8');
-    const masked = [stream.push(bytes, this.#search), stream.end()];
+    const masked = [...stream.push(bytes, this.#search), ...stream.end(this.#search)];
     return masked[0] === bytes ? text : Buffer.concat(masked).toString('utf8');
   }
 }
@@ -102,17 +102,28 @@ export class MaskingSink implements OutputSink {
     }
     const ready = masked.push(bytes, search);
     // Remarks are whole lines, and nothing of them waits for another one.
-    const rest = stream === 'system' ? masked.end() : NOTHING;
-    return this.#inner.write(stream, rest.length === 0 ? ready : Buffer.concat([ready, rest]));
+    if (stream === 'system') return this.#inner.write(stream, Buffer.concat([...ready, ...masked.end(search)]));
+    const taken: Promise<void>[] = [];
+    for (const part of gathered(ready)) {
+      const wait = this.#inner.write(stream, part);
+      if (wait !== undefined) taken.push(wait);
+    }
+    if (taken.length > 0) return Promise.all(taken).then(() => {});
   }
 
   /** Hands over what was held back; nothing is written afterwards but remarks. */
   finish(): void {
-    for (const [stream, masked] of this.#streams) {
-      const rest = masked.end();
-      if (rest.length > 0) void this.#inner.write(stream, rest);
-    }
+    const { search } = this.#mask;
+    if (search === null) return;
+    for (const [stream, masked] of this.#streams)
+      for (const part of gathered(masked.end(search))) void this.#inner.write(stream, part);
   }
+}
+
+/** As few parts as it can be without a copy of much. */
+function gathered(parts: readonly Uint8Array[]): readonly Uint8Array[] {
+  if (parts.length <= 2) return parts;
+  return [Buffer.concat(parts)];
 }
 
 class MaskedStream {
@@ -123,38 +134,53 @@ class MaskedStream {
   /** Nothing was handed over since the last mask. */
   #isMask = false;
 
-  /** What may be handed over; the given bytes themselves where there is nothing to mask in them. */
-  push(bytes: Uint8Array, search: Search): Uint8Array {
-    const text = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+  /** What may be handed over, in its order: the given bytes themselves where there is nothing to mask in them. */
+  push(bytes: Uint8Array, search: Search): Uint8Array[] {
     const parts: Uint8Array[] = [];
+    let text = bytes;
+    if (this.#rest.length > 0) {
+      // Only what a value may have in both is looked at together: the given bytes are not copied.
+      const head = Buffer.concat([this.#rest, bytes.subarray(0, search.lengthMax)]);
+      const open = search.openFrom(head);
+      this.#scan(head, open, search, parts);
+      if (open < this.#rest.length) {
+        this.#rest = head.subarray(open);
+        return parts;
+      }
+      text = bytes.subarray(open - this.#rest.length);
+    }
+    const open = search.openFrom(text);
+    this.#scan(text, open, search, parts);
+    // The bytes are their owner's again.
+    this.#rest = open === text.length ? NOTHING : Buffer.from(text.subarray(open));
+    return parts;
+  }
+
+  /** The rest: nothing comes that it could be the beginning of. */
+  end(search: Search): Uint8Array[] {
+    const parts: Uint8Array[] = [];
+    this.#scan(this.#rest, this.#rest.length, search, parts);
+    this.#rest = NOTHING;
+    return parts;
+  }
+
+  /** Hands over what is before `open`; what begins later is looked for again with what comes next. */
+  #scan(text: Uint8Array, open: number, search: Search, parts: Uint8Array[]): void {
+    if (text.length === 0) return;
     /** Up to here everything has been handed over. */
     let done = this.#covered;
     let isMask = this.#isMask;
     search.find(text, (start, end) => {
+      if (start > open) return;
       if (!isMask || start > done) {
-        parts.push(text.subarray(done, start), MASK);
+        if (start > done) parts.push(text.subarray(done, start));
+        parts.push(MASK);
         isMask = true;
       }
       done = Math.max(done, end);
     });
-    const open = search.openFrom(text);
-    if (text.length > 0) this.#isMask = isMask && open <= done;
-    if (open === text.length && parts.length === 0 && done === 0) {
-      this.#rest = NOTHING;
-      return text;
-    }
-    if (open > done) parts.push(text.subarray(done, open));
+    this.#isMask = isMask && open <= done;
+    if (open > done) parts.push(done === 0 && open === text.length ? text : text.subarray(done, open));
     this.#covered = Math.max(0, done - open);
-    // The bytes are their owner's again.
-    this.#rest = Buffer.from(text.subarray(open));
-    return Buffer.concat(parts);
-  }
-
-  end(): Uint8Array {
-    const rest = this.#rest.subarray(this.#covered);
-    this.#rest = NOTHING;
-    this.#covered = 0;
-    if (rest.length > 0) this.#isMask = false;
-    return rest;
   }
 }
