@@ -30,13 +30,14 @@ export async function keptFiles(client: ServerClient, id: string): Promise<KeptO
 }
 
 function keptFile(value: unknown): KeptOnServer | undefined {
-  const [stage, path, address, sha256, expiresAt] = ['stage', 'key', 'value', 'sha256', 'expiresAt'].map((name) => {
+  const fields = ['stage', 'key', 'value', 'sha256', 'expiresAt', 'sizeBytes'];
+  const [stage, path, address, sha256, expiresAt, size] = fields.map((name) => {
     const text = fieldOf(value, name);
     return typeof text === 'string' ? text : undefined;
   });
-  const sizeBytes = fieldOf(value, 'sizeBytes');
+  const sizeBytes = Number(size ?? NaN);
   if (stage === undefined || path === undefined || address === undefined || sha256 === undefined) return undefined;
-  if (expiresAt === undefined || typeof sizeBytes !== 'number' || !address.startsWith('/')) return undefined;
+  if (expiresAt === undefined || !Number.isSafeInteger(sizeBytes) || !address.startsWith('/')) return undefined;
   return { stage, path, address, sizeBytes, sha256, expiresAt };
 }
 

@@ -285,7 +285,7 @@ export interface Operations {
         readonly stage: string;
         readonly key: string;
         readonly value: string;
-        readonly sizeBytes: number | null;
+        readonly sizeBytes: string | null;
         readonly expiresAt: string | null;
       }[];
     };

@@ -91,7 +91,7 @@ function Download({ id, artifact }: { readonly id: string; readonly artifact: Ar
         Download
       </button>{' '}
       <span class="faint">
-        {(artifact.sizeBytes ?? 0).toLocaleString()} bytes
+        {Number(artifact.sizeBytes ?? 0).toLocaleString()} bytes
         {artifact.expiresAt === null ? '' : `, kept until ${exact(artifact.expiresAt)}`}
       </span>
     </>

@@ -7,7 +7,7 @@ export interface ArtifactView {
   readonly stage: string;
   readonly key: string;
   readonly value: string;
-  readonly sizeBytes?: number;
+  readonly sizeBytes?: string;
   readonly sha256?: string;
   readonly expiresAt?: string;
 }
@@ -29,7 +29,7 @@ export async function artifactsOf(run: RunView, kept: KeptFiles): Promise<Artifa
         stage: stage.name,
         key: path,
         value: downloadPath(run.id, stage.name, path),
-        sizeBytes,
+        sizeBytes: String(sizeBytes),
         sha256,
         expiresAt: isoTime(stage.artifacts?.expiresAt ?? 0),
       });

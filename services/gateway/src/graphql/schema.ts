@@ -101,8 +101,8 @@ export const SCHEMA = /* GraphQL */ `
     stage: String!
     key: String!
     value: String!
-    "Of a kept file (additional); its value is where it is downloaded from."
-    sizeBytes: Float
+    "Of a kept file (additional), a whole number; its value is where it is downloaded from."
+    sizeBytes: String
     sha256: String
     "Until when it is kept, ISO 8601."
     expiresAt: String
