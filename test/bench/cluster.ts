@@ -40,7 +40,7 @@ export async function benchCluster(): Promise<string[]> {
 async function inOneProcess(): Promise<Rates> {
   const around = await makeDependencies();
   try {
-    const driver = driveRuns(around.bus);
+    const driver = driveRuns(around.client);
     const idle = await startNoOpRunner(around.bus, [around.scheduler.member], IN_FLIGHT);
     const noOp = await measured(() => driver.runOne());
     idle.stop();

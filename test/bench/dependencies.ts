@@ -31,6 +31,8 @@ import { temporaryFolder } from '../support/server.ts';
 export interface Dependencies {
   readonly broker: TestBroker;
   readonly bus: Bus;
+  /** Of who asks for runs: another process's, or another thread's. */
+  readonly client: Bus;
   readonly store: DocumentStore;
   readonly runs: RunsRepository;
   readonly scheduler: Scheduler;
@@ -57,7 +59,9 @@ export async function makeDependencies(
 ): Promise<Dependencies> {
   const folder = temporaryFolder('penstock-bench-');
   const broker = await startTestBroker(options.syncAlways === true ? { sync: 'always' } : {});
-  const bus = await connectBus({ servers: broker.url, name: 'bench' });
+  // As in `serve`.
+  const bus = await connectBus({ servers: broker.url, name: 'bench', answersItself: true });
+  const client = await connectBus({ servers: broker.url, name: 'bench-client' });
   await ensureStreams(bus, { partitions: 1, journalBytesMax: 400 * 1024 ** 2, logsBytesMax: 400 * 1024 ** 2 });
   const store = await openSqliteStore({ path: join(folder.path, 'store.sqlite'), collections: runCollections });
   const runs = new RunsRepository(store);
@@ -74,6 +78,7 @@ export async function makeDependencies(
   return {
     broker,
     bus,
+    client,
     store,
     runs,
     scheduler,
@@ -81,6 +86,7 @@ export async function makeDependencies(
     close: async () => {
       await scheduler.close();
       await store.close();
+      await client.close();
       await bus.close();
       await broker.stop();
       folder.remove();

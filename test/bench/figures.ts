@@ -26,7 +26,7 @@ export async function benchFigures(): Promise<string[]> {
   const around = await makeDependencies({ meter });
   try {
     const runner = await startNoOpRunner(around.bus, [around.scheduler.member], IN_FLIGHT);
-    const driver = driveRuns(around.bus);
+    const driver = driveRuns(around.client);
     await window(driver, 2_000);
     const [counting, silent]: [Window[], Window[]] = [[], []];
     for (let index = 0; index < WINDOWS; index++) {

@@ -21,7 +21,7 @@ export async function benchMemory(): Promise<string[]> {
 async function waitingRuns(): Promise<string[]> {
   const around = await makeDependencies();
   try {
-    const driver = driveRuns(around.bus);
+    const driver = driveRuns(around.client);
     const yaml = [
       'pipeline:',
       '  name: waiting',
@@ -48,7 +48,7 @@ async function waitingRuns(): Promise<string[]> {
 async function openGates(): Promise<string[]> {
   const around = await makeDependencies();
   try {
-    const driver = driveRuns(around.bus, { keys: KEYS });
+    const driver = driveRuns(around.client, { keys: KEYS });
     const yaml = [
       'pipeline:',
       '  name: gates',

@@ -29,7 +29,7 @@ export async function benchPipelines(): Promise<string[]> {
     });
     const measured = PIPELINES.map((keys) => ({
       keys,
-      driver: driveRuns(around.bus, { keys }),
+      driver: driveRuns(around.client, { keys }),
       rates: [] as number[],
     }));
     // Each has its helper, where the machine has room for as many.

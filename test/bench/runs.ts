@@ -28,7 +28,7 @@ async function noOp(syncAlways: boolean): Promise<string[]> {
   const around = await makeDependencies({ syncAlways });
   try {
     const runner = await startNoOpRunner(around.bus, [around.scheduler.member], IN_FLIGHT);
-    const driver = driveRuns(around.bus);
+    const driver = driveRuns(around.client);
     await ratePerSecond(() => driver.runOne(), IN_FLIGHT, 1_000);
     const before = await openLog(around.bus, 0).last();
     const rate = await ratePerSecond(() => driver.runOne(), IN_FLIGHT, MEASURE_MS);
@@ -74,7 +74,7 @@ async function realStages(): Promise<string[]> {
       leaseMs: RUNNER_LEASE_MS,
       log: createLogger({ service: 'bench', level: 'warn' }),
     });
-    const driver = driveRuns(around.bus);
+    const driver = driveRuns(around.client);
     await ratePerSecond(() => driver.runOne(), IN_FLIGHT, 1_000);
     const rate = await ratePerSecond(() => driver.runOne(), IN_FLIGHT, MEASURE_MS);
     await runner.drain(5_000);

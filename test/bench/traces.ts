@@ -73,7 +73,7 @@ async function windows(inner: Tracer): Promise<{ readonly tracing: Window[]; rea
   const around = await makeDependencies({ tracer });
   try {
     const runner = await startNoOpRunner(around.bus, [around.scheduler.member], IN_FLIGHT);
-    const driver = driveRuns(around.bus);
+    const driver = driveRuns(around.client);
     await window(driver, 2_000);
     const [tracing, silent]: [Window[], Window[]] = [[], []];
     for (let index = 0; index < WINDOWS; index++) {

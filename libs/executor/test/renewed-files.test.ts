@@ -33,7 +33,7 @@ describe('files that an owner replaces', () => {
     const renewedFiles = [{ variable: 'TOKEN', content: 'first' }];
     const files = RenewedFiles.of(
       { helperKey: 'key', commands: [], env: {}, cwd: '/', timeoutMs: 1, renewedFiles },
-      '/seen/inside',
+      () => '/seen/inside',
     );
     if (files === undefined) throw new Error('there are some');
     files.lay(at);

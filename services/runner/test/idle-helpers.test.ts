@@ -11,7 +11,7 @@ it('as many helpers rest as a small part of the machine can hold, within bounds'
   expect(idleHelpersMax(plenty)).toBe(512);
   expect(idleHelpersMax({ ...plenty, memoryBytes: 8 * GIB })).toBe(163);
   expect(idleHelpersMax({ ...plenty, processes: 1024 })).toBe(64);
-  expect(idleHelpersMax({ ...plenty, descriptors: 4096 })).toBe(128);
+  expect(idleHelpersMax({ ...plenty, descriptors: 4096 })).toBe(102);
   expect(idleHelpersMax({ memoryBytes: GIB / 4, processes: 100, descriptors: 256 })).toBe(16);
   expect(idleHelpersMax(helperRoom())).toBeGreaterThanOrEqual(16);
 });

@@ -1,6 +1,6 @@
 /**
  * `penstock serve`: all services in one process on one machine, with an embedded broker and store (P17). They speak over
- * NATS exactly as they do apart; this file only makes their dependencies, starts them in order and stops them in order.
+ * NATS exactly as they do apart, but for what scheduler and runner ask of each other (`answersItself`); this file only makes their dependencies, starts them in order and stops them in order.
  * What strangers speak to has a thread of its own (`api/api-thread.ts`).
  */
 import { randomBytes } from 'node:crypto';
@@ -267,7 +267,8 @@ async function startBus(
     broker === undefined
       ? { servers: options.natsUrl ?? '' }
       : { servers: broker.url, user: broker.user, pass: broker.password };
-  const bus = await connectBus({ ...busAddress, name: 'serve', log });
+  // The scheduler and the runner of one process; another server may share a broker that is not this one's own.
+  const bus = await connectBus({ ...busAddress, name: 'serve', log, answersItself: broker !== undefined });
   started.push(() => bus.close());
   const limits =
     broker === undefined ? {} : { journalBytesMax: broker.journalBytesMax, logsBytesMax: broker.logsBytesMax };

@@ -3,9 +3,10 @@
  * exchanges. Not exported from the package. Each throws `NoResponders` (no leader, or no JetStream), `RequestTimeout`,
  * `BrokerAway`, `NotPermitted`, or `StoreRefused` with JetStream's code.
  */
-import { headers, type Msg, type MsgHdrs } from '@nats-io/transport-node';
+import { headers, type MsgHdrs } from '@nats-io/transport-node';
 import { BadReply, StoreRefused } from '../contract/errors.ts';
 import { parseJson } from '../wire/body.ts';
+import type { WireMessage } from '../wire/short-way.ts';
 import type { Wire } from '../wire/wire.ts';
 
 /** JetStream's `err_code`s that decide something here. */
@@ -72,7 +73,7 @@ export async function api<T>(wire: Wire, operation: string, body: unknown, timeo
   );
 }
 
-function parseApi<T>(subject: string, message: Msg): T {
+function parseApi<T>(subject: string, message: WireMessage): T {
   const answer = parseJson<T & { error?: { err_code?: number; code: number; description?: string } }>(message.data);
   if (answer.error)
     throw new StoreRefused(
@@ -183,7 +184,7 @@ export function directBatch(
   });
 }
 
-function directMessage(message: Msg): StoredMessage {
+function directMessage(message: WireMessage): StoredMessage {
   const head = message.headers;
   return {
     sequence: Number(head?.get('Nats-Sequence') ?? 0),

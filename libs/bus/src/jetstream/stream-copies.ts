@@ -103,7 +103,7 @@ export async function restoreStream(bus: Bus, head: StreamHead, chunks: AsyncIte
   refused(name, await wire.call(subject, '', undefined, CHUNK_MS));
 }
 
-function refused(stream: string, { data }: Msg): void {
+function refused(stream: string, { data }: Pick<Msg, 'data'>): void {
   if (data.length === 0) return;
   const { error } = parseJson<{ error?: { err_code?: number; code: number; description?: string } }>(data);
   if (error !== undefined)

@@ -27,6 +27,11 @@ export interface ConnectOptions {
    like any other failure: a broker that reads who is let in refuses whoever is about to say who it is (nats-server 2.15.1).
    */
   readonly openSocket?: (() => WebSocket) | undefined;
+  /**
+   * Requests that reach a responder of this very bus go straight to it, and their answers back (`ShortWay`): where nobody else answers on
+   * these subjects. Default false.
+   */
+  readonly answersItself?: boolean | undefined;
   /** Shown by the broker, e.g. `scheduler-7`. */
   readonly name: string;
   /** Where answers arrive; broker permissions bind it. Default `_INBOX`. */
@@ -60,7 +65,7 @@ export async function connectBus(options: ConnectOptions): Promise<Bus> {
     await connection.close();
     throw new BrokerTooOld(version, SERVER_FLOOR.join('.'));
   }
-  return new NatsBus(options.name, new Wire(connection, inboxPrefix, options.log ?? silentLog));
+  return new NatsBus(options.name, new Wire(connection, inboxPrefix, options.log ?? silentLog, options.answersItself));
 }
 
 function isTooOld(version: string): boolean {

@@ -5,13 +5,13 @@
  * RESPONDER-2 At most `pendingMax` wait; one more is refused with `busy` before its handler sees it.
  * RESPONDER-3 One that is not answered in `pendingMsMax` is forgotten: its requester has given up long before.
  */
-import type { Msg } from '@nats-io/transport-node';
 import { type BusSubscription, LATER, type RequestHandler, type RespondOptions, type Responder } from './bus.ts';
 import { BrokerAway, type RemoteFailure } from '../contract/errors.ts';
 import { decodeBody, encodeBody } from './body.ts';
 import { sendFailure, sendReply } from './replies.ts';
 import { requestIn } from './request-headers.ts';
 import type { RequestContext } from '@penstock/telemetry/request';
+import type { WireMessage } from './short-way.ts';
 import type { Wire } from './wire.ts';
 
 /** What a partition may hold unanswered while a commit is in flight: the limit of live runs a key has (10,000). */
@@ -28,7 +28,7 @@ export function startResponder<Req, Rep>(
   const pendingMax = options.pendingMax ?? PENDING_MAX;
   const pending = new PendingCalls(options.pendingMsMax ?? PENDING_MS_MAX);
 
-  const receive = (message: Msg): void => {
+  const receive = (message: WireMessage): void => {
     const replyTo = message.reply;
     if (!replyTo) return wire.log.warn({ subject: message.subject }, 'a request without a reply subject');
     if (pending.size >= pendingMax) return refuse(wire, replyTo, message.subject, 'busy');
@@ -60,7 +60,13 @@ export function startResponder<Req, Rep>(
       else wire.log.error({ err: error, subject }, 'a responder lost its subscription');
     },
   });
-  return { stop: () => subscription.unsubscribe() };
+  const shortWay = options.queue === undefined ? wire.shortWay?.answer(subject, receive) : undefined;
+  return {
+    stop: () => {
+      shortWay?.stop();
+      subscription.unsubscribe();
+    },
+  };
 }
 
 class Call<Rep> implements Responder<Rep> {
@@ -70,7 +76,7 @@ class Call<Rep> implements Responder<Rep> {
   readonly #replyTo: string;
   readonly #pending: PendingCalls;
 
-  constructor(wire: Wire, message: Msg, replyTo: string, pending: PendingCalls) {
+  constructor(wire: Wire, message: WireMessage, replyTo: string, pending: PendingCalls) {
     this.subject = message.subject;
     this.request = requestIn(message.headers);
     this.#wire = wire;

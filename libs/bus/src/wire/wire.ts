@@ -10,18 +10,13 @@
  * WIRE-2 Nothing is sent while disconnected: the client would keep it in an unbounded buffer and drop it at the next dial.
  */
 import { EventEmitter } from 'node:events';
-import {
-  createInbox,
-  type Msg,
-  type MsgHdrs,
-  type NatsConnection,
-  PermissionViolationError,
-} from '@nats-io/transport-node';
+import { createInbox, type MsgHdrs, type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
 import type { BusEvents } from './bus.ts';
 import { BrokerAway, MessageTooLarge, NoResponders, NotPermitted, RequestTimeout } from '../contract/errors.ts';
 import { within } from '@penstock/async';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
+import { ShortWay, type WireMessage } from './short-way.ts';
 
 /** Room for subject, reply and headers beside the payload in the broker's limit, which counts headers too. */
 const HEADER_BYTES_RESERVED = 1_024;
@@ -30,7 +25,7 @@ interface Exchange {
   readonly subject: string;
   readonly timeoutMs: number;
   timer: NodeJS.Timeout;
-  onMessage(message: Msg): void;
+  onMessage(message: WireMessage): void;
   onEnd(error: Error | null): void;
 }
 
@@ -47,19 +42,22 @@ export class Wire {
   readonly log: Log;
   readonly events = new EventEmitter<BusEvents>();
   connected = true;
+  /** Undefined: what this process asks of itself goes by the broker too. */
+  readonly shortWay: ShortWay | undefined;
   #closed = false;
   readonly #inboxPrefix: string;
   readonly #inbox: string;
   readonly #exchanges = new Map<string, Exchange>();
   #nextToken = 0;
 
-  constructor(connection: NatsConnection, inboxPrefix: string, log: Log) {
+  constructor(connection: NatsConnection, inboxPrefix: string, log: Log, answersItself = false) {
     this.connection = connection;
     this.log = log;
     // One listener for each log, watch and responder of a process: their number is the design's, not a leak.
     this.events.setMaxListeners(0);
     this.#inboxPrefix = inboxPrefix;
     this.#inbox = `${this.newInbox()}.`;
+    this.shortWay = answersItself ? new ShortWay(this.#inbox, (message) => this.#receive(message)) : undefined;
     connection.subscribe(`${this.#inbox}*`, {
       callback: (error, message) => {
         if (error === null) this.#receive(message);
@@ -86,6 +84,7 @@ export class Wire {
       throw new BrokerAway(this.#closed ? 'the bus is closed' : 'no connection to the broker', false);
     const data = typeof payload === 'string' ? Buffer.from(payload) : payload;
     if (data.length > this.payloadBytesMax) throw new MessageTooLarge(subject, data.length, this.payloadBytesMax);
+    if (this.shortWay?.carry({ subject, data, headers, reply }) === true) return;
     if (headers === undefined) this.connection.publish(subject, data, reply === undefined ? {} : { reply });
     else this.connection.publish(subject, data, reply === undefined ? { headers } : { headers, reply });
   }
@@ -96,7 +95,7 @@ export class Wire {
     payload: string | Uint8Array,
     headers: MsgHdrs | undefined,
     timeoutMs: number,
-    onMessage: (message: Msg, handle: ExchangeHandle) => void,
+    onMessage: (message: WireMessage, handle: ExchangeHandle) => void,
     onEnd: (error: Error | null) => void,
   ): ExchangeHandle {
     const token = (this.#nextToken++).toString(36);
@@ -122,7 +121,12 @@ export class Wire {
   }
 
   /** One request, one raw answer. */
-  call(subject: string, payload: string | Uint8Array, headers: MsgHdrs | undefined, timeoutMs: number): Promise<Msg> {
+  call(
+    subject: string,
+    payload: string | Uint8Array,
+    headers: MsgHdrs | undefined,
+    timeoutMs: number,
+  ): Promise<WireMessage> {
     return new Promise((resolve, reject) => {
       this.exchange(
         subject,
@@ -158,7 +162,7 @@ export class Wire {
     this.#end(undefined);
   }
 
-  #receive(message: Msg): void {
+  #receive(message: WireMessage): void {
     const token = message.subject.slice(this.#inbox.length);
     const exchange = this.#exchanges.get(token);
     if (exchange === undefined) return; // answered after its end

@@ -58,7 +58,7 @@ export class ContainerStage implements StageProcess {
     this.#spec = spec;
     this.#sink = sink;
     this.#parts = parts;
-    this.#renewed = RenewedFiles.of(spec, join(CONTROL_TARGET, RENEWED));
+    this.#renewed = RenewedFiles.of(spec, () => join(CONTROL_TARGET, RENEWED));
     this.ended = this.#run();
   }
 

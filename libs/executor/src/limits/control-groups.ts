@@ -6,7 +6,18 @@
  * GROUPS-2. What an earlier owner has left is removed by the next: an empty group is nobody's.
  */
 import { randomUUID } from 'node:crypto';
-import { accessSync, constants, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  closeSync,
+  constants,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  rmdirSync,
+  writeFileSync,
+} from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StageLimits } from './stage-limits.ts';
@@ -78,6 +89,8 @@ export class ControlGroup {
   readonly #memory: string;
   readonly #processes: string;
   readonly #cpu: string | null;
+  /** Where its counts are read; opened by the first look. */
+  #counters: { readonly memory: number | null; readonly processes: number | null } | null = null;
 
   constructor({ version, parents }: Layout, name: string, limits: Pick<StageLimits, 'memoryBytes' | 'processes'>) {
     this.#version = version;
@@ -121,14 +134,18 @@ export class ControlGroup {
 
   /** Since it was made. */
   counts(): GroupCounts {
-    return {
-      oomKills: countIn(join(this.#memory, this.#version === 2 ? 'memory.events' : 'memory.oom_control'), 'oom_kill'),
-      refused: countIn(join(this.#processes, 'pids.events'), 'max'),
+    this.#counters ??= {
+      memory: openOrNull(join(this.#memory, this.#version === 2 ? 'memory.events' : 'memory.oom_control')),
+      processes: openOrNull(join(this.#processes, 'pids.events')),
     };
+    const { memory, processes } = this.#counters;
+    return { oomKills: countIn(memory, OOM_KILLS), refused: countIn(processes, REFUSED) };
   }
 
   /** Where none of its processes is left. */
   remove(): void {
+    for (const fd of Object.values(this.#counters ?? {})) if (fd !== null) closeSync(fd);
+    this.#counters = { memory: null, processes: null };
     for (const folder of this.#folders()) removeGroup(folder);
   }
 
@@ -189,8 +206,29 @@ function unified(root: string, own: ReadonlyMap<string, string>): Layout | null 
   return { version: 2, parents: { memory: folder, processes: folder, cpu: hasCpu ? folder : null } };
 }
 
-function countIn(file: string, name: string): number {
-  return Number(new RegExp(`^${name} (\\d+)`, 'm').exec(readOrEmpty(file))?.[1] ?? 0);
+const OOM_KILLS = /^oom_kill (\d+)/m;
+const REFUSED = /^max (\d+)/m;
+/** The files of events have a few short lines. */
+const counterText = Buffer.alloc(4_096);
+
+function countIn(fd: number | null, line: RegExp): number {
+  if (fd === null) return 0;
+  try {
+    return Number(
+      line.exec(counterText.toString('latin1', 0, readSync(fd, counterText, 0, counterText.length, 0)))?.[1] ?? 0,
+    );
+  } catch {
+    // The group is gone.
+    return 0;
+  }
+}
+
+function openOrNull(file: string): number | null {
+  try {
+    return openSync(file, 'r');
+  } catch {
+    return null;
+  }
 }
 
 function removeGroup(folder: string): void {

@@ -190,7 +190,7 @@ class RunningProcess implements StageProcess {
 
   constructor(spec: StageSpec, sink: OutputSink, parts: StageParts) {
     this.#sink = sink;
-    this.#renewed = RenewedFiles.of(spec, newStageFolder());
+    this.#renewed = RenewedFiles.of(spec, newStageFolder);
     this.ended = this.#run(spec, sink, parts);
   }
 

@@ -27,9 +27,9 @@ export class RenewedFiles {
   readonly #user: StageUser | undefined;
   #folder: { readonly path: string; readonly fd: number } | null = null;
 
-  /** Undefined where it has none. */
-  static of({ renewedFiles = [], user }: StageSpec, folder: string): RenewedFiles | undefined {
-    return renewedFiles.length === 0 ? undefined : new RenewedFiles(renewedFiles, folder, user);
+  /** Undefined where it has none. `newFolder`: a path where nothing is yet. */
+  static of({ renewedFiles = [], user }: StageSpec, newFolder: () => string): RenewedFiles | undefined {
+    return renewedFiles.length === 0 ? undefined : new RenewedFiles(renewedFiles, newFolder(), user);
   }
 
   private constructor(files: NonNullable<StageSpec['renewedFiles']>, folder: string, user: StageSpec['user']) {

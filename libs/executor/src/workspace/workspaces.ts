@@ -27,6 +27,7 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  type Stats,
 } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -109,19 +110,16 @@ export class Workspaces {
     const shared = join(run, 'shared');
     if (key !== undefined) this.#keys.set(runId, key);
     const temporary = this.#temporaryOf(runId);
-    const isSpare = key !== undefined && fill === undefined && this.#takeSpare(key, run, temporary);
-    if (!isSpare) makeFolder(run);
-    openToOwner(run);
-    makeFolder(temporary);
-    openToOwner(temporary);
+    if (key !== undefined && fill === undefined) this.#takeSpare(key, run, temporary);
+    for (const folder of [run, temporary]) makeOpenFolder(folder);
     if (user !== undefined) for (const folder of [run, temporary]) await this.#giveRun(folder, user);
     if (fill === undefined) {
-      if (!isSpare) makeFolder(shared);
+      makeOpenFolder(shared);
       give(shared, user);
     } else if (!fresh) {
       await this.#fillOnce(shared, fill, signal);
+      openToOwner(shared);
     }
-    if (!fresh) openToOwner(shared);
     const workspace = fresh ? join(run, `fresh-${attempt}`) : shared;
     if (fresh && fill !== undefined) await fill(workspace);
     else if (fresh) {
@@ -170,22 +168,17 @@ export class Workspaces {
     else await giveTree(run, user);
   }
 
-  /** False: there is none, or the run has folders already. */
-  #takeSpare(key: string, run: string, temporary: string): boolean {
-    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return false;
+  /** Where there is one, and the run has no folders yet. */
+  #takeSpare(key: string, run: string, temporary: string): void {
+    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return;
     const spare = this.#spares.take(key, (path) => dirname(path) === this.#root);
-    if (spare === undefined) return false;
+    if (spare === undefined) return;
     try {
       renameSync(spare.path, run);
-    } catch {
-      return false;
-    }
-    try {
       if (spare.hasTemporary) renameSync(`${spare.path}${SPARE_TEMPORARY}`, temporary);
     } catch {
-      // It is made.
+      // What is missing is made.
     }
-    return true;
   }
 
   /** WORKSPACES-4. Both folders, so that who shows them to stages can go on as it is. */
@@ -216,7 +209,7 @@ export class Workspaces {
   async #fillOnce(path: string, fill: (path: string) => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
     for (let underway = this.#fillings.get(path); underway !== undefined; underway = this.#fillings.get(path))
       await unlessAborted(underway, signal);
-    if (!clearUnlessFolder(path)) return;
+    if (folderAt(path) !== undefined) return;
     const filling = fill(path);
     const over = filling
       .catch(() => {})
@@ -251,13 +244,16 @@ function makeFile(path: string, user: StageUser | undefined): void {
   }
 }
 
-function makeFolder(path: string): void {
-  if (clearUnlessFolder(path)) mkdirSync(path, { mode: FOLDER_MODE });
+/** A stage may have removed it, or put something else in its place. */
+function makeOpenFolder(path: string): void {
+  const found = folderAt(path);
+  if (found === undefined) mkdirSync(path, { mode: FOLDER_MODE });
+  else openToOwner(path, found);
 }
 
 /** A stage may have shut it (`chmod 0 .`). The folder itself, whatever is swapped for it meanwhile. */
-function openToOwner(path: string): void {
-  if ((lstatSync(path).mode & OWNER_BITS) === OWNER_BITS) return;
+function openToOwner(path: string, { mode }: Stats = lstatSync(path)): void {
+  if ((mode & OWNER_BITS) === OWNER_BITS) return;
   // Only root may open a folder that is shut; anybody else has the stage's own rights, and follows nothing that it could not.
   if (process.getuid?.() !== 0) return chmodSync(path, FOLDER_MODE);
   const folder = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
@@ -270,12 +266,12 @@ function openToOwner(path: string): void {
 
 const OWNER_BITS = 0o700;
 
-/** Whether nothing is there (any more). A link, a file in its place: WORKSPACES-1 would not hold through it. */
-function clearUnlessFolder(path: string): boolean {
+/** Undefined: nothing is there (any more). A link, a file in its place: WORKSPACES-1 would not hold through it. */
+function folderAt(path: string): Stats | undefined {
   const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found?.isDirectory()) return false;
+  if (found?.isDirectory()) return found;
   if (found !== undefined) rmSync(path);
-  return true;
+  return undefined;
 }
 
 function isAsMade(path: string, uid: number): boolean {

@@ -11,7 +11,7 @@ const HELPER_BYTES = 1024 ** 2;
 const MEMORY_SHARE = 1 / 50;
 /** A launcher, what watches over the namespace, its first process, and one to be; descriptors as this process has them. */
 const PROCESSES_EACH = 4;
-const DESCRIPTORS_EACH = 8;
+const DESCRIPTORS_EACH = 10;
 /** Of what this process may have of either. */
 const COUNT_SHARE = 1 / 4;
 const IDLE_MIN = 16;

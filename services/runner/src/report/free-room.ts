@@ -4,12 +4,16 @@ import { freeBytes } from './disk.ts';
 
 /** Workspaces, lists of processes and spooled chunks begin small: a stage that starts finds room for those. */
 const FREE_BYTES_MIN = 16 * 1024 * 1024;
+/** Of a disk with so many times the room that is needed, an answer counts for so long: each slot asks some times a stage. */
+const AMPLE_TIMES = 64;
+const AMPLE_MS = 20;
 
 export class FreeRoom {
   readonly #dataDir: string;
   readonly #log: Pick<Log, 'info' | 'error'>;
   readonly #freeBytesMin: number;
   #hadRoom = true;
+  #ampleUntil = 0;
 
   constructor(dataDir: string, log: Pick<Log, 'info' | 'error'>, freeBytesMin = FREE_BYTES_MIN) {
     this.#dataDir = dataDir;
@@ -18,7 +22,10 @@ export class FreeRoom {
   }
 
   hasRoom(): boolean {
+    const now = performance.now();
+    if (now < this.#ampleUntil) return true;
     const free = freeBytes(this.#dataDir);
+    if (free >= this.#freeBytesMin * AMPLE_TIMES) this.#ampleUntil = now + AMPLE_MS;
     const hasRoom = free >= this.#freeBytesMin;
     if (hasRoom !== this.#hadRoom) this.#tell(hasRoom, free);
     this.#hadRoom = hasRoom;

@@ -1,0 +1,148 @@
+import { once } from 'node:events';
+import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { currentRequest, withRequest } from '@penstock/telemetry/request';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { type Bus, connectBus, LATER, type Responder } from '../src/index.ts';
+
+let broker: TestBroker;
+/** Answers itself. */
+let bus: Bus;
+let other: Bus;
+
+beforeAll(async () => {
+  broker = await startTestBroker();
+});
+afterAll(() => broker.stop());
+beforeEach(async () => {
+  [bus, other] = await Promise.all([
+    connectBus({ servers: broker.url, name: 'both', answersItself: true }),
+    connectBus({ servers: broker.url, name: 'other' }),
+  ]);
+});
+afterEach(() => Promise.all([bus.close(0), other.close(0)]));
+
+const soon = { timeoutMs: 5_000 };
+
+/** What the broker passes on from here on, request or answer. */
+async function listened(): Promise<readonly string[]> {
+  const passed: string[] = [];
+  other.subscribe('>', (_, { subject }) => passed.push(subject));
+  await other.flush();
+  return passed;
+}
+
+/** What has come by the broker until now has been seen. */
+async function settled(): Promise<void> {
+  await bus.flush();
+  await other.flush();
+}
+
+describe('a request that a process asks of itself', () => {
+  it('is answered past the broker, wildcards and long answers included', async () => {
+    const passed = await listened();
+    const long = 'ä'.repeat(800_000);
+    bus.respond<number, number>('one.value', (n) => n * 2);
+    bus.respond<string, unknown>('two.*.by', (text, { subject }) => ({ text, subject }));
+    bus.respond('three.>', () => long);
+    bus.respond('bytes', () => ({ ok: true, value: { data: Buffer.from([0, 1, 255]) } }));
+    expect(await bus.request('one.value', 21, soon)).toBe(42);
+    expect(await bus.request('two.x.by', 'a', soon)).toEqual({ text: 'a', subject: 'two.x.by' });
+    expect(await bus.request('three.a.b', null, soon)).toBe(long);
+    expect(await bus.request('bytes', null, soon)).toEqual({ ok: true, value: { data: Buffer.from([0, 1, 255]) } });
+    await settled();
+    expect(passed).toEqual([]);
+  });
+
+  it('finds nobody by a subject that is only like that of a responder', async () => {
+    for (const subject of ['a.*', 'b.>', 'c.d']) bus.respond(subject, () => true);
+    for (const subject of ['a', 'a.b.c', 'b', 'c', 'c.d.e'])
+      await expect(bus.request(subject, null, soon)).rejects.toMatchObject({ tag: 'NoResponders' });
+  });
+
+  it('is handled in a later turn, in the order of sending, and shares nothing with its sender (SHORTWAY-1)', async () => {
+    const seen: unknown[] = [];
+    bus.respond<{ n: number }, null>('order', (body) => {
+      seen.push(body.n, currentRequest());
+      return null;
+    });
+    const body = { n: 1 };
+    const first = withRequest({ id: 'r-1' }, () => bus.request('order', body, soon));
+    body.n = 2;
+    const second = bus.request('order', body, soon);
+    await Promise.resolve();
+    expect(seen).toEqual([]);
+    await Promise.all([first, second]);
+    expect(seen).toEqual([1, undefined, 2, undefined]);
+  });
+
+  it('says for which request it is sent', async () => {
+    bus.respond<null, unknown>('whose', (_, { request }) => request ?? 'none');
+    expect(await withRequest({ id: 'r-1' }, () => bus.request('whose', null, soon))).toEqual({ id: 'r-1' });
+  });
+
+  it('fails as by the broker: by a handler that throws, by silence, and where the responder has stopped', async () => {
+    bus.respond('throws', () => {
+      throw new Error('secret');
+    });
+    bus.respond('silent', (_, call) => {
+      call.drop();
+      return LATER;
+    });
+    const stopped = bus.respond('stopped', () => true);
+    expect(await bus.request('stopped', null, soon)).toBe(true);
+    const onItsWay = bus.request('stopped', null, { timeoutMs: 50 });
+    stopped.stop();
+    await expect(onItsWay).rejects.toMatchObject({ tag: 'RequestTimeout' });
+    await expect(bus.request('stopped', null, soon)).rejects.toMatchObject({ tag: 'NoResponders' });
+    await expect(bus.request('throws', null, soon)).rejects.toMatchObject({ tag: 'RemoteError', failure: 'failed' });
+    await expect(bus.request('silent', null, { timeoutMs: 20 })).rejects.toMatchObject({ tag: 'RequestTimeout' });
+    await expect(bus.request('throws', 'x'.repeat(2_000_000), soon)).rejects.toMatchObject({ tag: 'MessageTooLarge' });
+  });
+
+  it('fails with the connection to the broker, and an answer that comes later is nobody’s', async () => {
+    const own = await startTestBroker();
+    const cut = await connectBus({ servers: own.url, name: 'cut', answersItself: true });
+    const calls: Responder<string>[] = [];
+    let arrived = Promise.withResolvers<void>();
+    cut.respond<null, string>('hangs', (_, call) => {
+      calls.push(call);
+      arrived.resolve();
+      return LATER;
+    });
+    const answer = cut.request('hangs', null, { timeoutMs: 600_000 }).catch((cause: unknown) => cause);
+    await arrived.promise;
+    const away = once(cut.events, 'disconnected');
+    await own.kill();
+    await away;
+    expect(await answer).toMatchObject({ tag: 'BrokerAway', sent: true });
+    await expect(cut.request('hangs', null, soon)).rejects.toMatchObject({ tag: 'BrokerAway', sent: false });
+    calls[0]?.answer('nobody hears it');
+    arrived = Promise.withResolvers<void>();
+    const back = once(cut.events, 'reconnected');
+    await own.restart();
+    await back;
+    const again = cut.request('hangs', null, soon);
+    await arrived.promise;
+    calls[1]?.answer('heard');
+    expect(await again).toBe('heard');
+    await cut.close(0);
+    await own.stop();
+  });
+
+  it('goes by the broker where responders share their work (SHORTWAY-2), and where another process answers', async () => {
+    bus.respond('shared', () => 'own', { queue: 'all' });
+    other.respond('elsewhere', () => 'other');
+    const passed = await listened();
+    await settled();
+    expect(await bus.request('shared', null, soon)).toBe('own');
+    expect(await bus.request('elsewhere', null, soon)).toBe('other');
+    await settled();
+    expect(passed).toContain('shared');
+  });
+
+  it('of another process is answered by the broker as ever', async () => {
+    bus.respond<number, number>('double', (n) => n * 2);
+    await settled();
+    expect(await other.request('double', 21, soon)).toBe(42);
+  });
+});
