@@ -37,6 +37,7 @@ for file in "$secrets"/nats/credentials/*; do
 done
 keep jwt-secret "$(random 48)"
 keep api-key "$(word)"
+keep admin-key "$(word)"
 keep master-key "$(random 32)"
 keep slip-key "$(random 32)"
 keep webhook-secret "$(word)"

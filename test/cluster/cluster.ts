@@ -43,6 +43,8 @@ export interface ClusterOptions {
   readonly disks?: boolean | undefined;
   /** More variables for every service. */
   readonly env?: Readonly<Record<string, string>> | undefined;
+  /** Called once broker and store are there, and before any service is. */
+  readonly prepare?: ((at: { readonly brokerUrl: string; readonly storeUrl: string }) => Promise<void>) | undefined;
   /** More variables for one kind of service. */
   readonly envOf?: Readonly<Partial<Record<ServiceName, Readonly<Record<string, string>>>>> | undefined;
 }
@@ -103,6 +105,7 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
     cleanUp.push(() => brokers.stop());
     const store = await startClusterStore(options.store ?? 'sqlite', folder);
     cleanUp.push(() => store.stop());
+    await options.prepare?.({ brokerUrl: brokers.url, storeUrl: store.directUrl });
     const apiKey = randomBytes(24).toString('hex');
     // First, since the services are given the address that clients know.
     let processes: ServiceProcess[] = [];

@@ -179,18 +179,33 @@ describe('services of compose.yaml as processes', () => {
       service.start();
     }
     await Promise.all(running.map(async (service) => await service.ready()));
-    const gateway = running.find(({ service }) => service === 'gateway');
     const yaml = 'pipeline: {name: composed}\nstages:\n  only: {run: "echo composed"}\n';
+    expect(await asked('api-key', TRIGGER, { yaml, waitSeconds: 60 })).toMatchObject({
+      data: { triggerPipeline: { run: { status: 'SUCCESS' } } },
+    });
+  }, 180_000);
+
+  it('the key for administration deletes a tenant’s everything, for which the broker lets the gateway ask all the others', async () => {
+    const purge = 'mutation { adminPurge(tenant: "service") { isDone waitsFor runs } }';
+    expect(await asked('api-key', purge)).toMatchObject({ errors: [{ extensions: { code: 'UNAUTHENTICATED' } }] });
+    expect(await asked('admin-key', purge)).toEqual({
+      data: { adminPurge: { isDone: true, waitsFor: null, runs: 1 } },
+    });
+    expect(await asked('api-key', '{ runs { id } }')).toEqual({ data: { runs: [] } });
+  }, 60_000);
+
+  async function asked(secret: string, query: string, variables: object = {}): Promise<unknown> {
+    const gateway = running.find(({ service }) => service === 'gateway');
     const response = await fetch(`${gateway?.apiUrl ?? ''}/graphql`, {
       method: 'POST',
       headers: {
         'content-type': 'application/json',
-        authorization: `Bearer ${readFileSync(secretFile('api-key'), 'utf8')}`,
+        authorization: `Bearer ${readFileSync(secretFile(secret), 'utf8')}`,
       },
-      body: JSON.stringify({ query: TRIGGER, variables: { yaml, waitSeconds: 60 } }),
+      body: JSON.stringify({ query, variables }),
     });
-    expect(await response.json()).toMatchObject({ data: { triggerPipeline: { run: { status: 'SUCCESS' } } } });
-  }, 180_000);
+    return await response.json();
+  }
 });
 
 /** Resolves to host and port once the broker takes connections. */

@@ -3,9 +3,9 @@ import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import {
   type Bus,
@@ -14,6 +14,7 @@ import {
   type CreateReply,
   type CreateRequest,
   inboxPrefixOf,
+  openLog,
   readChunks,
   runnerUserName,
   subjects,
@@ -26,7 +27,8 @@ import { startScheduler } from '@penstock/scheduler';
 import { openSqliteStore, runCollections, RunsRepository } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { type Log, silentLog } from '@penstock/telemetry/log';
-import { brokerBinary } from '@penstock/testkit';
+import { reportNotRun } from '@penstock/store/testing/mongodb';
+import { brokerBinary, natsCommand, startTestBroker } from '@penstock/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
 const MIB = 1024 * 1024;
@@ -52,9 +54,9 @@ const log: Log = {
   error: (fields) => refusals.push(fields),
 };
 
-async function busOf(user: string): Promise<Bus> {
+async function busOf(user: string, servers = url): Promise<Bus> {
   const pass = (await readFile(join(folder, 'credentials', user), 'utf8')).trim();
-  const bus = await connectBus({ servers: url, user, pass, name: user, inboxPrefix: inboxPrefixOf(user), log });
+  const bus = await connectBus({ servers, user, pass, name: user, inboxPrefix: inboxPrefixOf(user), log });
   closing.push(() => bus.close());
   return bus;
 }
@@ -152,3 +154,47 @@ it('a run with a stage on each runner succeeds, its output is read, and the brok
   expect(said.toSorted()).toEqual(['r1: said by r1', 'r2: said by r2']);
   expect(refusals).toEqual([]);
 }, 60_000);
+
+const nats = await natsCommand();
+const hasNats = !('problem' in nats);
+if ('problem' in nats) reportNotRun(`what the broker's user backup may: ${nats.problem}`);
+
+it.runIf(hasNats)(
+  'the user backup copies every stream, and puts each back where there is none of its name',
+  async () => {
+    if ('problem' in nats) return;
+    const [bin, backup] = ['bin', 'backup'].map((name) => join(folder, name)) as [string, string, string];
+    await mkdir(bin);
+    await symlink(nats.path, join(bin, 'nats'));
+    const call = async (script: string, port: string, store: string): Promise<string> => {
+      const password = (await readFile(join(folder, 'credentials', 'backup'), 'utf8')).trim();
+      const env = {
+        ...process.env,
+        PATH: `${bin}:${process.env['PATH']}`,
+        HOME: folder,
+        SERVICE_STORE_URL: `sqlite:${join(folder, store)}`,
+        SERVICE_NATS_URL: `nats://backup:${password}@127.0.0.1:${port}`,
+      };
+      return (await promisify(execFile)('sh', [join(import.meta.dirname, '../..', script), backup], { env })).stdout;
+    };
+    const { port } = new URL(url);
+    expect(await call('backup.sh', port, 'store.sqlite')).toContain('is a whole backup');
+    const kept = await readdir(join(backup, 'broker'));
+    expect(kept).toEqual(expect.arrayContaining(['DELIVERIES', 'JOURNAL', 'KV_controls', 'KV_revocations', 'LOGS']));
+    expect(kept.filter((name) => ['KV_members', 'KV_runners'].includes(name))).toEqual([]);
+    await expect(call('restore.sh', port, 'other.sqlite')).rejects.toThrow(/has a stream/);
+
+    // The server reads an included file from the folder of its own configuration.
+    const second = await startTestBroker({
+      config: `include "../${basename(folder)}/accounts.conf"`,
+      storeBytesMax: 16 * 1024 * MIB,
+    });
+    closing.push(() => second.stop());
+    expect(await call('restore.sh', String(second.port), 'other.sqlite')).toContain('Restored');
+    const there = await busOf('scheduler', second.url);
+    expect((await openLog(there, 0).last())?.sequence).toBe(
+      (await openLog(await busOf('scheduler'), 0).last())?.sequence,
+    );
+  },
+  120_000,
+);

@@ -649,6 +649,25 @@ const forbidden: {
     subscribe: ['>', 'journal.*', 'run.*.>', 'job.r1', 'log.*.*', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
   },
   {
+    user: 'backup',
+    publish: [
+      // To copy them is what it is there for.
+      ...everywhere.filter((subject) => !/STREAM\.(?:NAMES|SNAPSHOT\.JOURNAL)$/.test(subject)),
+      ...journals.filter((subject) => !subject.includes('STREAM.INFO')),
+      'log.run1.r1',
+      '$KV.members.m1',
+      '$KV.controls.all',
+      '$JS.API.STREAM.CREATE.JOURNAL',
+      '$JS.API.STREAM.UPDATE.JOURNAL',
+      '$JS.API.STREAM.SNAPSHOT.KV_runners',
+      '$JS.API.STREAM.RESTORE.OTHER',
+      '$JS.API.STREAM.MSG.GET.JOURNAL',
+      'run.0.create',
+      'job.r1',
+    ],
+    subscribe: ['>', 'journal.*', 'run.*.>', 'job.r1', 'log.*.*', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
+  },
+  {
     user: 'auth',
     publish: [
       ...everywhere,

@@ -5,10 +5,10 @@
 import { spawn } from 'node:child_process';
 import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { delimiter, isAbsolute, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export type Built = { readonly path: string } | { readonly problem: string };
@@ -79,6 +79,21 @@ export async function runTool(
     });
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
   return code === 0 ? null : `ended with ${code ?? signal}: ${said.trim().split('\n').at(-1) ?? ''}`;
+}
+
+export function programOnPath(name: string, env: NodeJS.ProcessEnv): string | undefined {
+  return (env['PATH'] ?? '')
+    .split(delimiter)
+    .filter((folder) => folder !== '')
+    .map((folder) => join(folder, name))
+    .find((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return true;
+      } catch {
+        return false;
+      }
+    });
 }
 
 /** The lock names its holder; one whose holder has ended is void. Should two take over a void one, both build, and either result will do. */

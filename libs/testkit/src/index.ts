@@ -2,6 +2,7 @@ export * from './broker.ts';
 export * from './browser.ts';
 export * from './chromium.ts';
 export * from './build-cache.ts';
+export * from './nats-cli.ts';
 export type * from './nats-messages.ts';
 export * from './proxy.ts';
 export * from './cluster.ts';

@@ -1,11 +1,11 @@
 /** A server that speaks S3, for tests: gofakes3, built with Go by the versions and sums in `test/support/s3-server`. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, appendFileSync, constants } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { builtOnce, runTool } from './build-cache.ts';
+import { builtOnce, programOnPath, runTool } from './build-cache.ts';
 
 export interface TestS3Server {
   /** `http://127.0.0.1:port`; any credentials will do. */
@@ -41,11 +41,7 @@ export async function startTestS3Server(env: NodeJS.ProcessEnv = process.env): P
 }
 
 async function builtServer(env: NodeJS.ProcessEnv): Promise<{ readonly path: string } | { readonly problem: string }> {
-  const go = (env['PATH'] ?? '')
-    .split(delimiter)
-    .filter((folder) => folder !== '')
-    .map((folder) => join(folder, 'go'))
-    .find(isProgram);
+  const go = programOnPath('go', env);
   if (go === undefined) return { problem: 'no Go (to build gofakes3) on this machine' };
   return await builtOnce({
     name: 's3-server',
@@ -58,13 +54,4 @@ async function builtServer(env: NodeJS.ProcessEnv): Promise<{ readonly path: str
       return problem === null ? null : `gofakes3 cannot be built: go build ${problem}`;
     },
   });
-}
-
-function isProgram(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }

@@ -22,7 +22,10 @@ const ANSWER_MS = 30_000;
 const CHUNK_MS = 60_000;
 /** Well below a message's limit, headers included. */
 const CHUNK_BYTES = 128 * 1024;
-const FLEETING: ReadonlySet<string> = new Set([buckets.members, buckets.runners, FLEET_BUCKET].map(bucketStream));
+/** Who is in them does not live on elsewhere. */
+export const FLEETING_STREAMS: ReadonlySet<string> = new Set(
+  [buckets.members, buckets.runners, FLEET_BUCKET].map(bucketStream),
+);
 /** Of all streams; we have about ten. */
 const STREAMS_MAX = 1_024;
 
@@ -35,7 +38,7 @@ export async function lastingStreams(bus: Bus): Promise<readonly string[]> {
     ANSWER_MS,
   );
   if (total > STREAMS_MAX) throw new BadReply('STREAM.NAMES', `${total} streams`);
-  return (streams ?? []).filter((name) => !FLEETING.has(name));
+  return (streams ?? []).filter((name) => !FLEETING_STREAMS.has(name));
 }
 
 /** Gives the bytes to `write`, one piece after the other, each when the last one is written. Throws what it throws, too. */

@@ -12,6 +12,7 @@
  */
 import assert from 'node:assert';
 import { DELIVERY_CONSUMER } from '../jetstream/delivery-log.ts';
+import { FLEETING_STREAMS } from '../jetstream/stream-copies.ts';
 import { bucketStream } from '../jetstream/streams.ts';
 import { isFleetRunner } from '../contract/fleet.ts';
 import { buckets, streams, subjects } from '../contract/subjects.ts';
@@ -90,7 +91,7 @@ export function brokerPermissions(runners: readonly string[]): BrokerPermissions
     throw new RangeError(`"${bad}" is no runner id: 1 to 64 letters, digits, "_" and "-", each id once`);
   return {
     coreAccount: CORE_ACCOUNT,
-    core: [setupUser(), schedulerUser()],
+    core: [setupUser(), backupUser(), schedulerUser()],
     peers: [gatewayUser(), authUser(), registryUser(), webhookIngestUser(), ...runners.map(runnerUser)],
   };
 }
@@ -123,19 +124,41 @@ export function inboxPrefixOf(user: string): string {
 
 /** Creates and adjusts streams and buckets (`ensureStreams`); used at set-up, by no service. Deletes nothing. */
 function setupUser(): CoreUser {
-  const all = [
+  const verbs = ['INFO', 'CREATE', 'UPDATE'];
+  return coreUser(
+    'setup',
+    allStreams().flatMap((stream) => verbs.map((verb) => api(`STREAM.${verb}.${stream}`))),
+    [],
+  );
+}
+
+/**
+ * Copies streams and puts them back with the broker's own tools (`deploy/backup.sh`, `deploy/restore.sh`); used by no service. It reads
+ * everything, and changes nothing that is there: a stream is restored only where there is none of its name.
+ */
+function backupUser(): CoreUser {
+  const kept = allStreams().filter((stream) => !FLEETING_STREAMS.has(stream));
+  const verbs = ['INFO', 'SNAPSHOT', 'RESTORE'];
+  return coreUser(
+    'backup',
+    [
+      api('STREAM.NAMES'),
+      ...kept.flatMap((stream) => verbs.map((verb) => api(`STREAM.${verb}.${stream}`))),
+      // Of what the broker sends and is sent, each part is acknowledged.
+      ...kept.flatMap((stream) => [`$JS.SNAPSHOT.ACK.${stream}.>`, `$JS.SNAPSHOT.RESTORE.${stream}.>`]),
+    ],
+    [],
+  );
+}
+
+function allStreams(): readonly string[] {
+  return [
     streams.journal,
     streams.logs,
     streams.deliveries,
     ...Object.values(buckets).map(bucketStream),
     PACKAGES_STREAM,
   ];
-  const verbs = ['INFO', 'CREATE', 'UPDATE'];
-  return coreUser(
-    'setup',
-    all.flatMap((stream) => verbs.map((verb) => api(`STREAM.${verb}.${stream}`))),
-    [],
-  );
 }
 
 function schedulerUser(): CoreUser {

@@ -5,12 +5,13 @@
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { accessSync, appendFileSync, constants, existsSync } from 'node:fs';
+import { appendFileSync, existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { programOnPath } from '@penstock/testkit';
 import { MongoClient } from 'mongodb';
 import { ferretdbBinary } from './ferretdb-binary.ts';
 import { classPathOf, javaServer } from './java-server.ts';
@@ -86,8 +87,8 @@ async function startContainer(env: NodeJS.ProcessEnv): Promise<TestMongoServer |
 }
 
 async function startMongod(env: NodeJS.ProcessEnv): Promise<TestMongoServer | null> {
-  const binary = onPath('mongod', env);
-  if (binary === null) return null;
+  const binary = programOnPath('mongod', env);
+  if (binary === undefined) return null;
   const folder = await mkdtemp(join(tmpdir(), 'penstock-mongod-'));
   const port = await freePort();
   const child = new ServerProcess(
@@ -108,8 +109,8 @@ async function startMongod(env: NodeJS.ProcessEnv): Promise<TestMongoServer | nu
 const JAVA_OPTIONS = ['-Xmx512m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1'];
 
 async function startJavaServer(env: NodeJS.ProcessEnv): Promise<TestMongoServer | NoServer> {
-  const [java, javac, maven] = ['java', 'javac', 'mvn'].map((tool) => onPath(tool, env));
-  if (java == null || javac == null || maven == null)
+  const [java, javac, maven] = ['java', 'javac', 'mvn'].map((tool) => programOnPath(tool, env));
+  if (java === undefined || javac === undefined || maven === undefined)
     return { missing: 'no JDK 17 with Maven (for mongo-java-server)' };
   const built = await javaServer(maven, javac, env);
   if ('problem' in built) return { missing: `mongo-java-server cannot be built: ${built.problem}` };
@@ -121,8 +122,8 @@ async function startJavaServer(env: NodeJS.ProcessEnv): Promise<TestMongoServer 
 }
 
 async function startFerretdb(env: NodeJS.ProcessEnv): Promise<TestMongoServer | NoServer> {
-  const go = onPath('go', env);
-  if (go === null) return { missing: 'no Go (to build FerretDB)' };
+  const go = programOnPath('go', env);
+  if (go === undefined) return { missing: 'no Go (to build FerretDB)' };
   const built = await ferretdbBinary(go, env);
   if ('problem' in built) return { missing: `FerretDB cannot be built: ${built.problem}` };
   const folder = await mkdtemp(join(tmpdir(), 'penstock-ferretdb-'));
@@ -211,22 +212,6 @@ class ServerProcess {
     this.#child.kill('SIGKILL');
     await ended;
   }
-}
-
-function onPath(name: string, env: NodeJS.ProcessEnv): string | null {
-  const found = (env['PATH'] ?? '')
-    .split(delimiter)
-    .filter((folder) => folder !== '')
-    .map((folder) => join(folder, name))
-    .find((file) => {
-      try {
-        accessSync(file, constants.X_OK);
-        return true;
-      } catch {
-        return false;
-      }
-    });
-  return found ?? null;
 }
 
 async function freePort(): Promise<number> {

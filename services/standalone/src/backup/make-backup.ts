@@ -5,7 +5,8 @@
  *     has all that the store does not; and nothing was purged between the two, which is looked at, and made up for by beginning anew.
  *  BACKUP-2 Deliveries are copied before the journal, logs after it: a delivery that counts as processed has its run there, and what a
  *     run says of its log is in the logs.
- *  BACKUP-3 The manifest, with the checksum of all checksums, is written last: what has none is no backup. What fails leaves nothing.
+ *  BACKUP-3 Objects are copied last, wherever they are kept: what a run or a pack of logs names, is there.
+ *  BACKUP-4 The manifest, with the checksum of all checksums, is written last: what has none is no backup. What fails leaves nothing.
  */
 import { createHash } from 'node:crypto';
 import { realpath, rm } from 'node:fs/promises';
@@ -61,6 +62,8 @@ const TRIES_MAX = 3;
 const LOGS_WITHIN_MS = 4 * 60_000;
 const LOGS_LATE =
   'It took more than four minutes to copy the logs: those of runs that were archived meanwhile may be missing. Try again when less is going on.';
+/** Where the broker keeps objects: `SERVICE_OBJECTS_URL=nats:`. */
+const OBJECT_STREAMS = 'OBJ_';
 /** How long a copy waits for another's write. */
 const LOCK_WAIT_MS = 30_000;
 /** All pages in one step: a copy in several begins anew at each write of somebody else. It runs beside this thread, and hinders no writer. */
@@ -111,13 +114,15 @@ class Backup {
   async make(): Promise<Manifest> {
     await checkRoom(this.#folder, await this.#bytesExpected());
     for (const name of KEY_FILES) await this.#copy(join(this.#settings.dataDir, name), name);
-    const others = (await lastingStreams(this.#bus)).filter(
-      (name) => name !== streams.journal && name !== streams.logs,
-    );
+    const all = await lastingStreams(this.#bus);
+    const objects = all.filter((name) => name.startsWith(OBJECT_STREAMS));
+    const later: readonly string[] = [streams.journal, streams.logs, ...objects];
+    const others = all.filter((name) => !later.includes(name));
     await this.#storeThenJournal(others);
     await this.#stream(streams.logs);
     const areLogsWhole = bootMs() - this.#storeCopiedAtMs < LOGS_WITHIN_MS;
     await this.#objects();
+    for (const name of objects) await this.#stream(name);
     const sums = this.#sums();
     await writeNew(join(this.#folder, SUMS), (append) => append(Buffer.from(sums)));
     const { version, partitions, notes } = this.#settings;
@@ -126,7 +131,7 @@ class Backup {
       begunAt: this.#begunAt.toISOString(),
       finishedAt: new Date().toISOString(),
       partitions,
-      streams: [...others, streams.journal, streams.logs],
+      streams: [...others, ...later],
       files: this.#files.size,
       bytes: [...this.#files.values()].reduce((sum, { bytes }) => sum + bytes, 0),
       sums: createHash('sha256').update(sums).digest('hex'),
