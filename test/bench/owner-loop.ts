@@ -352,7 +352,13 @@ function manyLabelSets(): Measured[] {
 /** As a scrape reads them: one read is one turn's. */
 function figuresOf(dispatch: Dispatch): () => void {
   let read = (): void => {};
-  const host = { dispatch, owners: () => [], leases: () => [], wallNow: () => 1_800_000_000_000 };
+  const host = {
+    dispatch,
+    owners: () => [],
+    leases: () => [],
+    tenantOf: () => undefined,
+    wallNow: () => 1_800_000_000_000,
+  };
   const gauge: Meter['gauge'] = (name, readings) => {
     if (name === 'penstock_queue_demand') read = () => void readings();
   };

@@ -31,7 +31,13 @@ function runner(dispatch: Dispatch, name: string, labels: readonly string[]): vo
 /** As Prometheus has them. */
 async function figures(dispatch: Dispatch): Promise<string[]> {
   const metrics = new Metrics({ process: false });
-  readScheduler(metrics, { dispatch, owners: () => [], leases: () => [], wallNow: () => NOW });
+  readScheduler(metrics, {
+    dispatch,
+    owners: () => [],
+    leases: () => [],
+    tenantOf: () => undefined,
+    wallNow: () => NOW,
+  });
   const { body } = await metricsText([await metrics.snapshot()], undefined);
   return body.split('\n').filter((line) => line.startsWith('penstock_queue'));
 }
@@ -100,7 +106,13 @@ it('tells how many runs are in which phase, as their stages go on and they settl
   const owners = (): Iterable<Pick<PartitionOwner, 'partition' | 'projectionLagMs'>> => [
     { partition: world.partition, projectionLagMs: 0 },
   ];
-  readScheduler(metrics, { dispatch: world.dispatch, owners, leases: () => [], wallNow: () => NOW });
+  readScheduler(metrics, {
+    dispatch: world.dispatch,
+    owners,
+    leases: () => [],
+    tenantOf: () => undefined,
+    wallNow: () => NOW,
+  });
   const phases = async (): Promise<string[]> => {
     const { body } = await metricsText([await metrics.snapshot()], undefined);
     return Array.from(

@@ -10,6 +10,8 @@ export interface FleetEntry {
   readonly labels: readonly string[];
   /** Whether stages of runs that are not trusted may go there. */
   readonly untrusted: boolean;
+  /** Whose runs alone it may be given stages of; absent: everybody's. */
+  readonly tenant?: string | undefined;
   /** Its token is void: nothing is granted from here on. */
   readonly revoked?: true | undefined;
 }

@@ -38,6 +38,8 @@ export interface RunnerStatus {
   readonly slots: number;
   /** Attempts that it holds, results that are not answered yet included. */
   readonly busy: number;
+  /** Whose stages alone it gets; absent: everybody's. */
+  readonly tenant?: string | undefined;
 }
 
 /** Stages of one key that ask for the same labels. */

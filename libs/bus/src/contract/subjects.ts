@@ -14,6 +14,8 @@ export const subjects = {
   /** Asks a scheduler how it stands: one by its name, or under `any` whichever answers. */
   status: (scheduler: string | 'any' | '*') => `status.${scheduler}`,
   demand: (scheduler: string | '*') => `demand.${scheduler}`,
+  /** The same for the runners of one tenant: of that tenant's stages alone. */
+  demandOfTenant: (scheduler: string | '*', tenant: string) => `demand.${scheduler}.${tenant}`,
   pull: (scheduler: string, runner: string | '*') => `pull.${scheduler}.${runner}`,
   job: (runner: string) => `job.${runner}`,
   stop: (runner: string) => `stop.${runner}`,

@@ -15,6 +15,8 @@
  *     bound to it (P35, `controls.ts`). What is paused is no demand, and nobody leaves a slot to it.
  *  DISPATCH-7 A session that has named a run gets stages of that run alone, whatever waits before them (`named-runs.ts`); DISPATCH-5 has
  *     no say there, as its slots are of no use to anybody else.
+ *  DISPATCH-8 A session of a tenant's runner gets stages of that tenant alone (P37), and counts for nobody else: not for the slots that
+ *     keys share (DISPATCH-5), which has no say there for the same reason, and not for what others are told of runners.
  */
 import type { FleetEntry, LeaseEvent, PullRequest, RunnerLease } from '@penstock/bus';
 import type { Controls } from '../controls/controls.ts';
@@ -24,6 +26,7 @@ import type { Least } from '@penstock/pipeline';
 import { KeySlots, type Pool } from './key-slots.ts';
 import type { Lane } from './lane.ts';
 import { NamedRuns } from './named-runs.ts';
+import { type OwnLane, OwnLanes } from './own-lanes.ts';
 import { classId, type Queues } from './place.ts';
 import { comesBefore, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
@@ -86,6 +89,9 @@ export class Dispatch {
   readonly #fleet = new FleetEntries();
   readonly #earlierResults = new EarlierResults();
   readonly #namedRuns = new NamedRuns();
+  readonly #own = new OwnLanes();
+  /** Tenants with runners of their own for which something was offered since. */
+  readonly #offeredTo = new Set<string>();
   /** Keys of stages that were taken from the middle of a lane, which counts them until it is cleared up. */
   readonly #leftBehind = new Set<string>();
   readonly #classes = new Map<string, ReadyClass>();
@@ -98,7 +104,7 @@ export class Dispatch {
   readonly #offered = new Set<ReadyClass>();
   #looksLeft = 0;
   /** Where the samples of the queues' invariants stand. */
-  #sampled: Iterator<{ readonly ready: ReadyClass; readonly lane: Lane }, undefined> | undefined;
+  #sampled: Iterator<OwnLane, undefined> | undefined;
   readonly #turns: KeyTurns;
   /** The slots of each key; whoever owns its runs counts them. */
   readonly keySlots: KeySlots;
@@ -133,7 +139,7 @@ export class Dispatch {
       weightOf,
       isFull: (ready, lane) => this.#isFull(ready, lane),
       isPaused: (ready, lane) => this.#isPaused(ready, lane),
-      poolOf: (ready) => this.#poolOf(ready),
+      poolOf: (ready, tenant) => this.#poolOf(ready, tenant),
     };
   }
 
@@ -152,7 +158,12 @@ export class Dispatch {
       this.#near.add(ready);
     }
     this.#offered.add(ready);
-    const lane = ready.laneOf(stages) ?? ready.newLane(stages, this.#turns.joins(stages.key));
+    let lane = ready.laneOf(stages);
+    if (lane === undefined) {
+      lane = ready.newLane(stages, this.#turns.joins(stages.key));
+      this.#own.added(ready, lane);
+    }
+    if (stages.tenant !== undefined && this.#own.has(stages.tenant)) this.#offeredTo.add(stages.tenant);
     this.#waiting += stages.count - lane.push(stages);
     this.#namedRuns.offered(stages);
   }
@@ -169,11 +180,15 @@ export class Dispatch {
     },
   ): boolean {
     if (this.#fleet.allowed(offer.runner, []) === null) return false;
-    const session = this.#sessions.get(offer.runner, offer.session);
-    if (offer.labels !== undefined) this.#setLabels(session, offer.labels);
+    if (!this.#sessions.hasRoomFor(offer.runner, offer.session)) return false;
+    const session = this.#sessionOf(offer.runner, offer.session);
+    if (session.runner !== offer.runner) return false;
+    // A tenant's runner could change them with each offer, and have all that waits for it looked at anew: its leases say them.
+    if (offer.labels !== undefined && session.tenant === undefined) this.#setLabels(session, offer.labels);
     const { only } = offer;
     if (only !== undefined) this.#namedRuns.name(session, only.runId, () => this.#waitingOf(only.key));
-    this.#mayFind(session);
+    // A tenant's that has found nothing finds no more for more credits, however often it offers some.
+    if (session.tenant === undefined || !this.#idle.has(session)) this.#mayFind(session);
     addCredits(session, offer.credits, now);
     return true;
   }
@@ -187,20 +202,45 @@ export class Dispatch {
   /** What the runner had offered is granted no more where it has no entry now; of its labels its next lease says. */
   fleetChanged(event: LeaseEvent<FleetEntry>): void {
     if (!this.#fleet.follow(event)) this.#sessions.closeCredits(event.key);
+    for (const session of this.#sessions.ofRunner(event.key)) this.#setTenant(session);
+  }
+
+  /** Whose stages alone the runner may be granted; undefined: everybody's. */
+  tenantOf(runner: string): string | undefined {
+    return this.#fleet.tenantOf(runner);
+  }
+
+  /** Made where there is none. */
+  #sessionOf(runner: string, id: string): Session {
+    const known = this.#sessions.find(id);
+    if (known !== undefined) return known;
+    const session = this.#sessions.get(runner, id);
+    this.#setTenant(session);
+    return session;
+  }
+
+  #setTenant(session: Session): void {
+    const tenant = this.#fleet.tenantOf(session.runner);
+    if (session.tenant === tenant) return;
+    this.#own.leave(session);
+    session.tenant = tenant;
+    this.#own.join(session, () => this.#lanes());
+    if (session.leased) this.#changeAllPools();
+    this.#mayFind(session);
   }
 
   sessionSeen(lease: RunnerLease): void {
-    const session = this.#sessions.get(lease.runner, lease.session);
+    const session = this.#sessionOf(lease.runner, lease.session);
     if (!session.leased) {
       this.#sessions.closeEarlier(session);
       session.leased = true;
-      this.#poolsChanged();
+      this.#poolsChanged(session);
       this.#mayFind(session);
     }
     if (session.slots !== lease.slots || !isSameCapacity(session.capacity, lease.capacity)) {
       session.slots = lease.slots;
       session.capacity = lease.capacity;
-      this.#poolsChanged();
+      this.#poolsChanged(session);
       this.#mayFind(session);
     }
     this.#setLabels(session, lease.labels);
@@ -218,7 +258,7 @@ export class Dispatch {
   }
 
   /** Whether a living lease stands for the attempt: that of its own session, or one that lists its result (P13). */
-  holds(attempt: { readonly session: string; readonly credit: number }): boolean {
+  holds(attempt: { readonly runner: string; readonly session: string; readonly credit: number }): boolean {
     return this.hasSession(attempt.session) || this.#earlierResults.has(attempt);
   }
 
@@ -247,6 +287,7 @@ export class Dispatch {
       }
     } while (this.#offered.size > 0 && this.#idle.size > 0);
     this.#offered.clear();
+    this.#offeredTo.clear();
     return false;
   }
 
@@ -255,7 +296,7 @@ export class Dispatch {
     const drained = new Set(this.controls.drained);
     for (const runner of drained) if (!this.#drained.has(runner)) this.#queueBound(runner);
     this.#drained = drained;
-    this.#poolsChanged();
+    this.#changeAllPools();
     for (const session of this.#idle) this.#mayFind(session);
   }
 
@@ -285,6 +326,10 @@ export class Dispatch {
         return true;
       }
       const { stages, index } = picked;
+      const { tenant } = session;
+      invariant('DISPATCH-8', isFor(session, stages), "a stage was picked for another tenant's runner", () => ({
+        tenant,
+      }));
       if (stages.grant(index, { runner: session.runner, session: session.session, credit })) spend(session, credit);
     }
   }
@@ -294,9 +339,12 @@ export class Dispatch {
     if (this.#offered.size === 0) return;
     const offered = [...this.#offered];
     this.#offered.clear();
-    for (const session of this.#idle)
-      if (offered.length > OFFERED_LOOKS_MAX || offered.some((ready) => canTake(session, ready)))
-        this.#mayFind(session);
+    const mayTake = (session: Session): boolean =>
+      session.tenant === undefined
+        ? offered.length > OFFERED_LOOKS_MAX || offered.some((ready) => canTake(session, ready))
+        : this.#offeredTo.has(session.tenant);
+    for (const session of this.#idle) if (mayTake(session)) this.#mayFind(session);
+    this.#offeredTo.clear();
   }
 
   #mayFind(session: Session): void {
@@ -308,14 +356,15 @@ export class Dispatch {
   #setLabels(session: Session, offered: readonly string[]): void {
     const labels = this.#fleet.allowed(session.runner, offered) ?? [];
     if (!this.#sessions.setLabels(session, labels)) return;
-    if (session.leased) this.#poolsChanged();
+    if (session.leased) this.#poolsChanged(session);
     this.#mayFind(session);
   }
 
   #deleteSession(session: Session): void {
     this.#sessions.delete(session);
+    this.#own.leave(session);
     this.#namedRuns.gone(session);
-    if (session.leased) this.#poolsChanged();
+    if (session.leased) this.#poolsChanged(session);
     this.#wanting.delete(session);
     this.#idle.delete(session);
   }
@@ -366,6 +415,21 @@ export class Dispatch {
     return [...counts.values()].filter(({ count }) => count > 0);
   }
 
+  /** Tenants with runners of their own, and what of theirs waits, per set of labels. */
+  *demandOfTenants(): Generator<readonly [tenant: string, waiting: Pick<Waiting, 'labels' | 'least' | 'count'>[]]> {
+    for (const tenant of this.#own.tenants) {
+      const counts = new Map<string, { labels: readonly string[]; least?: Least; count: number }>();
+      for (const { ready, lane } of this.#own.of(tenant)) {
+        if (lane.count === 0 || this.#isPaused(ready, lane)) continue;
+        const known = counts.get(ready.labelSet);
+        if (known === undefined)
+          counts.set(ready.labelSet, { labels: ready.labels, ...leastOf(ready), count: lane.count });
+        else known.count += lane.count;
+      }
+      yield [tenant, [...counts.values()]];
+    }
+  }
+
   waitingSets(): Iterable<WaitingSet> {
     const isPaused = (ready: ReadyClass, lane: Lane): boolean => this.#isPaused(ready, lane);
     return waitingSets(this.#classes.values(), this.#sessions, this.#poolVersion, isPaused);
@@ -405,11 +469,11 @@ export class Dispatch {
   unserved(): { readonly labels: readonly string[]; readonly least: Least | undefined; readonly count: number }[] {
     return [...this.#classes.values()].flatMap((ready) => {
       const { labels, least, runner, lanes } = ready;
+      if (runner !== undefined || isServed(this.#poolOf(ready))) return [];
       let count = 0;
-      for (const lane of lanes.values()) count += lane.count;
-      const { runners, drained } = this.#poolOf(ready);
-      const isServed = count === 0 || runner !== undefined || runners.size + drained > 0;
-      return isServed ? [] : [{ labels, least, count }];
+      for (const lane of lanes.values())
+        if (!this.#own.has(lane.tenant) || !isServed(this.#poolOf(ready, lane.tenant))) count += lane.count;
+      return count === 0 ? [] : [{ labels, least, count }];
     });
   }
 
@@ -450,7 +514,7 @@ export class Dispatch {
     }
   }
 
-  *#lanes(): Generator<{ readonly ready: ReadyClass; readonly lane: Lane }, undefined> {
+  *#lanes(): Generator<OwnLane, undefined> {
     for (const ready of this.#classes.values()) for (const lane of ready.lanes.values()) yield { ready, lane };
   }
 
@@ -466,7 +530,8 @@ export class Dispatch {
       invariant('DISPATCH-4', (stages === undefined) === isPast, 'a stage was taken twice, or never', facts);
       if (stages === undefined) continue;
       left += stages.count - taken;
-      const fits = stages.key === key && stages.priority === priority && ready.id === classId(stages, ready.runner);
+      const isOfKey = stages.key === key && stages.tenant === lane.tenant && stages.priority === priority;
+      const fits = isOfKey && ready.id === classId(stages, ready.runner);
       invariant('DISPATCH-2', fits, "a stage waits in another's queue", facts);
     }
     invariant('DISPATCH-4', left === count, 'the stages in a queue are not those counted', facts);
@@ -477,7 +542,10 @@ export class Dispatch {
   #pick(session: Session): Picked | undefined {
     if (this.#namedRuns.has(session)) return this.#pickNamed(session);
     for (;;) {
-      const lane = this.#bestLane(session, (ready) => this.#firstLane(ready)) ?? this.#bestFull(session);
+      const lane =
+        session.tenant === undefined
+          ? (this.#bestLane(session, (ready) => this.#firstLane(ready)) ?? this.#bestFull(session))
+          : this.#bestOwn(session);
       const picked = lane?.take();
       if (lane === undefined || picked === undefined) return undefined;
       this.#waiting -= 1;
@@ -500,7 +568,8 @@ export class Dispatch {
     const isDrained = this.controls.isDrained(session.runner);
     const picked = this.#namedRuns.pick(session, (stages) => {
       const { key, labels } = stages;
-      return this.controls.pauseOf({ key, labels }) !== undefined || (isDrained && stages.boundTo() === undefined);
+      const isOut = this.controls.pauseOf({ key, labels }) !== undefined || !isFor(session, stages);
+      return isOut || (isDrained && stages.boundTo() === undefined);
     });
     if (picked !== undefined) {
       this.#turns.charge(picked.stages.key);
@@ -514,6 +583,23 @@ export class Dispatch {
       for (const lane of ready.lanes.values())
         if (lane.key === key)
           for (const { stages, from } of lane.waiting()) yield from === 0 ? stages : stages.rest(from);
+  }
+
+  /** DISPATCH-8. Where these lanes stand among others does not matter, and is not changed. */
+  #bestOwn(session: Session): Lane | undefined {
+    let best: { readonly lane: Lane; readonly priority: number; readonly pass: number } | undefined;
+    const isDrained = this.controls.isDrained(session.runner);
+    this.#looksLeft -= 1;
+    for (const { ready, lane } of this.#own.of(session.tenant)) {
+      this.#looksLeft -= 1;
+      if (!canTake(session, ready) || (isDrained && ready.runner === undefined)) continue;
+      this.#dropIdle(lane);
+      if (lane.count === 0 || this.#isPaused(ready, lane)) continue;
+      const { key, priority } = lane;
+      const rival = { lane, priority, pass: Math.max(lane.pass, this.#turns.passOf(key)) };
+      if (best === undefined || comesBefore(rival, best)) best = rival;
+    }
+    return best?.lane;
   }
 
   /** DISPATCH-5: only while nobody else waits for such a slot. */
@@ -562,11 +648,27 @@ export class Dispatch {
     return this.keySlots.has(key) && this.keySlots.isFull(key, keySlots, this.#poolOf(ready));
   }
 
-  #poolOf(ready: ReadyClass): Pool {
-    if (ready.pool?.version === this.#poolVersion) return ready.pool.of;
+  /** Of the runners that are everybody's, with the tenant's own where one is named. */
+  #poolOf(ready: ReadyClass, tenant?: string): Pool {
+    if (ready.pool?.version !== this.#poolVersion) {
+      const isShared = (session: Session): boolean => session.tenant === undefined;
+      const of = this.#pooled(ready, [...this.#sessions.fewestWith(ready.labels)].filter(isShared));
+      ready.pool = { version: this.#poolVersion, of };
+    }
+    const shared = ready.pool.of;
+    if (!this.#own.has(tenant)) return shared;
+    const own = this.#pooled(ready, this.#own.sessionsOf(tenant));
+    return {
+      slots: shared.slots + own.slots,
+      runners: shared.runners.union(own.runners),
+      drained: shared.drained + own.drained,
+    };
+  }
+
+  #pooled(ready: ReadyClass, sessions: Iterable<Session>): Pool {
     const runners = new Set<string>();
     let [slots, drained] = [0, 0];
-    for (const session of this.#sessions.fewestWith(ready.labels)) {
+    for (const session of sessions) {
       if (!session.leased || !canTake(session, ready)) continue;
       if (ready.runner === undefined && this.controls.isDrained(session.runner)) {
         drained += 1;
@@ -575,8 +677,7 @@ export class Dispatch {
       runners.add(session.runner);
       slots += session.slots;
     }
-    ready.pool = { version: this.#poolVersion, of: { slots, runners, drained } };
-    return ready.pool.of;
+    return { slots, runners, drained };
   }
 
   #isWantedElsewhere(session: Session): boolean {
@@ -585,7 +686,12 @@ export class Dispatch {
     return false;
   }
 
-  #poolsChanged(): void {
+  /** Of the session something that counts for what it can take; a tenant's own is in no pool that is kept. */
+  #poolsChanged({ tenant }: Session): void {
+    if (tenant === undefined) this.#changeAllPools();
+  }
+
+  #changeAllPools(): void {
     this.#poolVersion += 1;
     this.#back();
   }
@@ -606,6 +712,15 @@ export class Dispatch {
   #dropIdle(lane: Lane): void {
     this.#waiting -= lane.dropIdle();
   }
+}
+
+function isServed({ runners, drained }: Pool): boolean {
+  return runners.size + drained > 0;
+}
+
+/** DISPATCH-8. */
+function isFor({ tenant }: Session, stages: Pick<ReadyStages, 'tenant'>): boolean {
+  return tenant === undefined || tenant === stages.tenant;
 }
 
 function leastOf({ least }: ReadyClass): { readonly least?: Least } {

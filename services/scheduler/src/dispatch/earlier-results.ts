@@ -6,6 +6,7 @@ import type { RunnerLease } from '@penstock/bus';
 
 /** A credit is granted once in a session: it names its attempt. */
 interface Granted {
+  readonly runner: string;
   readonly session: string;
   readonly credit: number;
 }
@@ -17,7 +18,7 @@ export class EarlierResults {
   seen(lease: RunnerLease): void {
     const earlier = lease.attempts.filter(({ session }) => session !== lease.session);
     if (earlier.length === 0) this.#listed.delete(lease.session);
-    else this.#listed.set(lease.session, new Set(earlier.map(idOf)));
+    else this.#listed.set(lease.session, new Set(earlier.map((each) => idOf({ ...each, runner: lease.runner }))));
   }
 
   gone(session: string): void {
@@ -31,6 +32,7 @@ export class EarlierResults {
   }
 }
 
-function idOf({ session, credit }: Granted): string {
-  return `${session}/${credit}`;
+/** By the runner, too: none holds up the loss of what another was given. */
+function idOf({ runner, session, credit }: Granted): string {
+  return `${runner}/${session}/${credit}`;
 }

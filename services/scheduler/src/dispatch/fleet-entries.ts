@@ -4,6 +4,9 @@
  */
 import { allowedLabels, type FleetEntry, isFleetRunner, type LeaseEvent } from '@penstock/bus';
 
+/** Whose stages a runner gets that has no entry. No tenant has this name. */
+export const NOBODY = '';
+
 export class FleetEntries {
   readonly #entries = new Map<string, FleetEntry>();
 
@@ -20,5 +23,12 @@ export class FleetEntries {
     if (!isFleetRunner(runner)) return labels;
     const entry = this.#entries.get(runner);
     return entry === undefined ? null : allowedLabels(entry, labels);
+  }
+
+  /** Whose stages alone it may be granted; undefined: everybody's. */
+  tenantOf(runner: string): string | undefined {
+    if (!isFleetRunner(runner)) return undefined;
+    const entry = this.#entries.get(runner);
+    return entry === undefined ? NOBODY : entry.tenant;
   }
 }

@@ -106,7 +106,8 @@ export class JobDeliveries {
       const run = runOf(ref.runId);
       if (run === undefined) continue;
       const live = liveAttemptOf(run, ref.stage);
-      if (live?.attempt !== ref.attempt || live.session !== ref.session || live.credit !== ref.credit) {
+      const isIt = live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit;
+      if (!isIt || live.runner !== lease.runner) {
         if (run.isCommitted && this.#ports.mayAct())
           this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
         continue;

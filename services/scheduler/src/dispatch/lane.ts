@@ -9,6 +9,8 @@ const ROOM_MIN = 256;
 
 export class Lane {
   readonly key: string;
+  /** Whose the key is. */
+  readonly tenant: string | undefined;
   readonly priority: number;
   /** The key's pass when the lane was put into the heap; the heap is put right when it comes to the top. */
   pass: number;
@@ -21,8 +23,9 @@ export class Lane {
   /** How long `#waiting` may become before what waits no more is taken out of its middle. */
   #roomFor = ROOM_MIN;
 
-  constructor({ key, priority }: Pick<ReadyStages, 'key' | 'priority'>, pass: number) {
+  constructor({ key, tenant, priority }: Pick<ReadyStages, 'key' | 'tenant' | 'priority'>, pass: number) {
     this.key = key;
+    this.tenant = tenant;
     this.priority = priority;
     this.pass = pass;
   }

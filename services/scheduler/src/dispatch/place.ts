@@ -25,7 +25,8 @@ export interface Queues {
   weightOf(key: string): number;
   isFull(ready: ReadyClass, lane: Lane): boolean;
   isPaused(ready: ReadyClass, lane: Lane): boolean;
-  poolOf(ready: ReadyClass): Pool;
+  /** Of the runners that are everybody's, with the tenant's own where one is named. */
+  poolOf(ready: ReadyClass, tenant?: string): Pool;
 }
 
 /** What stages with the same needs stand under. */
@@ -124,15 +125,19 @@ class Picks {
 
   /** The lane with all those that compete with it. False: there are too many. */
   enter(ready: ReadyClass, lane: Lane): boolean {
-    const pool = this.#queues.poolOf(ready);
+    const { tenant } = lane;
+    const pool = this.#queues.poolOf(ready, tenant);
     // Of lanes in turn at once those bound to their runner are looked at first.
     let [bound, unbound] = [0, LANES_MAX];
     let looks = LANES_MAX;
     for (const other of this.#queues.classes.values()) {
       if ((looks -= 1) < 0) return false;
-      if (other !== ready && !isRival(this.#queues, other, pool)) continue;
+      // What is another tenant's goes to none of its own runners.
+      const [own, others] = [tenant, undefined].map((whose) => isRival(this.#queues, other, pool, whose));
+      if (other !== ready && own !== true && others !== true) continue;
       for (const each of other.lanes.values()) {
         if ((looks -= 1) < 0) return false;
+        if (each !== lane && (each.tenant === tenant ? own : others) !== true) continue;
         if ((each.count === 0 || this.#queues.isPaused(other, each)) && each !== lane) continue;
         const order = other.runner === undefined ? (unbound += 1) : (bound += 1);
         const pass = Math.max(each.pass, this.#queues.passOf(each.key));
@@ -193,10 +198,10 @@ function goesBefore(a: Rival, b: Rival): boolean {
   return a.pass === b.pass ? a.order < b.order : a.pass < b.pass;
 }
 
-/** Whether some runner of the pool takes what is in this class too. */
-function isRival(queues: Queues, other: ReadyClass, pool: Pool): boolean {
+/** Whether some runner of the pool takes what the tenant has in this class too; undefined: somebody with no runner of one's own. */
+function isRival(queues: Queues, other: ReadyClass, pool: Pool, tenant: string | undefined): boolean {
   if (other.runner !== undefined) return pool.runners.has(other.runner);
-  const { runners } = queues.poolOf(other);
+  const { runners } = queues.poolOf(other, tenant);
   const [few, many] = runners.size < pool.runners.size ? [runners, pool.runners] : [pool.runners, runners];
   for (const runner of few) if (many.has(runner)) return true;
   return false;

@@ -46,6 +46,11 @@ export class ReadyClass {
     return this.#full.size;
   }
 
+  /** False: it was let go of, empty. */
+  has(lane: Lane): boolean {
+    return this.lanes.get(laneId(lane)) === lane;
+  }
+
   laneOf(stages: ReadyStages): Lane | undefined {
     return this.lanes.get(laneId(stages));
   }
@@ -116,7 +121,7 @@ export class ReadyClass {
   }
 }
 
-export function comesBefore(a: Lane, b: Lane): boolean {
+export function comesBefore(a: Pick<Lane, 'priority' | 'pass'>, b: Pick<Lane, 'priority' | 'pass'>): boolean {
   return a.priority === b.priority ? a.pass < b.pass : a.priority > b.priority;
 }
 

@@ -15,6 +15,8 @@ export interface Credit {
 /** Stages of one run that go to the same runners; each is granted by itself, in their order. */
 export interface ReadyStages {
   readonly key: string;
+  /** Whose they are. Absent: nobody's; no runner of a tenant gets them. */
+  readonly tenant?: string | undefined;
   readonly priority: number;
   readonly labels: readonly string[];
   /** Names the labels and what else it asks for. */
@@ -82,6 +84,10 @@ class WaitingStages implements ReadyStages {
 
   get key(): string {
     return this.run.state.key;
+  }
+
+  get tenant(): string {
+    return this.run.state.tenant;
   }
 
   get priority(): number {

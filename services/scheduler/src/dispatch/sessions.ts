@@ -8,10 +8,14 @@ import { invariant } from '../run/invariant.ts';
 
 /** Open credits of one session; more would be a runner gone mad. */
 const CREDITS_PER_SESSION_MAX = 4096;
+/** Of one runner, that may be without a lease: one that starts again and again has some whose leases are not over yet. */
+const SESSIONS_PER_RUNNER_MAX = 16;
 
 export interface Session {
   readonly runner: string;
   readonly session: string;
+  /** Whose stages alone it gets; undefined: everybody's. */
+  tenant: string | undefined;
   labels: ReadonlySet<string>;
   /** As its lease says. */
   slots: number;
@@ -50,6 +54,15 @@ export class Sessions {
     return this.#all.get(id);
   }
 
+  /** Whether the runner may have another one than it has, or has this one. */
+  hasRoomFor(runner: string, id: string): boolean {
+    return this.#all.has(id) || (this.#ofRunner.get(runner)?.size ?? 0) < SESSIONS_PER_RUNNER_MAX;
+  }
+
+  ofRunner(runner: string): Iterable<Session> {
+    return this.#ofRunner.get(runner) ?? [];
+  }
+
   /** Made where there is none. */
   get(runner: string, id: string): Session {
     let session = this.#all.get(id);
@@ -57,6 +70,7 @@ export class Sessions {
       session = {
         runner,
         session: id,
+        tenant: undefined,
         labels: new Set(),
         slots: 0,
         capacity: undefined,

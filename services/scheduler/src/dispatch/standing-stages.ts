@@ -70,13 +70,13 @@ export class StandingStages {
     stages: ReadyStages,
     runner: string | undefined,
   ): { readonly pool: Pool; readonly lacking: string | undefined } {
-    const { labels, least } = stages;
+    const { labels, least, tenant } = stages;
     const ready = this.#queues.classes.get(classId(stages, runner)) ?? new ReadyClass('', stages, runner);
-    const pool = this.#queues.poolOf(ready);
+    const pool = this.#queues.poolOf(ready, tenant);
     if (pool.runners.size + pool.drained > 0) return { pool, lacking: undefined };
     return {
       pool,
-      lacking: lackingSentence({ labels, least, boundTo: runner }, leased(this.#queues.sessions.values())),
+      lacking: lackingSentence({ labels, least, boundTo: runner }, leased(this.#queues.sessions.values(), tenant)),
     };
   }
 
@@ -97,6 +97,8 @@ export class StandingStages {
 /** Only asked what they need. */
 const ASKED = { has: () => true, grant: () => false };
 
-function* leased(sessions: Iterable<Session>): Iterable<Session> {
-  for (const session of sessions) if (session.leased) yield session;
+/** Not the runners of other tenants: that there are any is nobody's business. */
+function* leased(sessions: Iterable<Session>, tenant: string | undefined): Iterable<Session> {
+  for (const session of sessions)
+    if (session.leased && (session.tenant === undefined || session.tenant === tenant)) yield session;
 }

@@ -11,7 +11,7 @@ export interface WaitingSet {
   readonly count: number;
   /** Since when the longest waiting of it does, milliseconds since 1970. */
   readonly since: number | undefined;
-  /** Whether a runner has all of the labels; false also where that is not found out yet. */
+  /** Whether a runner for everybody has all of the labels; false also where that is not found out yet. */
   readonly isDeclared: boolean;
 }
 
@@ -34,7 +34,7 @@ export function* waitingSets(
     let is = false;
     for (const session of sessions.fewestWith(ready.labels)) {
       if ((looks -= 1) < 0) return ready.declared?.is ?? false;
-      is = session.leased && hasLabels(session, ready.labels);
+      is = session.leased && session.tenant === undefined && hasLabels(session, ready.labels);
       if (is) break;
     }
     ready.declared = { version, is };

@@ -10,6 +10,8 @@ export interface SchedulerMeterHost {
   /** Of the partitions that this scheduler has taken, whether they answer yet or not. */
   owners(): Iterable<Pick<PartitionOwner, 'partition' | 'projectionLagMs'>>;
   leases(): Iterable<RunnerLease>;
+  /** Whose alone the runner is; undefined: everybody's. */
+  tenantOf(runner: string): string | undefined;
   wallNow(): number;
 }
 
@@ -40,7 +42,7 @@ export function readScheduler(meter: Meter, host: SchedulerMeterHost): void {
       value: Math.max(0, host.wallNow() - since) / 1_000,
     })),
   );
-  meter.gauge('penstock_runner_slots', () => slots(host.leases()));
+  meter.gauge('penstock_runner_slots', () => slots(host));
 }
 
 /** A look at each partition, however many runs it has. */
@@ -96,10 +98,14 @@ function nameOf(labels: readonly string[]): string {
   return labels.toSorted().join();
 }
 
-function slots(leases: Iterable<RunnerLease>): Reading<'penstock_runner_slots'>[] {
+/** Labels of a tenant's runners are no series: a user names them. */
+function slots({
+  leases,
+  tenantOf,
+}: Pick<SchedulerMeterHost, 'leases' | 'tenantOf'>): Reading<'penstock_runner_slots'>[] {
   const bySet = new Map<string, { free: number; busy: number }>();
-  for (const { labels, slots: all, attempts } of leases) {
-    const name = nameOf(labels);
+  for (const { runner, labels, slots: all, attempts } of leases()) {
+    const name = tenantOf(runner) === undefined ? nameOf(labels) : OTHER;
     const set = bySet.has(name) || bySet.size < LABEL_SETS_MAX ? name : OTHER;
     const { free, busy } = bySet.get(set) ?? { free: 0, busy: 0 };
     const taken = Math.min(all, attempts.length);

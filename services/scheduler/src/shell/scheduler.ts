@@ -154,6 +154,7 @@ export class SchedulerService implements Scheduler {
       ownerFor: (partition, lost) => this.#ownerFor(partition, lost),
     });
     const told = {
+      tenantOf: (runner: string) => this.#dispatch.tenantOf(runner),
       dispatch: this.#dispatch,
       owners: () => this.#moves.owners,
       leases: () => [...this.#sessions.values()].map(({ lease }) => lease),
@@ -410,6 +411,7 @@ export class SchedulerService implements Scheduler {
       );
       return { ok: false, withdrawn: [] };
     }
+    if (this.#isOfAnother(request.session, runner)) return { ok: false, withdrawn: [] };
     const withdrawn = this.#dispatch.withdraw(request.session, request.withdraw);
     const ok = this.#dispatch.addCredits(this.#ports.time.bootNow(), request);
     this.#match();
@@ -421,12 +423,18 @@ export class SchedulerService implements Scheduler {
       this.#options.log.warn({ key }, 'a lease names another runner or session than its key; it is ignored');
       return;
     }
-    if (this.#expired.has(lease.session)) return;
+    if (this.#expired.has(lease.session) || this.#isOfAnother(lease.session, lease.runner)) return;
     const isNew = !this.#sessions.has(lease.session);
     this.#sessions.set(lease.session, { lease, seenAtMs: this.#ports.time.bootNow() });
     this.#dispatch.sessionSeen(lease);
     for (const owner of this.#moves.owners) owner.leaseSeen(lease);
     if (isNew) this.#match();
+  }
+
+  /** A session is of the runner whose lease was the first to name it: no other offers, holds or ends anything in it. */
+  #isOfAnother(session: string, runner: string): boolean {
+    const known = this.#sessions.get(session);
+    return known !== undefined && known.lease.runner !== runner;
   }
 
   /** What the runner has offered counts for as much as it may have now. */
@@ -438,6 +446,7 @@ export class SchedulerService implements Scheduler {
 
   #leaseExpired(key: string): void {
     const [runner = '', session = ''] = key.split('.');
+    if (this.#isOfAnother(session, runner)) return;
     this.#expired.add(session);
     const [oldest] = this.#expired;
     if (this.#expired.size > EXPIRED_MAX && oldest !== undefined) this.#expired.delete(oldest);
@@ -547,6 +556,11 @@ export class SchedulerService implements Scheduler {
       const demand: Demand = { scheduler: this.member, waiting };
       this.#ports.bus.publish(subjects.demand(this.member), demand);
     }
+    for (const [tenant, all] of this.#dispatch.demandOfTenants())
+      for (const waiting of new DemandAnnouncer().take(all)) {
+        const demand: Demand = { scheduler: this.member, waiting };
+        this.#ports.bus.publish(subjects.demandOfTenant(this.member, tenant), demand);
+      }
   }
 
   #guarded<Args extends unknown[]>(name: BorderName, callback: (...args: Args) => unknown): (...args: Args) => void {

@@ -9,6 +9,7 @@ import {
 } from '@penstock/bus';
 import type { Controls } from '../controls/controls.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
+import { NOBODY } from '../dispatch/fleet-entries.ts';
 import type { PartitionOwner } from './partition-owner.ts';
 import type { SchedulerPorts } from './scheduler-ports.ts';
 
@@ -28,6 +29,8 @@ export interface StatusHost {
   readonly controls: Pick<Controls, 'areKnown'>;
   owners(): Iterable<PartitionOwner>;
   leases(): Iterable<RunnerLease>;
+  /** Whose alone the runner is; undefined: everybody's. */
+  tenantOf(runner: string): string | undefined;
   trouble(): string | undefined;
   journalUsed(): number;
 }
@@ -55,7 +58,8 @@ export class StatusDesk {
 
   #status(scheduler: string): SchedulerStatus {
     const { members, controls } = this.#host;
-    const allRunners = [...this.#host.leases()].map(runnerOf).toSorted((a, b) => (a.runner < b.runner ? -1 : 1));
+    const told = (lease: RunnerLease): RunnerStatus => runnerOf(lease, this.#host.tenantOf(lease.runner));
+    const allRunners = [...this.#host.leases()].map(told).toSorted((a, b) => (a.runner < b.runner ? -1 : 1));
     const allQueues = this.#queues();
     const runners = fitting(allRunners, RUNNERS_LENGTH_MAX);
     const queues = fitting(allQueues, QUEUES_LENGTH_MAX);
@@ -105,8 +109,10 @@ function fitting<T>(all: readonly T[], lengthMax: number): readonly T[] {
   return end === -1 ? all : all.slice(0, end);
 }
 
-function runnerOf({ runner, session, labels, slots, attempts }: RunnerLease): RunnerStatus {
-  return { runner, session, labels: labels.slice(0, LABELS_TOLD_MAX).map(cut), slots, busy: attempts.length };
+function runnerOf({ runner, session, labels, slots, attempts }: RunnerLease, tenant: string | undefined): RunnerStatus {
+  const status = { runner, session, labels: labels.slice(0, LABELS_TOLD_MAX).map(cut), slots, busy: attempts.length };
+  // One without an entry is nobody's.
+  return tenant === undefined || tenant === NOBODY ? status : { ...status, tenant };
 }
 
 function cut(text: string): string {
