@@ -9,6 +9,7 @@ const TOKEN = {
   token: 'rt_secret',
   labels: ['gpu', 'big'],
   untrusted: false,
+  tenant: null,
   createdAt: '2026-01-01T00:00:00.000Z',
   expiresAt: '2026-04-01T00:00:00.000Z',
 };
@@ -17,13 +18,13 @@ const RUNNERS = [{ id: 'fr_1', name: 'box', admittedUntil: '2026-01-01T01:00:00.
 describe('penstock runner-token', () => {
   it('creates a token, which alone goes to standard output', async () => {
     const { requests, env } = await answering({ createRunnerToken: TOKEN });
-    const options = ['--name', 'rack 4', '--label', 'gpu', '--label', 'big', '--expires', '90d'];
+    const options = ['--name', 'rack 4', '--label', 'gpu', '--label', 'big', '--expires', '90d', '--tenant', 'service'];
     const { code, stdout, stderr } = await penstock(['runner-token', 'create', ...options], { cwd: folder(), env });
     expect([code, stdout]).toEqual([0, 'rt_secret\n']);
     expect(stderr).toContain('The runner token t1 is shown this once');
     expect(stderr).not.toContain('rt_secret');
     expect(requests.at(-1)).toMatchObject({
-      variables: { name: 'rack 4', labels: ['gpu', 'big'], expires: '90d', untrusted: false },
+      variables: { name: 'rack 4', labels: ['gpu', 'big'], expires: '90d', tenant: 'service', untrusted: false },
     });
   });
 
@@ -32,15 +33,15 @@ describe('penstock runner-token', () => {
     const answer = {
       runnerTokens: [
         { ...listed, runners: RUNNERS },
-        { ...listed, id: 't2', expiresAt: null, runners: [] },
+        { ...listed, id: 't2', tenant: 'user/7', expiresAt: null, runners: [] },
       ],
     };
     const { env } = await answering(answer);
     const { code, stdout } = await penstock(['runner-token', 'ls'], { cwd: folder(), env });
     expect(code).toBe(0);
-    expect(stdout).toMatch(/^NAME +RUNNERS +LABELS +UNTRUSTED +EXPIRES +ID\n/);
-    expect(stdout).toMatch(/\nrack.* +1 +gpu,big +no +2026-04-01 +t1\n/);
-    expect(stdout).toMatch(/\nrack.* +0 +gpu,big +no +never +t2\n/);
+    expect(stdout).toMatch(/^NAME +RUNNERS +LABELS +UNTRUSTED +FOR +EXPIRES +ID\n/);
+    expect(stdout).toMatch(/\nrack.* +1 +gpu,big +no +all +2026-04-01 +t1\n/);
+    expect(stdout).toMatch(/\nrack.* +0 +gpu,big +no +user\/7 +never +t2\n/);
     expect(stdout).not.toContain('\u001b');
   });
 

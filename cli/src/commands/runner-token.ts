@@ -21,7 +21,8 @@ export const runnerTokenCommand: Command = {
     name: 'runner-token',
     usage: 'create | ls | revoke <ID>',
     about:
-      'Tokens by which machines become runners of a server (`penstock runner`), for administrators. `create` prints a new one, once, for any number of machines; `ls` shows ' +
+      "Tokens by which machines become runners of a server (`penstock runner`): an administrator's are for everybody's runs, a user's for that user's own. " +
+      '`create` prints a new one, once, for any number of machines; `ls` shows ' +
       'what there is and who is there by it; `revoke` ends one and cuts its runners off at once: what runs there is lost.',
     options: {
       name: { type: 'string', value: 'NAME', text: 'Of create: what it is for, as ls shows it.' },
@@ -29,6 +30,11 @@ export const runnerTokenCommand: Command = {
         type: 'string',
         value: 'LABEL',
         text: 'Of create: what its runners may offer beside what their machines are; may be given several times.',
+      },
+      tenant: {
+        type: 'string',
+        value: 'TENANT',
+        text: "Of create, for administrators: its runners get this tenant's runs alone (user/<ID>, or service).",
       },
       expires: { type: 'string', value: 'TIME', text: 'Of create: for how long, such as 90d; without it for ever.' },
       untrusted: {
@@ -51,6 +57,7 @@ export const runnerTokenCommand: Command = {
     examples: [
       ["penstock runner-token create --name 'rack 4' --label gpu --expires 90d > token", 'a token into a file'],
       ['penstock runner --server https://ci.example.org --token-file token', 'and its use, on another machine'],
+      ['penstock runner-token create --label mac', "logged in: one for machines that get one's own runs alone"],
       ['penstock runner-token revoke 3f9a…', 'one of them, by the id that ls shows'],
     ],
     exitCodes: [[EXIT.success, 'done'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
@@ -70,13 +77,14 @@ async function create(
   args: ParsedArguments,
   { terminal }: CommandContext,
 ): Promise<void> {
-  const query = `mutation ($labels: [String], $expires: String, $untrusted: Boolean, $name: String) {
-    createRunnerToken(labels: $labels, expires: $expires, untrusted: $untrusted, name: $name) { id name token labels untrusted createdAt expiresAt }
+  const query = `mutation ($labels: [String], $expires: String, $tenant: String, $untrusted: Boolean, $name: String) {
+    createRunnerToken(labels: $labels, expires: $expires, tenant: $tenant, untrusted: $untrusted, name: $name) { id name token labels untrusted tenant createdAt expiresAt }
   }`;
   const variables = {
     name: args.text('name') ?? '',
     labels: args.texts('label'),
     expires: args.text('expires'),
+    tenant: args.text('tenant'),
     untrusted: args.flag('untrusted'),
   };
   const created = await fieldAnswered(client, query, variables, 'createRunnerToken');
@@ -90,10 +98,10 @@ async function create(
 async function list(client: ServerClient, _id: string, args: ParsedArguments, context: CommandContext): Promise<void> {
   const listing: Listing = {
     field: 'runnerTokens',
-    query: '{ runnerTokens { id name labels untrusted createdAt expiresAt runners { id name admittedUntil } } }',
+    query: '{ runnerTokens { id name labels untrusted tenant createdAt expiresAt runners { id name admittedUntil } } }',
     what: 'runner tokens',
     none: 'penstock: there are no runner tokens.',
-    columns: ['NAME', 'RUNNERS', 'LABELS', 'UNTRUSTED', 'EXPIRES', 'ID'].map((title) => ({ title })),
+    columns: ['NAME', 'RUNNERS', 'LABELS', 'UNTRUSTED', 'FOR', 'EXPIRES', 'ID'].map((title) => ({ title })),
     row: (entry) => [
       cellOf(entry, 'name'),
       String(namesOf(fieldOf(entry, 'runners')).length),
@@ -101,6 +109,7 @@ async function list(client: ServerClient, _id: string, args: ParsedArguments, co
         .map((label) => printableText(String(label)))
         .join(','),
       fieldOf(entry, 'untrusted') === true ? 'too' : 'no',
+      fieldOf(entry, 'tenant') === null ? 'all' : cellOf(entry, 'tenant'),
       fieldOf(entry, 'expiresAt') === null ? 'never' : cellOf(entry, 'expiresAt').slice(0, 10),
       cellOf(entry, 'id'),
     ],

@@ -15,7 +15,7 @@ export {
 export { type Control, controlName, type ControlTarget } from './contract/controls.ts';
 export type * from './contract/status-messages.ts';
 export { packText, unpackText } from './wire/packed-text.ts';
-export { bytesOfChunk, type Chunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
+export { bytesOfChunk, type Chunk, decodeChunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export { decodeFrame, encodeFrame, FRAME_BYTES, type StoredChunk } from './contract/log-frame.ts';
 export {
   BrokerAway,
@@ -72,6 +72,7 @@ export { hearMembers } from './jetstream/member-hearing.ts';
 export { putExpiring } from './jetstream/expiring-keys.ts';
 export { markLogEnds } from './jetstream/log-marks.ts';
 export { purgeLogs } from './jetstream/log-purge.ts';
+export { type LookedWrite, lookAtWrites } from './jetstream/looked-writes.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
 export { lastChunks, type LiveChunk, readChunks, subscribeLiveChunks } from './jetstream/log-reader.ts';
 export { loggedRuns, type LoggedRuns } from './jetstream/logged-runs.ts';

@@ -5,22 +5,31 @@
 import { jwtSecretsOf } from '@penstock/config';
 import { createHmac, timingSafeEqual } from 'node:crypto';
 
-const FORM = /^(fr_[0-9a-f]{32})\.(\d{1,15})\.([0-9a-f]{64})$/u;
+/** The tenant's name, in base64url, where it is for one. */
+const FORM = /^((fr_[0-9a-f]{32})\.(\d{1,15})(?:\.([A-Za-z0-9_-]{1,200}))?)\.([0-9a-f]{64})$/u;
+
+export interface FleetTicket {
+  readonly runner: string;
+  /** Whose stages alone the runner is given; absent: everybody's. */
+  readonly tenant?: string | undefined;
+}
 
 /** `until`: milliseconds since 1970. */
-export function signFleetTicket(jwtSecret: string, runner: string, until: number): string {
-  const named = `${runner}.${Math.floor(until)}`;
+export function signFleetTicket(jwtSecret: string, { runner, tenant }: FleetTicket, until: number): string {
+  const whose = tenant === undefined ? '' : `.${Buffer.from(tenant).toString('base64url')}`;
+  const named = `${runner}.${Math.floor(until)}${whose}`;
   return `${named}.${sealOf(jwtSecretsOf(jwtSecret)[0], named)}`;
 }
 
-/** Answers the runner; null: it is none of ours, or over. */
-export function readFleetTicket(jwtSecret: string, ticket: string, now: number): string | null {
-  const [, runner = '', until = '', seal = ''] = FORM.exec(ticket) ?? [];
+/** Null: it is none of ours, or over. */
+export function readFleetTicket(jwtSecret: string, ticket: string, now: number): FleetTicket | null {
+  const [, named = '', runner = '', until = '', whose, seal = ''] = FORM.exec(ticket) ?? [];
   if (runner === '') return null;
   const isSealed = jwtSecretsOf(jwtSecret).some((secret) =>
-    timingSafeEqual(Buffer.from(sealOf(secret, `${runner}.${until}`)), Buffer.from(seal)),
+    timingSafeEqual(Buffer.from(sealOf(secret, named)), Buffer.from(seal)),
   );
-  return isSealed && Number(until) > now ? runner : null;
+  if (!isSealed || Number(until) <= now) return null;
+  return whose === undefined ? { runner } : { runner, tenant: Buffer.from(whose, 'base64url').toString() };
 }
 
 function sealOf(secret: string, named: string): string {

@@ -42,11 +42,11 @@ export interface PeopleCalls {
     readonly request: { readonly userId: string; readonly actor: string; readonly ip?: string | undefined };
     readonly answer: ForgottenUser;
   };
-  /** Deletes all secrets of a tenant, and of a user's tenant its personal tokens; who may log in still may. Safe to repeat. */
+  /** Deletes all secrets of a tenant, all its runner tokens, and of a user's tenant its personal tokens; who may log in still may. Safe to repeat. */
   readonly 'tenant.forget': {
     readonly request: { readonly tenant: string };
     /** `tokens`: the ids of those that are revoked now. */
-    readonly answer: { readonly secrets: number; readonly tokens: readonly string[] };
+    readonly answer: { readonly secrets: number; readonly tokens: readonly string[]; readonly runnerTokens: number };
   };
   /** Whether the user of this id is shut out; one that does not exist is not. */
   readonly 'user.is-suspended': {

@@ -14,6 +14,8 @@ export interface RunnerTokenInfo {
   readonly labels: readonly string[];
   /** Whether its runners may be given stages of runs that are not trusted. */
   readonly untrusted: boolean;
+  /** Whose stages alone its runners are given; null: everybody's. */
+  readonly tenant: string | null;
   /** ISO 8601. */
   readonly createdAt: string;
   /** Null: never. */
@@ -42,24 +44,27 @@ interface Asker {
 }
 
 export interface RunnerTokenCalls {
-  /** BAD_USER_INPUT: a label, a name or a duration that is none. CONFLICT: too many tokens. UNAVAILABLE: this server has no fleet. */
+  /** BAD_USER_INPUT: a label, a name, a duration or a tenant that is none. CONFLICT: too many tokens. UNAVAILABLE: this server has no fleet. */
   readonly 'runner-tokens.create': {
     readonly request: Asker & {
       readonly name: string;
       readonly labels: readonly string[];
       readonly untrusted: boolean;
+      /** Absent: for the whole installation. */
+      readonly tenant?: string | undefined;
       /** Such as `90d`; absent: never. */
       readonly expires?: string | undefined;
     };
     readonly answer: CreatedRunnerToken;
   };
   readonly 'runner-tokens.list': {
-    readonly request: Readonly<Record<string, never>>;
+    /** Absent: all there are. */
+    readonly request: { readonly tenant?: string | undefined };
     readonly answer: { readonly tokens: readonly RunnerTokenInfo[] };
   };
-  /** NOT_FOUND: there is none with this id. Answered when its runners are cut off. */
+  /** NOT_FOUND: there is none with this id, of the tenant where one is named. Answered when its runners are cut off. */
   readonly 'runner-tokens.revoke': {
-    readonly request: Asker & { readonly id: string };
+    readonly request: Asker & { readonly id: string; readonly tenant?: string | undefined };
     readonly answer: { readonly revoked: true };
   };
 }
@@ -76,6 +81,8 @@ export interface AttachAnswer {
   readonly runner: string;
   readonly labels: readonly string[];
   readonly untrusted: boolean;
+  /** Whose stages alone it is given; absent: everybody's. */
+  readonly tenant?: string | undefined;
   /** Seconds; to be renewed at half of it, by attaching again. */
   readonly expires_in: number;
   /** Bearer for `FLEET_PATHS.socket`. */

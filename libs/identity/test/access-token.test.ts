@@ -210,8 +210,8 @@ describe('several secrets', () => {
 
   it('a ticket of a fleet is of any of them', () => {
     const runner = `fr_${'0'.repeat(32)}`;
-    const ticket = signFleetTicket(OTHER, runner, NOW + 1);
-    expect(readFleetTicket(`${SECRET},${OTHER}`, ticket, NOW)).toBe(runner);
+    const ticket = signFleetTicket(OTHER, { runner }, NOW + 1);
+    expect(readFleetTicket(`${SECRET},${OTHER}`, ticket, NOW)).toEqual({ runner });
     expect(readFleetTicket(SECRET, ticket, NOW)).toBeNull();
   });
 });

@@ -3,6 +3,7 @@
  * writes. Clients reach it by its routes under `/auth`, other services over the bus.
  */
 import type { Bus } from '@penstock/bus';
+import { userOfTenant } from '@penstock/identity';
 import type { AuditLog, DocumentStore } from '@penstock/store';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { AccessGrants } from './model/access-grants.ts';
@@ -142,7 +143,11 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const idTokens = { keys: signingKeys, issuer: baseUrl, now };
   const slips = answerSlips({ bus, secrets: stageSecrets, idTokens, slipKey: options.slipKey, log, now });
   const runnerTokens = new RunnerTokens(store, now);
-  const fleet = new Fleet({ bus, tokens: runnerTokens, door: options.fleetDoor, jwtSecret, log, now });
+  const isShut = async (tenant: string): Promise<boolean> => {
+    const userId = userOfTenant(tenant);
+    return userId !== undefined && (await users.isSuspended(userId));
+  };
+  const fleet = new Fleet({ bus, tokens: runnerTokens, isShut, door: options.fleetDoor, jwtSecret, log, now });
   const calls = answerAuthCalls({
     bus,
     users,

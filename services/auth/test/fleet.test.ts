@@ -3,7 +3,7 @@ import { ensureStreams, FLEET_BUCKET, type FleetEntry, newKeySeed, publicKeyOf, 
 import { callAuth, FLEET_PATHS, isRunnerToken, personalTokenHash, readFleetTicket } from '@penstock/identity';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FleetDoor } from '../src/flows/fleet.ts';
-import { JWT_SECRET, makeWorld, type TestServer, type World } from './support.ts';
+import { JWT_SECRET, loginByWeb, makeWorld, type TestServer, type World } from './support.ts';
 
 const MEBIBYTE = 1024 * 1024;
 const HOUR_SECS = 3_600;
@@ -11,6 +11,7 @@ const HOUR_SECS = 3_600;
 class Door implements FleetDoor {
   readonly inside = new Map<string, Awaited<ReturnType<FleetDoor['admitted']>>[number]>();
   isFull = false;
+  onShut: () => unknown = () => {};
   onAdmit: () => Promise<void> = () => Promise.resolve();
 
   async admit(runner: Parameters<FleetDoor['admit']>[0], forMs: number): Promise<boolean> {
@@ -21,6 +22,7 @@ class Door implements FleetDoor {
 
   shut(runners: readonly string[]): Promise<void> {
     for (const id of runners) this.inside.delete(id);
+    this.onShut();
     return Promise.resolve();
   }
 
@@ -46,10 +48,19 @@ beforeEach(async () => {
 afterEach(() => world.reset());
 afterAll(() => world.close());
 
-const create = (more: { labels?: string[]; expires?: string; untrusted?: boolean; name?: string } = {}) =>
+const create = (
+  more: { labels?: string[]; expires?: string; untrusted?: boolean; name?: string; tenant?: string } = {},
+) =>
   callAuth(world.bus, 'runner-tokens.create', { name: '', labels: [], untrusted: false, actor: 'user/boss', ...more });
 const attach = (token: string, key: unknown = publicKey) =>
   server.post(FLEET_PATHS.attach, { public_key: key, name: 'box' }, { authorization: `Bearer ${token}` });
+
+async function tenantOf(login: string, id: number): Promise<string> {
+  world.host.account = { id, login };
+  const { access_token: token } = await loginByWeb(server);
+  const { body } = await server.get('/auth/me', { authorization: `Bearer ${token}` });
+  return `user/${String(body['id'])}`;
+}
 
 async function entryOf(runner: string): Promise<FleetEntry | undefined> {
   let entry: FleetEntry | undefined;
@@ -105,7 +116,7 @@ describe('attaching', { timeout: 60_000 }, () => {
     const { status, body } = await attach(token);
     expect(status).toBe(200);
     expect(body).toMatchObject({ runner, labels: ['gpu'], untrusted: false, expires_in: HOUR_SECS });
-    expect(readFleetTicket(JWT_SECRET, String(body['ticket']), Date.now())).toBe(runner);
+    expect(readFleetTicket(JWT_SECRET, String(body['ticket']), Date.now())).toEqual({ runner });
     expect(readFleetTicket(JWT_SECRET, String(body['ticket']), Date.now() + 2 * HOUR_SECS * 1_000)).toBeNull();
     expect(readFleetTicket(`${JWT_SECRET}.`, String(body['ticket']), Date.now())).toBeNull();
     expect(door.inside.get(runner)).toMatchObject({ publicKey, tokenId: id, name: 'box' });
@@ -179,5 +190,104 @@ describe('revoking', { timeout: 60_000 }, () => {
     };
     expect((await attach(token)).status).toBe(401);
     expect(door.inside.size).toBe(0);
+  });
+});
+
+describe("a tenant's token", { timeout: 60_000 }, () => {
+  let ada: string;
+  let bob: string;
+
+  beforeEach(async () => {
+    ada = await tenantOf('fleet-ada', 901);
+    bob = await tenantOf('fleet-bob', 902);
+  });
+
+  it('lets its runners in for that tenant alone, and says so to owners, to the door and in the ticket', async () => {
+    const { token, tenant } = await create({ tenant: ada });
+    expect(tenant).toBe(ada);
+    const { body } = await attach(token);
+    const runner = String(body['runner']);
+    expect(body['tenant']).toBe(ada);
+    expect(await entryOf(runner)).toEqual({ labels: [], untrusted: false, tenant: ada });
+    expect(door.inside.get(runner)).toMatchObject({ tenant: ada });
+    expect(readFleetTicket(JWT_SECRET, String(body['ticket']), Date.now())).toEqual({ runner, tenant: ada });
+    const [ofRunner, until, whose, seal] = String(body['ticket']).split('.');
+    const other = Buffer.from(bob).toString('base64url');
+    for (const forged of [`${ofRunner}.${until}.${seal}`, `${ofRunner}.${until}.${other}.${seal}`])
+      expect(readFleetTicket(JWT_SECRET, forged, Date.now())).toBeNull();
+    expect(whose).not.toBe(other);
+  });
+
+  it('is listed for and revoked by that tenant, and does not exist for another', async () => {
+    const [own, others, shared] = [await create({ tenant: ada }), await create({ tenant: bob }), await create()];
+    const idsOf = async (tenant?: string): Promise<string[]> =>
+      (await callAuth(world.bus, 'runner-tokens.list', { tenant })).tokens.map(({ id }) => id);
+    expect(await idsOf(ada)).toContain(own.id);
+    expect(await idsOf(ada)).not.toContain(others.id);
+    expect(await idsOf(ada)).not.toContain(shared.id);
+    expect(await idsOf()).toEqual(expect.arrayContaining([own.id, others.id, shared.id]));
+    const revoke = (id: string, tenant?: string) =>
+      callAuth(world.bus, 'runner-tokens.revoke', { id, tenant, actor: 'user/x' });
+    const runner = String((await attach(others.token)).body['runner']);
+    for (const id of [others.id, shared.id]) await expect(revoke(id, ada)).rejects.toMatchObject({ code: 'NOT_FOUND' });
+    expect(door.inside.has(runner)).toBe(true);
+    await revoke(own.id, ada);
+    await revoke(others.id);
+    expect(door.inside.has(runner)).toBe(false);
+  });
+
+  it('is one of so many, whoever makes them, and leaves others their own', async () => {
+    const made: unknown[] = [];
+    const eve = await tenantOf('fleet-eve', 903);
+    for (let count = 0; count < 25; count += 1)
+      await create({ tenant: eve }).then(
+        (token) => made.push(token),
+        (error: unknown) => expect(error).toMatchObject({ code: 'CONFLICT' }),
+      );
+    expect(made).toHaveLength(20);
+    await create({ tenant: bob });
+    await create();
+  });
+
+  it.each(['user/nobody', 'user/', 'ada', ''])('is not made for a tenant that there is not: %j', async (tenant) => {
+    await expect(create({ tenant })).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
+  });
+
+  it('brings so many new machines an hour, and those that it has go on', async () => {
+    const { token } = await create({ tenant: bob });
+    const [first, ...more] = Array.from({ length: 31 }, () => publicKeyOf(newKeySeed()));
+    expect((await attach(token, first)).status).toBe(200);
+    const answers: number[] = [];
+    for (const key of more) answers.push((await attach(token, key)).status);
+    expect(answers.filter((status) => status === 200)).toHaveLength(29);
+    expect(answers.at(-1)).toBe(503);
+    const refused = await attach(token, publicKeyOf(newKeySeed()));
+    expect(refused.status).toBe(503);
+    expect((await attach(token, first)).status).toBe(200);
+    world.aheadMs = 61 * 60_000;
+    expect((await attach(token, publicKeyOf(newKeySeed()))).status).toBe(200);
+  });
+
+  it('lets nobody in while its user is suspended, cuts off who is there, and lets them in again afterwards', async () => {
+    const { token } = await create({ tenant: ada });
+    const runner = String((await attach(token)).body['runner']);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    door.onShut = () => door.inside.has(runner) || resolve();
+    await callAuth(world.bus, 'user.suspend', { login: 'fleet-ada', actor: 'user/boss' });
+    await promise;
+    expect((await attach(token)).status).toBe(401);
+    expect(await entryOf(runner)).toMatchObject({ revoked: true });
+    await callAuth(world.bus, 'user.unsuspend', { login: 'fleet-ada', actor: 'user/boss' });
+    expect((await attach(token)).status).toBe(200);
+  });
+
+  it('goes with all that a tenant has, and its runners with it', async () => {
+    const [own, others] = [await create({ tenant: ada }), await create({ tenant: bob })];
+    await attach(own.token);
+    const stays = String((await attach(others.token)).body['runner']);
+    const { runnerTokens } = await callAuth(world.bus, 'tenant.forget', { tenant: ada });
+    expect(runnerTokens).toBeGreaterThan(0);
+    expect([...door.inside.keys()]).toEqual([stays]);
+    expect((await attach(own.token)).status).toBe(401);
   });
 });

@@ -33,7 +33,7 @@ beforeAll(async () => {
       })),
     );
   const answers = {
-    auth: { 'tenant.forget': { secrets: 2, tokens: [] } },
+    auth: { 'tenant.forget': { secrets: 2, tokens: [], runnerTokens: 1 } },
     'webhook-ingest': { 'hooks.list': { hooks: [] }, 'deliveries.forget': { forgotten: 0, more: false } },
     registry: { 'cache.list': { caches: [] }, forgetTenant: { extensions: 0, uploads: 0 } },
   };

@@ -7,11 +7,20 @@ import { API_KEY, graphql, makeWorld, type World } from './harness.ts';
 
 const CREATE =
   'mutation { createRunnerToken(labels: ["gpu"], expires: "90d", name: "rack") { id token labels untrusted expiresAt } }';
-const LIST = '{ runnerTokens { id name labels untrusted createdAt expiresAt runners { id name admittedUntil } } }';
+const LIST =
+  '{ runnerTokens { id name labels untrusted tenant createdAt expiresAt runners { id name admittedUntil } } }';
 const REVOKE = 'mutation { revokeRunnerToken(id: "t1") }';
 const ADMIN_KEY = 'test-admin-key-of-forty-characters-at-least';
 const AT = '2026-01-01T00:00:00.000Z';
-const INFO = { id: 't1', name: 'rack', labels: ['gpu'], untrusted: false, createdAt: AT, expiresAt: null };
+const INFO = {
+  id: 't1',
+  name: 'rack',
+  labels: ['gpu'],
+  untrusted: false,
+  tenant: null,
+  createdAt: AT,
+  expiresAt: null,
+};
 const LISTED = { ...INFO, runners: [{ id: 'fr_1', name: 'box', admittedUntil: AT }] };
 
 let world: World;
@@ -65,14 +74,15 @@ describe('runner tokens', { timeout: 60_000 }, () => {
     expect(asked.at(-1)?.request).toMatchObject({ id: 't1', actor: 'user/boss' });
   });
 
-  it('are refused to everybody else, to the API key in production mode too', async () => {
+  it('are refused to who is not logged in, to the API key in production mode too, and to every personal token', async () => {
     const app = await world.gateway({ mode: 'production' });
     const personal = world.auth.personalToken('boss', 'read', 'trigger', 'publish', 'secrets');
+    const adas = world.auth.personalToken('ada', 'read', 'trigger', 'publish', 'secrets');
     for (const query of [CREATE, LIST, REVOKE])
       for (const [token, code] of [
         [API_KEY, 'UNAUTHENTICATED'],
-        [ada.token, 'FORBIDDEN'],
         [personal, 'UNAUTHENTICATED'],
+        [adas, 'UNAUTHENTICATED'],
         [null, 'UNAUTHENTICATED'],
       ] as const) {
         const { errors } = await graphql(app, query, { token });
@@ -88,5 +98,33 @@ describe('runner tokens', { timeout: 60_000 }, () => {
     const app = await world.gateway(options);
     for (const query of [CREATE, LIST, REVOKE]) expect((await graphql(app, query, { token })).errors).toEqual([]);
     expect(asked.map(({ verb }) => verb)).toEqual(['create', 'list', 'revoke']);
+  });
+
+  it("are a user's own: made, listed and revoked for its own runs alone", async () => {
+    const app = await world.gateway({ mode: 'production' });
+    for (const query of [CREATE, LIST, REVOKE])
+      expect((await graphql(app, query, { token: ada.token })).errors).toEqual([]);
+    expect(asked.map(({ verb, request }) => [verb, (request as { tenant?: string }).tenant])).toEqual([
+      ['create', 'user/ada'],
+      ['list', 'user/ada'],
+      ['revoke', 'user/ada'],
+    ]);
+  });
+
+  it("are made for another's runs, or for everybody's, by administrators only", async () => {
+    const app = await world.gateway({ mode: 'production' });
+    const create = (tenant: string) => `mutation { createRunnerToken(tenant: "${tenant}") { id tenant } }`;
+    expect((await graphql(app, create('user/ada'), { token: ada.token })).errors).toEqual([]);
+    for (const tenant of ['user/boss', 'service', 'user/', '']) {
+      const { errors } = await graphql(app, create(tenant), { token: ada.token });
+      expect(errors.map(({ extensions }) => extensions['code'])).toEqual(['FORBIDDEN']);
+    }
+    expect((await graphql(app, create('user/ada'), { token: boss.token })).errors).toEqual([]);
+    expect((await graphql(app, CREATE, { token: boss.token })).errors).toEqual([]);
+    expect(asked.map(({ request }) => (request as { tenant?: string }).tenant)).toEqual([
+      'user/ada',
+      'user/ada',
+      undefined,
+    ]);
   });
 });

@@ -67,7 +67,7 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     attachment.close();
   }
 
-  async function serveAs({ runner: runnerId, labels }: AttachAnswer): Promise<FleetRunnerEnd> {
+  async function serveAs({ runner: runnerId, labels, tenant }: AttachAnswer): Promise<FleetRunnerEnd> {
     const bus = await connectBus({
       servers: server,
       name: 'runner',
@@ -92,6 +92,7 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
       dataDir,
       runnerId,
       hearsMembers: true,
+      tenant,
       once: options.once,
     });
     try {
@@ -99,6 +100,7 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
       if (runner === null) return { kind: 'stopped' };
       print(`This machine is the runner ${runnerId} of ${server}`);
       print(`  labels       ${runnerLabels.join(', ') || 'those of the machine alone'}`);
+      if (tenant !== undefined) print(`  runs of      ${tenant} alone`);
       print(`  data folder  ${dataDir}`);
       return await untilOver(runner);
     } finally {

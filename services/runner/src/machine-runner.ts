@@ -57,7 +57,7 @@ export interface MachineRunner {
 
 export interface MachineRunnerOptions extends Pick<
   RunnerOptions,
-  'runnerId' | 'hearsMembers' | 'deniedHosts' | 'once'
+  'runnerId' | 'hearsMembers' | 'tenant' | 'deniedHosts' | 'once'
 > {
   readonly settings: MachineSettings;
   readonly bus: Bus;
@@ -93,7 +93,7 @@ export async function machineRunner(options: MachineRunnerOptions): Promise<Mach
     onLacking: (kind, why) => log.info({ executor: kind, why }, 'stages cannot run in one of these here'),
     kubernetes: kubernetesSettings(settings),
   });
-  const { bus, meter, tracer, runnerId, hearsMembers, once } = options;
+  const { bus, meter, tracer, runnerId, hearsMembers, tenant, once } = options;
   return {
     mirrors,
     begin: () =>
@@ -106,6 +106,7 @@ export async function machineRunner(options: MachineRunnerOptions): Promise<Mach
         mirrors,
         runnerId,
         hearsMembers,
+        tenant,
         once,
         slots: settings.slots ?? defaultSlots(settings.stageMemoryBytes),
         labels: [...new Set([platform(), arch(), ...settings.runnerLabels])].toSorted(),

@@ -49,6 +49,8 @@ export interface RunnerOptions {
   readonly isolationRequired?: boolean | undefined;
   /** It is of a fleet (P37), and so makes no consumer at the broker to know the schedulers by. Default: false. */
   readonly hearsMembers?: boolean | undefined;
+  /** Whose stages alone it is given, and hears of; absent: everybody's. */
+  readonly tenant?: string | undefined;
   readonly log: Log;
   /** Default: nothing is counted. */
   readonly meter?: Meter | undefined;

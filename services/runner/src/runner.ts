@@ -68,7 +68,16 @@ interface ActiveSession<Stages extends SessionStages> {
 /** What it is told about itself; the rest of a runner's options is for its ports. */
 type Options = Pick<
   RunnerOptions,
-  'log' | 'runnerId' | 'slots' | 'labels' | 'capacity' | 'leaseMs' | 'goneWithoutLogMs' | 'isolationRequired' | 'once'
+  | 'log'
+  | 'runnerId'
+  | 'tenant'
+  | 'slots'
+  | 'labels'
+  | 'capacity'
+  | 'leaseMs'
+  | 'goneWithoutLogMs'
+  | 'isolationRequired'
+  | 'once'
 >;
 
 export class RunnerService<Guarding extends SessionGuard, Stages extends SessionStages> implements Runner {

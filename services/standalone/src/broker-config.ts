@@ -82,6 +82,12 @@ async function isFree(port: number): Promise<boolean> {
   }
 }
 
+export interface BrokerRunner {
+  readonly publicKey: string;
+  /** Whose stages alone it is given; absent: everybody's. */
+  readonly tenant?: string | undefined;
+}
+
 export interface BrokerConfig {
   readonly port: number;
   /** Of the WebSocket listener, for runners of a fleet; the API leads them there. */
@@ -91,8 +97,8 @@ export interface BrokerConfig {
   /** Who may have this file read again. */
   readonly systemUser: string;
   readonly systemPassword: string;
-  /** Runners of the fleet that may come in, each with its public key (P37). */
-  readonly runners: ReadonlyMap<string, string>;
+  /** Runners of the fleet that may come in (P37). */
+  readonly runners: ReadonlyMap<string, BrokerRunner>;
   readonly storeDir: string;
   readonly storeBytesMax: number;
   readonly logFile: string;
@@ -110,14 +116,20 @@ export function brokerConfiguration(config: BrokerConfig): string {
   const credentials = new Map<string, BrokerCredential>([
     [user, { password: config.password }],
     [systemUser, { password: config.systemPassword }],
-    ...[...runners].map(([runner, publicKey]) => [runnerUserName(runner), { publicKey }] as const),
+    ...[...runners].map(([runner, { publicKey }]) => [runnerUserName(runner), { publicKey }] as const),
   ]);
   return `# Written by penstock serve at each start, and whenever the fleet changes; passwords are made anew at each start.
 server_name: penstock
 listen: "127.0.0.1:${config.port}"
 # Runners of a fleet come in here, by way of the server's own port, where TLS ends.
 websocket { listen: "127.0.0.1:${config.fleetPort}", no_tls: true }
-${accountsConfiguration(fleetPermissions({ user, systemUser }, [...runners.keys()]), credentials)}log_file: ${quoted(config.logFile)}
+${accountsConfiguration(
+  fleetPermissions(
+    { user, systemUser },
+    [...runners].map(([id, { tenant }]) => ({ id, tenant })),
+  ),
+  credentials,
+)}log_file: ${quoted(config.logFile)}
 logfile_size_limit: ${LOG_BYTES_MAX}
 logfile_max_num: 2
 jetstream {

@@ -16,7 +16,7 @@ import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { type Bus, connectBus } from '@penstock/bus';
 import { execa } from 'execa';
-import { brokerConfiguration, freePort, storeLimits, type StoreLimits } from './broker-config.ts';
+import { brokerConfiguration, type BrokerRunner, freePort, storeLimits, type StoreLimits } from './broker-config.ts';
 import { adoptNamelessStore } from './broker-store.ts';
 import { readAgain } from './broker-reload.ts';
 import { endProcess, identify, type ProcessIdentity } from './process-identity.ts';
@@ -56,7 +56,7 @@ export interface EmbeddedBroker extends StoreLimits {
    * Lets these runners in with their public keys, and nobody else any more: who is not among them is cut off. Resolves when it is
    * so; a broker that is being started again reads it by itself. One call at a time.
    */
-  setRunners(runners: ReadonlyMap<string, string>): Promise<void>;
+  setRunners(runners: ReadonlyMap<string, BrokerRunner>): Promise<void>;
   /** SIGTERM, SIGKILL after 5 s; resolves when it is gone. */
   stop(): Promise<void>;
 }
@@ -145,7 +145,7 @@ class Supervisor implements EmbeddedBroker {
   readonly #folder: string;
   readonly #port: number;
   readonly #options: EmbeddedBrokerOptions;
-  #runners: ReadonlyMap<string, string> = new Map();
+  #runners: ReadonlyMap<string, BrokerRunner> = new Map();
   readonly #stopping = new AbortController();
   #running: Running | null = null;
   #supervision: Promise<void> = Promise.resolve();
@@ -217,7 +217,7 @@ class Supervisor implements EmbeddedBroker {
     ]);
   }
 
-  async setRunners(runners: ReadonlyMap<string, string>): Promise<void> {
+  async setRunners(runners: ReadonlyMap<string, BrokerRunner>): Promise<void> {
     const before = this.#runners;
     this.#runners = runners;
     await this.#writeConfiguration();

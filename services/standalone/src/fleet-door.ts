@@ -4,6 +4,7 @@
  *
  *  DOOR-1 Who asks is answered when the broker has it. Changes that come while it is told are told together, by one reading.
  *  DOOR-2 Whose time is over is cut off by the next look, `LOOK_MS` later at most, by a clock that no step of the wall clock moves.
+ *  DOOR-5 Tenants have so many each, and so many together that the installation's own have room.
  *  DOOR-4 A key is of one runner, the last that came with it: a broker takes no configuration that names one twice.
  *  DOOR-3 A broker that could not be told is told again by the next look, until it has taken it.
  */
@@ -16,6 +17,8 @@ export interface DoorRunner {
   readonly publicKey: string;
   readonly tokenId: string;
   readonly name: string;
+  /** Whose stages alone it is given; absent: everybody's. */
+  readonly tenant?: string | undefined;
 }
 
 export interface FleetDoorOptions {
@@ -31,6 +34,9 @@ export interface FleetDoorOptions {
 const LOOK_MS = 5_000;
 /** An account each at the broker, which reads 300 in four seconds, and more of them with the square of their number. */
 const RUNNERS_MAX = 300;
+const RUNNERS_PER_TENANT_MAX = 20;
+/** Of all that there may be, those of tenants. */
+const TENANTS_SHARE = 2 / 3;
 
 interface Admitted extends DoorRunner {
   until: number;
@@ -64,7 +70,7 @@ export class FleetDoor {
     // DOOR-4: it has another token now.
     for (const other of [...this.#admitted.values()])
       if (other.publicKey === runner.publicKey) this.#admitted.delete(other.id);
-    if (this.#admitted.size >= (this.#options.runnersMax ?? RUNNERS_MAX)) return false;
+    if (!this.#hasRoomFor(runner)) return false;
     this.#admitted.set(runner.id, { ...runner, until });
     this.#isStale = true;
     await this.#tell();
@@ -100,6 +106,16 @@ export class FleetDoor {
     clearInterval(this.#timer);
   }
 
+  /** DOOR-5. */
+  #hasRoomFor({ tenant }: DoorRunner): boolean {
+    const runnersMax = this.#options.runnersMax ?? RUNNERS_MAX;
+    if (this.#admitted.size >= runnersMax) return false;
+    if (tenant === undefined) return true;
+    const ofTenants = [...this.#admitted.values()].filter((each) => each.tenant !== undefined);
+    const own = ofTenants.filter((each) => each.tenant === tenant);
+    return own.length < RUNNERS_PER_TENANT_MAX && ofTenants.length < Math.floor(runnersMax * TENANTS_SHARE);
+  }
+
   /** DOOR-1. Resolves when the broker has the list as it is now. */
   async #tell(): Promise<void> {
     // One that is under way may have read the list before this change.
@@ -112,7 +128,7 @@ export class FleetDoor {
     try {
       this.#isStale = false;
       await this.#options.broker.setRunners(
-        new Map([...this.#admitted.values()].map(({ id, publicKey }) => [id, publicKey])),
+        new Map([...this.#admitted.values()].map(({ id, publicKey, tenant }) => [id, { publicKey, tenant }])),
       );
     } catch (error) {
       this.#isStale = true;

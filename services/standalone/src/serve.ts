@@ -20,7 +20,7 @@ import {
   type Runner,
   type RunnerOptions,
 } from '@penstock/runner';
-import { startScheduler, type Scheduler } from '@penstock/scheduler';
+import { LOG_BYTES_MAX, startScheduler, type Scheduler } from '@penstock/scheduler';
 import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, type Meter } from '@penstock/telemetry/metrics';
@@ -122,9 +122,10 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
-    const { fleetPort } = engine;
-    const backup = fleetPort === undefined ? undefined : backupSettings({ ...options, objectsUrl });
-    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids, fleetPort, backup }, engine.busAddress, {
+    const fleet =
+      engine.fleet === undefined ? undefined : { ...engine.fleet, logBytesMax: options.logBytesMax ?? LOG_BYTES_MAX };
+    const backup = fleet === undefined ? undefined : backupSettings({ ...options, objectsUrl });
+    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids, fleet, backup }, engine.busAddress, {
       mirrors: engine.mirrors,
       door: engine.door,
       figures: () => metrics.snapshot(),
@@ -157,7 +158,7 @@ interface Engine {
   readonly runner: Runner;
   /** Undefined: the broker is not this server's own, which has no fleet then. */
   readonly door: FleetDoor | undefined;
-  readonly fleetPort: number | undefined;
+  readonly fleet: Pick<NonNullable<ApiOptions['fleet']>, 'port' | 'logsBytesMax'> | undefined;
 }
 
 /** What must never wait for a stranger: the broker's supervisor, the scheduler and the runner. */
@@ -239,7 +240,8 @@ async function startEngine(
   });
   started.push(() => runner.close());
   await scheduler.settled();
-  return { busAddress, mirrors, runner, door, fleetPort: broker?.fleetPort };
+  const fleet = broker === undefined ? undefined : { port: broker.fleetPort, logsBytesMax: broker.logsBytesMax };
+  return { busAddress, mirrors, runner, door, fleet };
 }
 
 async function startBus(

@@ -28,7 +28,7 @@ let dataDir: string;
 let broker: EmbeddedBroker;
 let core: Bus;
 const keys = new Map([A, B].map((runner) => [runner, nkeys.createUser()]));
-const publicKeys = new Map([...keys].map(([runner, key]) => [runner, key.getPublicKey()]));
+const publicKeys = new Map([...keys].map(([runner, key]) => [runner, { publicKey: key.getPublicKey() }]));
 const opened: NatsConnection[] = [];
 
 const start = (): Promise<EmbeddedBroker> => startEmbeddedBroker({ dataDir, binary: brokerBinary(), log: silentLog });
@@ -127,7 +127,7 @@ describe('a runner that the broker refuses at first', { timeout: 120_000 }, () =
 describe('a list that the broker does not take', { timeout: 120_000 }, () => {
   it('is told, and changes nothing, also not for the next start of the broker', async () => {
     await broker.setRunners(publicKeys);
-    await expect(broker.setRunners(new Map([[A, 'UNOKEY']]))).rejects.toThrow(/did not take/u);
+    await expect(broker.setRunners(new Map([[A, { publicKey: 'UNOKEY' }]]))).rejects.toThrow(/did not take/u);
     await (await runnerOf(A)).flush();
     await core.close(0);
     const killed = broker.pid;

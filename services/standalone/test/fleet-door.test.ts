@@ -100,3 +100,30 @@ describe('the door', () => {
     expect(await door.admit(runner('b'), 1_000)).toBe(true);
   });
 });
+
+describe('the door of tenants', () => {
+  const of = (tenant: string | undefined, id: string) => ({ ...runner(id), tenant });
+
+  it('takes so many of each, and of all so many that the installation has room', async () => {
+    make({ runnersMax: 60 });
+    const admitted = async (tenant: string | undefined, count: number): Promise<number> => {
+      const answers = Array.from({ length: count }, (_, index) => door.admit(of(tenant, `${tenant}${index}`), 1_000));
+      return (await Promise.all(answers)).filter((isIn) => isIn).length;
+    };
+    expect(await admitted('ada', 30)).toBe(20);
+    expect(await admitted('bob', 15)).toBe(15);
+    expect(await admitted('eve', 15)).toBe(5);
+    expect(await admitted(undefined, 30)).toBe(20);
+    // Who is in goes on.
+    expect(await door.admit(of('ada', 'ada0'), 5_000)).toBe(true);
+    await door.shut(['ada1']);
+    expect(await door.admit(of('ada', 'another'), 1_000)).toBe(true);
+  });
+
+  it('tells the broker whose each is', async () => {
+    const wholes: unknown[] = [];
+    make({ broker: { setRunners: async (runners) => void wholes.push(...runners.values()) } });
+    await door.admit(of('ada', 'a'), 1_000);
+    expect(wholes).toEqual([{ publicKey: 'key of a', tenant: 'ada' }]);
+  });
+});

@@ -6,6 +6,8 @@ const controls: Check = { tests: 'services/scheduler/test/controls.test.ts' };
 const outbox: Check = { tests: 'services/scheduler/test/hook-announcer.test.ts' };
 const fleet: Check = { tests: 'services/auth/test/fleet.test.ts' };
 const offers: Check = { tests: 'services/scheduler/test/fleet-dispatch.test.ts' };
+const ownRunners: Check = { tests: 'services/scheduler/test/tenant-runners.test.ts' };
+const tenantWrites: Check = { tests: 'services/standalone/test/tenant-writes.test.ts' };
 
 export const operating: readonly Mutant[] = [
   {
@@ -100,7 +102,7 @@ export const operating: readonly Mutant[] = [
     rule: 'P37',
     breaks: 'leaves a runner in whose token was revoked as it came',
     file: 'services/auth/src/flows/fleet.ts',
-    find: 'if (!(await tokens.livingAmong([found.id])).has(found.id)) {',
+    find: 'if (!(await tokens.livingAmong([found.id])).has(found.id) || (await this.#isShut(found))) {',
     replace: 'if (id === undefined) {',
     noticedBy: [fleet],
   },
@@ -111,6 +113,38 @@ export const operating: readonly Mutant[] = [
     find: 'return entry === undefined ? null : allowedLabels(entry, labels);',
     replace: 'return entry === undefined ? labels : allowedLabels(entry, labels);',
     noticedBy: [offers],
+  },
+  {
+    rule: 'P37',
+    breaks: "gives a tenant's runner what other tenants have waiting",
+    file: 'services/scheduler/src/dispatch/own-lanes.ts',
+    find: 'if (lane.tenant === tenant) own.lanes.set(lane, ready);',
+    replace: 'own.lanes.set(lane, ready);',
+    noticedBy: [ownRunners],
+  },
+  {
+    rule: 'P37',
+    breaks: "gives a tenant's runner another tenant's run that it names",
+    file: 'services/scheduler/src/dispatch/dispatch.ts',
+    find: ' || !isFor(session, stages);',
+    replace: ';',
+    noticedBy: [ownRunners],
+  },
+  {
+    rule: 'P37',
+    breaks: 'stores a chunk of an attempt that does not live with its runner',
+    file: 'services/standalone/src/api/tenant-writes.ts',
+    find: 'if (tenant === null || ',
+    replace: 'if (',
+    noticedBy: [tenantWrites],
+  },
+  {
+    rule: 'P37',
+    breaks: "lets the lease of a tenant's runner stay for ever",
+    file: 'services/standalone/src/api/runner-leases.ts',
+    find: 'if (!(ttlMs >= TTL_MS.min && ttlMs <= TTL_MS.max)) return false;',
+    replace: '',
+    noticedBy: [tenantWrites],
   },
   {
     rule: 'P37',

@@ -298,7 +298,8 @@ export type OpenReply = { readonly ok: true; readonly epoch: Epoch; readonly ope
  * attempt leaves, so that a runner can store for what it was granted and for nothing else.
  */
 export interface AttemptRequest {
-  readonly ref: AttemptRef;
+  /** Without session and credit: whichever it was granted by. */
+  readonly ref: Pick<AttemptRef, 'runId' | 'stage' | 'attempt'> & Partial<Pick<AttemptRef, 'session' | 'credit'>>;
   readonly runner: string;
 }
 export type AttemptReply =

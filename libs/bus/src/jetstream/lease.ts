@@ -52,7 +52,7 @@ export interface Lease {
 }
 
 /** `<holder>:<number of the write>`, the holder being unique to each acquisition. */
-const MARK_HEADER = 'Penstock-Lease';
+export const MARK_HEADER = 'Penstock-Lease';
 const TTL_MS_MIN = 1_000;
 /** One try of several within a call. */
 const TRY_TIMEOUT_MS_MIN = 250;

@@ -100,8 +100,8 @@ function coreExports(peers: readonly PeerUser[]): string[] {
     accountsOf.set(subject, [...(accountsOf.get(subject) ?? []), account]);
   };
   for (const { account, asks, hears } of peers) {
-    for (const { subject, answer, of } of asks)
-      if (of === undefined) add(subject, `service: ${quoted(subject)}${answerOf[answer]}`, account);
+    for (const { subject, answer, of, there = subject } of asks)
+      if (of === undefined) add(there, `service: ${quoted(there)}${answerOf[answer]}`, account);
     for (const subject of hears) add(subject, `stream: ${quoted(subject)}`, account);
   }
   return [...accountsOf].map(([subject, accounts]) => `{ ${kindOf.get(subject)}, accounts: ${list(accounts)} }`);
@@ -120,9 +120,9 @@ function peerAccount(
   const from = (subject: string, account: string): string =>
     `{ account: ${quoted(account)}, subject: ${quoted(subject)} }`;
   const imports = [
-    ...peer.asks.map(({ subject, of }) => {
-      const to = crossed(subject);
-      return `{ service: ${from(subject, accountOf(of))}${to === null ? '' : `, to: ${quoted(to)}`} }`;
+    ...peer.asks.map(({ subject, of, there = subject }) => {
+      const to = crossed(subject) ?? (there === subject ? null : subject);
+      return `{ service: ${from(there, accountOf(of))}${to === null ? '' : `, to: ${quoted(to)}`} }`;
     }),
     ...peer.hears.map((subject) => `{ stream: ${from(subject, core)} }`),
   ];

@@ -8,6 +8,7 @@
  *     Between accounts the broker replaces the reply subject by one of its own, so an answer reaches who asked, or nobody.
  * PERMISSION-1 An account holds exactly what its user may do: `asks`, `hears` and `answers` are both its permissions and its imports
  *     and exports, and each export names the accounts that it is for.
+ * PERMISSION-3 What a tenant's own runner stores is looked at first (`subjects.looked`): it stores nothing by itself.
  * PERMISSION-2 A runner's own name stands in each subject that it writes, and in each that it alone reads (P10).
  */
 import assert from 'node:assert';
@@ -38,6 +39,8 @@ interface Ask {
   readonly answer: 'one' | 'many' | 'long';
   /** The name of the peer that answers; absent: the core account. */
   readonly of?: string | undefined;
+  /** What it is called in the account that answers; absent: as here. */
+  readonly there?: string | undefined;
 }
 
 /** A user with an account of its own. */
@@ -96,13 +99,19 @@ export function brokerPermissions(runners: readonly string[]): BrokerPermissions
   };
 }
 
+export interface FleetRunner {
+  readonly id: string;
+  /** Whose stages alone it is given; absent: everybody's. */
+  readonly tenant?: string | undefined;
+}
+
 /**
  * For the broker of one machine: what is started there is one user, who may do everything in the core account, and each runner of
  * the fleet is a peer of it (P37).
  */
 export function fleetPermissions(
   { user, systemUser }: { readonly user: string; readonly systemUser: string },
-  runners: readonly string[],
+  runners: readonly FleetRunner[],
 ): BrokerPermissions {
   return {
     coreAccount: CORE_ACCOUNT,
@@ -316,10 +325,16 @@ function runnerUser(runner: string): PeerUser {
  * It makes no consumer: whoever may, names where that delivers, and so could have memberships delivered as anything. It hears the
  * renewals of memberships as they are published instead (`hearMembers`).
  */
-function fleetRunnerUser(runner: string): PeerUser {
+function fleetRunnerUser({ id: runner, tenant }: FleetRunner): PeerUser {
+  const asks = [...asksOfRunner(runner), ...asksOfRegistry(runner), one(subjects.slip(runner))];
+  const stores = storedByRunner(runner);
+  const demand = tenant === undefined ? subjects.demand('*') : subjects.demandOfTenant('*', tenant);
   const peer = peerUser(runnerUserName(runner), `RUNNER_${runner}`, {
-    asks: [...asksOfRunner(runner), ...asksOfRegistry(runner), one(subjects.slip(runner))],
-    hears: [subjects.demand('*'), subjects.release(runner), `$KV.${buckets.members}.*`],
+    asks:
+      tenant === undefined
+        ? asks
+        : asks.map((ask) => (stores.includes(ask.subject) ? { ...ask, there: subjects.looked(ask.subject) } : ask)),
+    hears: [demand, subjects.release(runner), `$KV.${buckets.members}.*`],
     answers: [subjects.job(runner), subjects.stop(runner)],
   });
   return { ...peer, transport: 'WEBSOCKET' };
@@ -335,6 +350,11 @@ function asksOfRunner(runner: string): readonly Ask[] {
     one(api(`DIRECT.GET.${streams.logs}.${subjects.log('*', runner)}`)),
     ...leaseKeys(buckets.runners, `${runner}.*`).map(one),
   ];
+}
+
+/** Of what it asks, all that has something stored at the broker. */
+function storedByRunner(runner: string): readonly string[] {
+  return [subjects.log('*', runner), `$KV.${buckets.runners}.${runner}.*`];
 }
 
 function asksOfRegistry(runner: string): readonly Ask[] {

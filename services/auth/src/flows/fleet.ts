@@ -4,10 +4,12 @@
  *
  *  FLEET-1 Before a runner is let in, what it may be granted stands in the bucket of the fleet; without that owners grant it nothing.
  *  FLEET-2 Whose token is revoked or over is cut off: at once by who revokes it, and by a look every `LOOK_MS` whatever was missed.
+ *  FLEET-4 A tenant brings so many machines an hour and no more, and none while its user is shut out. What is refused leaves nothing
+ *     behind.
  *  FLEET-3 A token that is revoked while a runner attaches by it lets nobody in: it is looked up again once the runner is in.
  */
 import { FLEET_BUCKET, fleetRunnerId, isPublicKey, putExpiring, type Bus, type FleetEntry } from '@penstock/bus';
-import { BadUserInput, Unauthenticated, Unavailable } from '@penstock/errors';
+import { BadUserInput, NotFound, Unauthenticated, Unavailable } from '@penstock/errors';
 import {
   isRunnerToken,
   personalTokenHash,
@@ -16,12 +18,13 @@ import {
   type RunnerTokenInfo,
 } from '@penstock/identity';
 import type { Log } from '@penstock/telemetry/log';
-import type { RunnerTokens } from '../model/runner-tokens.ts';
+import { AttachRate } from '../model/attach-rate.ts';
+import type { RunnerTokenRow, RunnerTokens } from '../model/runner-tokens.ts';
 
 /** Who keeps the broker's door. */
 export interface FleetDoor {
   /**
-   * Lets the runner in, or goes on letting it in, for so long. False: there are too many. Throws where the broker could not be told.
+   * Lets the runner in, or goes on letting it in, for so long. False: there are too many, of its tenant or at all. Throws where the broker could not be told.
    */
   admit(runner: AdmittedRunner, forMs: number): Promise<boolean>;
   /** Cuts these off; nothing happens to others. Resolves when they are. */
@@ -34,11 +37,15 @@ interface AdmittedRunner {
   readonly publicKey: string;
   readonly tokenId: string;
   readonly name: string;
+  /** Whose stages alone it is given; absent: everybody's. */
+  readonly tenant?: string | undefined;
 }
 
 export interface FleetOptions {
   readonly bus: Bus;
   readonly tokens: RunnerTokens;
+  /** Whether the tenant's user is shut out. */
+  readonly isShut: (tenant: string) => Promise<boolean>;
   /** Undefined: this server's broker is not its own. */
   readonly door: FleetDoor | undefined;
   readonly jwtSecret: string;
@@ -56,18 +63,19 @@ const NAME_LENGTH_MAX = 100;
 const NO_FLEET =
   'This server takes no runners by tokens: its broker is not its own. Name them when the broker is configured (npm run broker-config).';
 
+const TOO_MANY =
+  "This server has as many runners as it takes, of this token's owner or at all; one that ends makes room, within an hour.";
+
 export class Fleet {
   readonly #options: FleetOptions;
   readonly #timer: NodeJS.Timeout | undefined;
+  readonly #rate: AttachRate;
 
   constructor(options: FleetOptions) {
     this.#options = options;
+    this.#rate = new AttachRate(options.now);
     if (options.door === undefined) return;
-    this.#timer = setInterval(() => {
-      this.look().catch((error: unknown) =>
-        options.log.warn({ err: error }, 'the tokens of the fleet could not be looked up; later'),
-      );
-    }, options.lookMs ?? LOOK_MS);
+    this.#timer = setInterval(() => this.lookSoon(), options.lookMs ?? LOOK_MS);
     this.#timer.unref();
   }
 
@@ -90,12 +98,13 @@ export class Fleet {
     const forMs = Math.min(ADMITTED_MS, (found.expiresAt ?? Infinity) - now());
     if (forMs < 1_000) throw refused();
     const { labels, untrusted } = found;
-    const entry: FleetEntry = { labels, untrusted };
+    const whose = found.tenant === null ? {} : { tenant: found.tenant };
+    if (found.tenant !== null) await this.#checkTenant(found.tenant, id);
+    const entry: FleetEntry = { labels, untrusted, ...whose };
     await putExpiring(bus, FLEET_BUCKET, id, entry, Math.ceil(forMs));
-    const runner = { id, publicKey, tokenId: found.id, name: shortened(name) };
-    if (!(await door.admit(runner, forMs)))
-      throw new Unavailable('This server has as many runners as it takes; one that ends makes room.');
-    if (!(await tokens.livingAmong([found.id])).has(found.id)) {
+    const runner = { id, publicKey, tokenId: found.id, name: shortened(name), ...whose };
+    if (!(await door.admit(runner, forMs))) throw new Unavailable(TOO_MANY);
+    if (!(await tokens.livingAmong([found.id])).has(found.id) || (await this.#isShut(found))) {
       await this.#cutOff([id]);
       throw refused();
     }
@@ -104,14 +113,16 @@ export class Fleet {
       runner: id,
       labels,
       untrusted,
+      ...whose,
       expires_in: Math.floor(forMs / 1_000),
-      ticket: signFleetTicket(jwtSecret, id, now() + forMs),
+      ticket: signFleetTicket(jwtSecret, { runner: id, ...whose }, now() + forMs),
     };
   }
 
-  async list(): Promise<RunnerTokenInfo[]> {
+  /** Undefined: of everybody. */
+  async list(tenant?: string): Promise<RunnerTokenInfo[]> {
     const { tokens, now } = this.#options;
-    const [rows, admitted] = await Promise.all([tokens.list(), this.door.admitted()]);
+    const [rows, admitted] = await Promise.all([tokens.list(tenant), this.door.admitted()]);
     const byToken = Map.groupBy(admitted, ({ tokenId }) => tokenId);
     return rows.map(({ createdAt, expiresAt, ...row }) => ({
       ...row,
@@ -125,11 +136,30 @@ export class Fleet {
     }));
   }
 
-  /** Resolves when its runners are cut off. Throws `NotFound`. */
-  async revoke(tokenId: string): Promise<void> {
+  /** Resolves when its runners are cut off. Throws `NotFound`, also where a tenant is named and it is another's. */
+  async revoke(tokenId: string, tenant?: string): Promise<void> {
     const { door } = this;
-    await this.#options.tokens.revoke(tokenId);
+    await this.#options.tokens.revoke(tokenId, tenant);
     await this.#cutOff((await door.admitted()).filter((each) => each.tokenId === tokenId).map(({ id }) => id));
+  }
+
+  /** All of a tenant's; how many there were. Its runners are cut off. */
+  async revokeAll(tenant: string): Promise<number> {
+    const { tokens, door } = this.#options;
+    const rows = await tokens.list(tenant);
+    // One that somebody else has revoked meanwhile is gone as well.
+    for (const { id } of rows) await tokens.revoke(id, tenant).catch(ignoreMissing);
+    if (door !== undefined)
+      await this.#cutOff((await door.admitted()).filter((each) => each.tenant === tenant).map(({ id }) => id));
+    return rows.length;
+  }
+
+  /** Without waiting for it; what fails is done by the next look. */
+  lookSoon(): void {
+    if (this.#options.door === undefined) return;
+    this.look().catch((error: unknown) =>
+      this.#options.log.warn({ err: error }, 'the tokens of the fleet could not be looked up; later'),
+    );
   }
 
   /** FLEET-2. */
@@ -137,10 +167,26 @@ export class Fleet {
     const { tokens, log } = this.#options;
     const admitted = await this.door.admitted();
     const living = await tokens.livingAmong([...new Set(admitted.map(({ tokenId }) => tokenId))]);
-    const over = admitted.filter(({ tokenId }) => !living.has(tokenId)).map(({ id }) => id);
+    const tenants = new Set(admitted.flatMap(({ tenant }) => tenant ?? []));
+    const shut = new Set<string>();
+    for (const tenant of tenants) if (await this.#options.isShut(tenant)) shut.add(tenant);
+    const over = admitted
+      .filter(({ tokenId, tenant }) => !living.has(tokenId) || (tenant !== undefined && shut.has(tenant)))
+      .map(({ id }) => id);
     if (over.length === 0) return;
     log.info({ runners: over }, 'the tokens of these runners are revoked or over; they are cut off');
     await this.#cutOff(over);
+  }
+
+  /** FLEET-4. Throws `Unauthenticated`, `Unavailable`. */
+  async #checkTenant(tenant: string, id: string): Promise<void> {
+    if (await this.#options.isShut(tenant)) throw refused();
+    const admitted = await this.door.admitted();
+    if (!admitted.some((known) => known.id === id) && !this.#rate.take(tenant)) throw new Unavailable(TOO_MANY);
+  }
+
+  async #isShut({ tenant }: Pick<RunnerTokenRow, 'tenant'>): Promise<boolean> {
+    return tenant !== null && (await this.#options.isShut(tenant));
   }
 
   close(): void {
@@ -170,6 +216,10 @@ function refused(): Unauthenticated {
   return new Unauthenticated(
     'This runner token is not known here: it was revoked, has expired, or is of another server.',
   );
+}
+
+function ignoreMissing(error: unknown): void {
+  if (!(error instanceof NotFound)) throw error;
 }
 
 function shortened(name: string): string {

@@ -171,11 +171,13 @@ export const runnerTokensSpec = {
     /** A JSON list. */
     labels: 'string',
     untrusted: 'boolean',
+    /** '': for the whole installation. */
+    tenant: 'string',
     createdAt: 'integer',
     expiresAt: 'integer',
   },
   parts: [],
-  indexes: [['hash']],
+  indexes: [['hash'], ['tenant']],
 } as const satisfies CollectionSpec;
 
 /** The id is the hash of tenant, repository and login. */

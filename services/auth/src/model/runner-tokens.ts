@@ -12,6 +12,8 @@ export interface RunnerTokenRow {
   readonly name: string;
   readonly labels: readonly string[];
   readonly untrusted: boolean;
+  /** Whose stages alone its runners are given; null: everybody's. */
+  readonly tenant: string | null;
   readonly createdAt: number;
   /** Milliseconds since 1970; null: never. */
   readonly expiresAt: number | null;
@@ -19,6 +21,10 @@ export interface RunnerTokenRow {
 
 /** Each is a secret that somebody has to look after. */
 const TOKENS_MAX = 1_000;
+/** A tenant has fewer machines than this server has. */
+const TOKENS_PER_TENANT_MAX = 20;
+/** Of tenants together, in one list. */
+const LISTED_MAX = 1_000;
 const LABELS_MAX = 50;
 const NAME_LENGTH_MAX = 100;
 /** As `runs_on` and `SERVICE_RUNNER_LABELS` take them; what a runner says of itself by `=` is not for a token to say. */
@@ -26,6 +32,8 @@ const LABEL = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/u;
 const EXPIRES = { minMs: 60_000, maxMs: 10 * 366 * 24 * 60 * 60_000 };
 /** In the store, of a token without an end. */
 const NEVER = 0;
+/** In the store, of a token for the whole installation. */
+const EVERYBODY = '';
 
 export class RunnerTokens {
   readonly #tokens: Collection<typeof runnerTokensSpec>;
@@ -41,6 +49,7 @@ export class RunnerTokens {
     readonly name: string;
     readonly labels: readonly string[];
     readonly untrusted: boolean;
+    readonly tenant?: string | undefined;
     readonly expires?: string | undefined;
   }): Promise<CreatedRunnerToken> {
     const now = this.#now();
@@ -51,9 +60,11 @@ export class RunnerTokens {
         field: 'name',
       });
     const lives = wish.expires === undefined ? null : livesFor(wish.expires);
-    const present = await this.#tokens.list({ limit: TOKENS_MAX });
-    if (present.length >= TOKENS_MAX)
-      throw new Conflict(`There are ${TOKENS_MAX} runner tokens already: revoke one that is not needed any more.`);
+    const tenant = wish.tenant ?? EVERYBODY;
+    const max = tenant === EVERYBODY ? TOKENS_MAX : TOKENS_PER_TENANT_MAX;
+    const present = await this.#tokens.list({ where: { tenant }, limit: max });
+    if (present.length >= max)
+      throw new Conflict(`There are ${max} runner tokens already: revoke one that is not needed any more.`);
     const token = newRunnerToken();
     const row = {
       id: newId(now),
@@ -61,31 +72,47 @@ export class RunnerTokens {
       name,
       labels: JSON.stringify(labels),
       untrusted: wish.untrusted,
+      tenant,
       createdAt: now,
       expiresAt: lives === null ? NEVER : now + lives,
     };
     await this.#tokens.insert(row);
-    const { id, createdAt, expiresAt, untrusted } = rowOf(row);
+    const { id, createdAt, expiresAt, untrusted, tenant: whose } = rowOf(row);
     return {
       id,
       name,
       labels,
       untrusted,
+      tenant: whose,
       createdAt: new Date(createdAt).toISOString(),
       expiresAt: expiresAt === null ? null : new Date(expiresAt).toISOString(),
       token,
     };
   }
 
-  /** The oldest first, those that are over too: they say why a runner is not let in any more. */
-  async list(): Promise<RunnerTokenRow[]> {
-    const rows = await this.#tokens.list({ orderBy: { field: 'id', direction: 'asc' }, limit: TOKENS_MAX });
-    return rows.map(rowOf);
+  /**
+   * The oldest first, those that are over too: they say why a runner is not let in any more. Without a tenant all of the installation's,
+   * and with them as many of the oldest of tenants.
+   */
+  async list(tenant?: string): Promise<RunnerTokenRow[]> {
+    const orderBy = { field: 'id', direction: 'asc' } as const;
+    if (tenant !== undefined) {
+      const own = await this.#tokens.list({ where: { tenant }, orderBy, limit: TOKENS_PER_TENANT_MAX });
+      return own.map(rowOf);
+    }
+    const [shared, oldest] = await Promise.all([
+      this.#tokens.list({ where: { tenant: EVERYBODY }, orderBy, limit: TOKENS_MAX }),
+      this.#tokens.list({ orderBy, limit: LISTED_MAX }),
+    ]);
+    const rows = new Map([...oldest, ...shared].map((row) => [row.id, row]));
+    return [...rows.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1)).map(rowOf);
   }
 
-  /** Throws `NotFound`. */
-  async revoke(id: string): Promise<void> {
-    if (!isId(id) || !(await this.#tokens.delete(id))) throw new NotFound('There is no runner token with this id.');
+  /** Throws `NotFound`, also where a tenant is named and it is another's. */
+  async revoke(id: string, tenant?: string): Promise<void> {
+    const row = isId(id) ? await this.#tokens.get(id) : null;
+    const isTheirs = row !== null && (tenant === undefined || row.tenant === tenant);
+    if (!isTheirs || !(await this.#tokens.delete(id))) throw new NotFound('There is no runner token with this id.');
   }
 
   /** Null: it never was, is revoked, or is over. */
@@ -107,12 +134,13 @@ export class RunnerTokens {
 }
 
 function rowOf(row: DocumentOf<typeof runnerTokensSpec>): RunnerTokenRow {
-  const { id, name, labels, untrusted, createdAt, expiresAt } = row;
+  const { id, name, labels, untrusted, tenant, createdAt, expiresAt } = row;
   return {
     id,
     name,
     labels: JSON.parse(labels) as string[],
     untrusted,
+    tenant: tenant === EVERYBODY ? null : tenant,
     createdAt,
     expiresAt: expiresAt === NEVER ? null : expiresAt,
   };

@@ -55,9 +55,9 @@ export function answerAuthCalls({
   const handlers: Handlers = {
     ...secretCalls({ secrets: stageSecrets, audit, now }),
     ...accessCalls({ access, audit, now }),
-    ...peopleCalls({ users, sessions, tokens, stageSecrets, access, suspensions, audit, now }),
+    ...peopleCalls({ fleet, users, sessions, tokens, stageSecrets, access, suspensions, audit, now }),
     ...masterKeyCalls({ ...rotation, audit, now }),
-    ...runnerTokenCalls({ fleet, runnerTokens, audit, now }),
+    ...runnerTokenCalls({ fleet, runnerTokens, users, audit, now }),
     async user({ id }) {
       const user = await users.get(id);
       if (user === null) throw new NotFound('There is no such user.');

@@ -15,12 +15,13 @@ type Handlers = {
 };
 
 export function peopleCalls(options: PeopleCallsOptions): Handlers {
-  const { users, suspensions, audit, now } = options;
+  const { fleet, users, suspensions, audit, now } = options;
   const record = (action: string, actor: string, userId: string, ip: string | undefined): void =>
     audit.record({ at: now(), actor, action, target: `user/${userId}`, outcome: 'ok', ip });
   return {
     async 'user.suspend'({ login, actor, ip }) {
       const suspended = await suspensions.suspend(login, actor);
+      fleet.lookSoon();
       record('user.suspend', actor, suspended.id, ip);
       return suspended;
     },
@@ -31,6 +32,7 @@ export function peopleCalls(options: PeopleCallsOptions): Handlers {
     },
     async 'user.delete'({ login, actor, ip }) {
       const { id, login: shownLogin } = await suspensions.shutForGood(login, actor);
+      fleet.lookSoon();
       record('user.delete', actor, id, ip);
       return { id, login: shownLogin };
     },
@@ -42,7 +44,8 @@ export function peopleCalls(options: PeopleCallsOptions): Handlers {
     async 'tenant.forget'({ tenant }) {
       const userId = userOfTenant(tenant);
       const tokens = userId === undefined ? [] : await options.tokens.revokeAll(userId);
-      return { secrets: await options.stageSecrets.deleteAll(tenant), tokens };
+      const runnerTokens = await fleet.revokeAll(tenant);
+      return { secrets: await options.stageSecrets.deleteAll(tenant), tokens, runnerTokens };
     },
     async 'user.is-suspended'({ userId }) {
       return { suspended: await users.isSuspended(userId) };

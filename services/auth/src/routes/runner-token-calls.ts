@@ -1,12 +1,16 @@
 /** What auth answers to the gateway about the tokens of a fleet's runners (`RunnerTokenCalls` in @penstock/identity). */
-import type { RunnerTokenCalls } from '@penstock/identity';
+import { BadUserInput } from '@penstock/errors';
+import { userOfTenant, type RunnerTokenCalls } from '@penstock/identity';
+import { SERVICE_TENANT } from '@penstock/run';
 import type { AuditLog } from '@penstock/store';
 import type { Fleet } from '../flows/fleet.ts';
 import type { RunnerTokens } from '../model/runner-tokens.ts';
+import type { Users } from '../model/users.ts';
 
 export interface RunnerTokenCallsOptions {
   readonly fleet: Fleet;
   readonly runnerTokens: RunnerTokens;
+  readonly users: Pick<Users, 'get'>;
   readonly audit: AuditLog;
   readonly now: () => number;
 }
@@ -17,7 +21,7 @@ type Handlers = {
   ) => Promise<RunnerTokenCalls[V]['answer']>;
 };
 
-export function runnerTokenCalls({ fleet, runnerTokens, audit, now }: RunnerTokenCallsOptions): Handlers {
+export function runnerTokenCalls({ fleet, runnerTokens, users, audit, now }: RunnerTokenCallsOptions): Handlers {
   const record = (
     action: string,
     id: string,
@@ -27,17 +31,27 @@ export function runnerTokenCalls({ fleet, runnerTokens, audit, now }: RunnerToke
     async 'runner-tokens.create'({ actor, ip, ...wish }) {
       // Before one is made that nobody could use.
       void fleet.door;
+      if (wish.tenant !== undefined) await checkTenant(wish.tenant, users);
       const created = await runnerTokens.create(wish);
       record('runner_token.create', created.id, { actor, ip });
       return created;
     },
-    async 'runner-tokens.list'() {
-      return { tokens: await fleet.list() };
+    async 'runner-tokens.list'({ tenant }) {
+      return { tokens: await fleet.list(tenant) };
     },
-    async 'runner-tokens.revoke'({ id, actor, ip }) {
-      await fleet.revoke(id);
+    async 'runner-tokens.revoke'({ id, tenant, actor, ip }) {
+      await fleet.revoke(id, tenant);
       record('runner_token.revoke', id, { actor, ip });
       return { revoked: true };
     },
   };
+}
+
+/** Whose runs there could be. */
+async function checkTenant(tenant: string, users: Pick<Users, 'get'>): Promise<void> {
+  const userId = userOfTenant(tenant);
+  if (userId === undefined ? tenant === SERVICE_TENANT : (await users.get(userId)) !== null) return;
+  throw new BadUserInput(`There is no such tenant: 'user/' with a user's id, or '${SERVICE_TENANT}'.`, {
+    field: 'tenant',
+  });
 }

@@ -1,4 +1,4 @@
-/** Tokens that make machines runners: who is let in by each, a new one, and the end of one. */
+/** Tokens that make machines runners: who is let in by each, a new one, and the end of one. An administrator's are all there are, a user's its own. */
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { ask } from '../api/graphql.ts';
@@ -40,12 +40,17 @@ export function TokensPart(): JSX.Element {
 }
 
 function TokenCard({ token, onDone }: { readonly token: Token; onDone(): void }): JSX.Element {
-  const { id, name, labels, untrusted, createdAt, expiresAt, runners } = token;
+  const { id, name, labels, untrusted, tenant, createdAt, expiresAt, runners } = token;
   return (
     <li>
       <p class="row">
         <strong class="grow">{name === '' ? <code>{id}</code> : <Name text={name} />}</strong>
         {labels.length === 0 ? null : <Name text={labels.join(', ')} />}
+        {tenant === null ? null : (
+          <span class="tag">
+            for runs of <Name text={tenant} /> alone
+          </span>
+        )}
         {untrusted ? <span class="tag">for runs that are not trusted too</span> : null}
         <span class="faint">
           made <Ago at={createdAt} />, {expiresAt === null ? 'without an end' : `until ${exact(expiresAt)}`}

@@ -152,7 +152,7 @@ export const documents = {
   Shared: `query Shared { sharedRepositories { provider repository role tenant } }`,
   LeaveRepository: `mutation LeaveRepository($repository: String) { leaveRepository(repository: $repository) }`,
   RunnerTokens: `query RunnerTokens {
-    runnerTokens { id name labels untrusted createdAt expiresAt runners { id name admittedUntil } }
+    runnerTokens { id name labels untrusted tenant createdAt expiresAt runners { id name admittedUntil } }
   }`,
   CreateRunnerToken: `mutation CreateRunnerToken($name: String, $labels: [String], $expires: String, $untrusted: Boolean) {
     createRunnerToken(name: $name, labels: $labels, expires: $expires, untrusted: $untrusted) { token }

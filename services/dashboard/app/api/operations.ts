@@ -857,6 +857,7 @@ export interface Operations {
         readonly name: string;
         readonly labels: readonly string[];
         readonly untrusted: boolean;
+        readonly tenant: string | null;
         readonly createdAt: string;
         readonly expiresAt: string | null;
         readonly runners: readonly {

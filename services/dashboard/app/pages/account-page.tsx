@@ -1,6 +1,7 @@
-/** Of who is signed in: what may be used and what was, personal tokens, and the names of secrets. */
+/** Of who is signed in: what may be used and what was, personal tokens, the names of secrets, and runner tokens of one's own. */
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
+import { TokensPart } from '../admin/tokens-part.tsx';
 import { ask } from '../api/graphql.ts';
 import type { Operations } from '../api/operations.ts';
 import { useAsked } from '../api/use-asked.ts';
@@ -32,6 +33,7 @@ export function AccountPage(): JSX.Element {
             <Usage usage={account.usage} />
             <Tokens tokens={account.apiTokens} onDone={asked.again} />
             <Secrets secrets={account.secrets} />
+            {account.me.isAdmin ? null : <TokensPart />}
           </>
         )}
       </WhenAsked>

@@ -32,7 +32,7 @@ const SDL = /* GraphQL */ `
     "Outgoing webhooks, with what waits for them."
     hooks: Int!
     secrets: Int!
-    "Personal tokens."
+    "Personal tokens and runner tokens."
     tokens: Int!
     caches: Int!
     "Webhook deliveries. That they came is kept for 7 days, so that none is taken for a new one."

@@ -18,6 +18,9 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { TenantBelongings } from '../people/tenant-belongings.ts';
 import { schedulesOf } from './schedules.ts';
 
+/** The broker reads its configuration again meanwhile, where the tenant has runners of its own. */
+const FORGET_MS = 30_000;
+
 export interface PurgeOptions {
   readonly bus: Bus;
   readonly owners: Pick<Owners, 'cancel' | 'delete' | 'schedules' | 'partitions'>;
@@ -174,10 +177,11 @@ class Purge {
   }
 
   async #forgetAtAuth(): Promise<void> {
-    const { secrets, tokens } = await callAuth(this.#options.bus, 'tenant.forget', { tenant: this.#request.tenant });
+    const { tenant } = this.#request;
+    const { secrets, tokens, runnerTokens } = await callAuth(this.#options.bus, 'tenant.forget', { tenant }, FORGET_MS);
     for (const id of tokens) this.#options.revocations.note(revocationKeys.token(id));
     this.#deleted.secrets += secrets;
-    this.#deleted.tokens += tokens.length;
+    this.#deleted.tokens += tokens.length + runnerTokens;
   }
 
   /** Those of connected repositories end with them. */

@@ -30,7 +30,7 @@ export class Schedulers {
 
   constructor(
     ports: Pick<SessionWorld, 'bus' | 'time' | 'watchLeases'>,
-    { labels, capacity }: Pick<RunnerLease, 'labels' | 'capacity'>,
+    { labels, capacity, tenant }: Pick<RunnerLease, 'labels' | 'capacity'> & { readonly tenant?: string | undefined },
     border: Border,
     listener: SchedulersListener,
   ) {
@@ -53,7 +53,7 @@ export class Schedulers {
       }),
     );
     this.#demand = ports.bus.subscribe<Demand>(
-      subjects.demand('*'),
+      tenant === undefined ? subjects.demand('*') : subjects.demandOfTenant('*', tenant),
       guarded('runner.demand', border, (demand) => {
         if (
           !demand.waiting.some(

@@ -14,6 +14,7 @@ import type { CommitCycle } from './commit-cycle.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { awaitsResult, expireMsOf } from './results.ts';
+import { liveAttemptOf } from '../dispatch/job-deliveries.ts';
 import type { Parking } from './parking.ts';
 import type { NewestRuns } from '../run/newest-runs.ts';
 import { watchPage } from './watch-page.ts';
@@ -139,7 +140,7 @@ export class Reads {
         const [created] = run.events;
         const artifactBytes = created?.type === 'run_created' ? created.artifactBytes : undefined;
         const { tenant, key } = run.state;
-        const lives = awaitsResult(run, ref, runner);
+        const lives = livesWith(run, ref, runner);
         const caches = cacheScopesOf(run.state);
         const adopted = adoptedFrom(run);
         const readsRuns = adopted.length === 0 ? {} : { readsRuns: adopted };
@@ -160,6 +161,13 @@ export class Reads {
     const isOpen = (id: RunId): boolean => runs.has(id) || parking.find(id) !== undefined;
     if (this.#host.mayAnswer()) reply({ ok: true, epoch, open: request.runIds.filter(isOpen) });
   }
+}
+
+function livesWith(run: LiveRun, ref: AttemptRequest['ref'], runner: string): boolean {
+  const live = liveAttemptOf(run, ref.stage);
+  if (live === undefined) return false;
+  const { session, credit } = live;
+  return awaitsResult(run, { session, credit, ...ref }, runner);
 }
 
 /** The runs that have kept what stages of this one are taken to have kept (P30). */

@@ -63,7 +63,8 @@ const TICK_MS = 1_000;
 /** Handing everything over at the end takes no longer; the rest is taken over when the membership is given up. */
 const CLOSE_MS = 5_000;
 const EXPIRED_MAX = 10_000;
-const LOG_BYTES_MAX = 16 * 1024 * 1024;
+/** Of an attempt. */
+export const LOG_BYTES_MAX = 16 * 1024 * 1024;
 const ARTIFACT_EXPIRE_MS = 30 * 24 * 60 * 60_000;
 
 /** Where the texts of runs are read; the simulation has its own. */

@@ -3,6 +3,7 @@
  * needs one address, and TLS ends in one place. It owns the connections under way.
  *
  *  SOCKET-1 Nobody is led there without a ticket (P37); what comes then is the broker's to judge.
+ *  SOCKET-3 What a tenant's own runners send goes on as fast as the tenant may, and no faster (`tenant-flow.ts`).
  *  SOCKET-2 Any other request to upgrade is answered as if it had not asked to.
  */
 import type { IncomingMessage, Server } from 'node:http';
@@ -11,6 +12,7 @@ import type { Duplex } from 'node:stream';
 import { bearerTokenOf, FLEET_PATHS, readFleetTicket } from '@penstock/identity';
 import { newIdHeader } from '@penstock/http';
 import type { FastifyInstance } from 'fastify';
+import { TenantFlow } from './tenant-flow.ts';
 
 export interface FleetSocketOptions {
   /** Of the broker's listener. */
@@ -25,22 +27,28 @@ const SOCKETS_MAX = 2_000;
 const SOCKETS_PER_RUNNER_MAX = 4;
 /** The broker is on this machine. */
 const CONNECT_MS_MAX = 5_000;
-const PASSED_ON = ['sec-websocket-key', 'sec-websocket-version', 'sec-websocket-extensions'] as const;
+const PASSED_ON = ['sec-websocket-key', 'sec-websocket-version'] as const;
+/** Such as compression: what is counted has to be read. */
+const EXTENSIONS = 'sec-websocket-extensions';
 
 export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: FleetSocketOptions): void {
   const sockets = new Set<Duplex>();
   const ofRunner = new Map<string, number>();
+  const flow = new TenantFlow();
   const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
   // SOCKET-2.
   server.shouldUpgradeCallback = (request) =>
     pathOf(request) === FLEET_PATHS.socket && request.headers.upgrade?.toLowerCase() === 'websocket';
   server.on('upgrade', (request: IncomingMessage, client: Socket, head: Buffer) => {
     client.on('error', () => client.destroy());
-    const runner = readFleetTicket(jwtSecret, bearerTokenOf(request.headers.authorization) ?? '', now());
-    if (runner === null) return refuse(client, 401, 'Unauthorized');
+    const ticket = readFleetTicket(jwtSecret, bearerTokenOf(request.headers.authorization) ?? '', now());
+    if (ticket === null) return refuse(client, 401, 'Unauthorized');
+    const { runner, tenant } = ticket;
     const open = ofRunner.get(runner) ?? 0;
     if (sockets.size >= SOCKETS_MAX || open >= SOCKETS_PER_RUNNER_MAX)
       return refuse(client, 503, 'Service Unavailable');
+    const way = tenant === undefined ? undefined : flow.connection(tenant);
+    if (way === null) return refuse(client, 503, 'Service Unavailable');
     sockets.add(client);
     ofRunner.set(runner, open + 1);
     client.once('close', () => {
@@ -49,14 +57,25 @@ export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: F
       if (left === 0) ofRunner.delete(runner);
       else ofRunner.set(runner, left);
     });
-    lead(client, head, request, port);
+    const passedOn = tenant === undefined ? [...PASSED_ON, EXTENSIONS] : PASSED_ON;
+    lead({ client, head, way, headers: headersOf(request, passedOn), port });
   });
   app.addHook('preClose', () => {
     for (const socket of sockets) socket.destroy();
   });
 }
 
-function lead(client: Socket, head: Buffer, request: IncomingMessage, port: number): void {
+interface Led {
+  readonly client: Socket;
+  /** What came with the request. */
+  readonly head: Buffer;
+  /** Through which the client's bytes go; undefined: straight. */
+  readonly way: Duplex | undefined;
+  readonly headers: readonly string[];
+  readonly port: number;
+}
+
+function lead({ client, head, way, headers, port }: Led): void {
   client.setTimeout(0);
   client.setNoDelay(true);
   client.setKeepAlive(true, 30_000);
@@ -64,10 +83,6 @@ function lead(client: Socket, head: Buffer, request: IncomingMessage, port: numb
   broker.setTimeout(CONNECT_MS_MAX, () => broker.destroy(new Error('the broker did not answer')));
   broker.once('connect', () => {
     broker.setTimeout(0);
-    const headers = PASSED_ON.flatMap((name) => {
-      const value = request.headers[name];
-      return typeof value === 'string' ? [`${name}: ${value}`] : [];
-    });
     broker.write(
       [
         'GET / HTTP/1.1',
@@ -79,10 +94,12 @@ function lead(client: Socket, head: Buffer, request: IncomingMessage, port: numb
         '',
       ].join('\r\n'),
     );
-    broker.write(head);
-    client.pipe(broker);
+    (way ?? broker).write(head);
+    if (way === undefined) client.pipe(broker);
+    else client.pipe(way).pipe(broker);
     broker.pipe(client);
   });
+  way?.on('error', () => client.destroy());
   let isLed = false;
   broker.once('data', () => (isLed = true));
   broker.on('error', () => {
@@ -90,7 +107,17 @@ function lead(client: Socket, head: Buffer, request: IncomingMessage, port: numb
     else refuse(client, 502, 'Bad Gateway');
   });
   broker.once('close', () => client.destroySoon());
-  client.once('close', () => broker.destroy());
+  client.once('close', () => {
+    way?.destroy();
+    broker.destroy();
+  });
+}
+
+function headersOf(request: IncomingMessage, names: readonly string[]): string[] {
+  return names.flatMap((name) => {
+    const value = request.headers[name];
+    return typeof value === 'string' ? [`${name}: ${value}`] : [];
+  });
 }
 
 function refuse(client: Socket, status: number, text: string): void {

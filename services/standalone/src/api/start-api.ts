@@ -25,6 +25,7 @@ import { reachableUrl } from '../reachable-url.ts';
 import { closeInTurn, type Closing } from '../closing.ts';
 import { allFigures } from './all-figures.ts';
 import { addFleetSocket } from './fleet-socket.ts';
+import { lookAtTenantWrites } from './tenant-writes.ts';
 import type { mirrorsByCalls } from './mirror-calls.ts';
 import { secretsOf } from './secrets-of.ts';
 
@@ -76,8 +77,17 @@ export interface ApiOptions {
   readonly triggerWaitSecs?: number | undefined;
   readonly logLevel?: LogLevel | undefined;
   readonly store: StoreAddress;
-  /** Where the broker listens for runners of the fleet, on loopback; absent: it is not this server's own. */
-  readonly fleetPort?: number | undefined;
+  /** Absent: the broker is not this server's own. */
+  readonly fleet?:
+    | {
+        /** Where the broker listens for runners of the fleet, on loopback. */
+        readonly port: number;
+        /** Of `LOGS`. */
+        readonly logsBytesMax: number;
+        /** Of an attempt, as schedulers tell runners. */
+        readonly logBytesMax: number;
+      }
+    | undefined;
   /** What a backup copies; absent: the whole is not this server's own. */
   readonly backup?: BackupSettings | undefined;
 }
@@ -140,10 +150,13 @@ async function startParts(
   // A free port is known only once it is listened on.
   let listening = '';
   const baseUrl = (): string => options.baseUrl ?? listening;
-  const { fleetPort } = options;
-  const fleetDoor = fleetPort === undefined ? undefined : door;
+  const { fleet } = options;
+  const fleetDoor = fleet === undefined ? undefined : door;
   const auth = startAuth({ ...options, bus, store, audit, baseUrl, fleetDoor, log: logFor('auth') });
   started.push(() => auth.close());
+  const tenantWrites =
+    fleet === undefined ? undefined : lookAtTenantWrites({ bus, partitions, log: logFor('fleet'), ...fleet });
+  started.push(() => tenantWrites?.stop());
   const registry = await startRegistry({
     bus,
     store,
@@ -211,8 +224,7 @@ async function startParts(
       (app) => auth.addRoutes(app),
       (app) => ingest.addRoutes(app),
       (app, around) => registry.addRoutes(app, around),
-      (app) =>
-        fleetPort === undefined ? undefined : addFleetSocket(app, { port: fleetPort, jwtSecret, now: Date.now }),
+      (app) => (fleet === undefined ? undefined : addFleetSocket(app, { port: fleet.port, jwtSecret, now: Date.now })),
     ],
   });
   listening = reachableUrl(gateway.url);

@@ -1,0 +1,79 @@
+/**
+ * How much the runners of each tenant may send to the broker: so many operations and bytes a second, all of the tenant's together (P37).
+ * It owns what each tenant has left. Nobody is refused for it: what is too much comes later, by way of the client's own socket.
+ */
+import { Transform } from 'node:stream';
+import { ClientOperations } from './client-operations.ts';
+
+export interface FlowBounds {
+  readonly operationsPerSecond: number;
+  readonly bytesPerSecond: number;
+  /** Of both: what may come at once, in seconds of it. */
+  readonly burstSeconds: number;
+}
+
+/** Twenty machines that each end ten stages a second, and whose files come as fast as one thread passes them to others besides. */
+const TENANT_FLOW: FlowBounds = {
+  operationsPerSecond: 1_000,
+  bytesPerSecond: 32 * 1024 * 1024,
+  burstSeconds: 3,
+};
+
+/** A connection begins with a look at who it is. */
+const CONNECTION_OPERATIONS = 50;
+/** Those that sent nothing for longest are forgotten first, and have all of it again. */
+const TENANTS_MAX = 1_000;
+
+interface Left {
+  /** Seconds of the bounds; below 0: of later ones. */
+  seconds: number;
+  at: number;
+}
+
+export class TenantFlow {
+  readonly #bounds: FlowBounds;
+  readonly #now: () => number;
+  readonly #left = new Map<string, Left>();
+
+  /** `now`: milliseconds of a clock that never goes back. */
+  constructor(bounds: FlowBounds = TENANT_FLOW, now: () => number = () => performance.now()) {
+    this.#bounds = bounds;
+    this.#now = now;
+  }
+
+  /** Through which the bytes of a new connection go, in order. It is destroyed by what is no protocol. Null: not now. */
+  connection(tenant: string): Transform | null {
+    if (this.take(tenant, CONNECTION_OPERATIONS, 0) > 0) return null;
+    const operations = new ClientOperations();
+    let timer: NodeJS.Timeout | undefined;
+    return new Transform({
+      transform: (bytes: Buffer, _encoding, done) => {
+        try {
+          const waitMs = this.take(tenant, operations.count(bytes), bytes.length);
+          if (waitMs === 0) done(null, bytes);
+          else timer = setTimeout(() => done(null, bytes), waitMs);
+        } catch (error) {
+          done(error as Error);
+        }
+      },
+      destroy: (error, done) => {
+        clearTimeout(timer);
+        done(error);
+      },
+    });
+  }
+
+  /** How long what is taken has to wait. */
+  take(tenant: string, operations: number, bytes: number): number {
+    const { operationsPerSecond, bytesPerSecond, burstSeconds } = this.#bounds;
+    const now = this.#now();
+    const known = this.#left.get(tenant) ?? { seconds: burstSeconds, at: now };
+    const seconds = Math.min(burstSeconds, known.seconds + (now - known.at) / 1_000);
+    const left = { seconds: seconds - Math.max(operations / operationsPerSecond, bytes / bytesPerSecond), at: now };
+    this.#left.delete(tenant);
+    this.#left.set(tenant, left);
+    const [longest] = this.#left.keys();
+    if (this.#left.size > TENANTS_MAX && longest !== undefined) this.#left.delete(longest);
+    return Math.ceil(Math.max(0, -left.seconds) * 1_000);
+  }
+}
