@@ -14,6 +14,7 @@ export {
 } from './contract/slip.ts';
 export { type Control, controlName, type ControlTarget } from './contract/controls.ts';
 export type * from './contract/status-messages.ts';
+export { linkThreads } from './wire/thread-line.ts';
 export { packText, unpackText } from './wire/packed-text.ts';
 export { bytesOfChunk, type Chunk, decodeChunk, encodeChunk, type OutputStream } from './contract/chunk.ts';
 export { decodeFrame, encodeFrame, FRAME_BYTES, type StoredChunk } from './contract/log-frame.ts';

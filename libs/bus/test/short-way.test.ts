@@ -1,8 +1,9 @@
 import { once } from 'node:events';
+import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { currentRequest, withRequest } from '@penstock/telemetry/request';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Bus, connectBus, LATER, type Responder } from '../src/index.ts';
+import { type Bus, connectBus, LATER, linkThreads, type Responder } from '../src/index.ts';
 
 let broker: TestBroker;
 /** Answers itself. */
@@ -144,5 +145,92 @@ describe('a request that a process asks of itself', () => {
     bus.respond<number, number>('double', (n) => n * 2);
     await settled();
     expect(await other.request('double', 21, soon)).toBe(42);
+  });
+});
+
+describe('a line between the buses of two threads', () => {
+  let asking: Bus;
+  let ports: MessageChannel;
+
+  beforeEach(async () => {
+    asking = await connectBus({ servers: broker.url, name: 'asking', answersItself: true });
+    ports = new MessageChannel();
+  });
+  afterEach(async () => {
+    ports.port1.close();
+    await asking.close(0);
+  });
+
+  /** Those on `port` know that the others answer, or no more. */
+  const told = (port: MessagePort, subject: string, isAnswered = true): Promise<void> =>
+    new Promise((resolve) => {
+      port.on('message', (crossing: { answers?: string; isAnswered?: boolean }) => {
+        if (crossing.answers === subject && crossing.isAnswered === isAnswered) resolve();
+      });
+    });
+  /** What `bus` answers by now is known to `asking`. */
+  const linked = async (...subjects: string[]): Promise<void> => {
+    linkThreads(bus, ports.port1);
+    linkThreads(asking, ports.port2);
+    await Promise.all(subjects.map((subject) => told(ports.port2, subject)));
+  };
+
+  it('is asked past the broker, and says for whom', async () => {
+    bus.respond<number, unknown>('before', (n, { subject, request }) => [n, subject, request]);
+    await linked('before');
+    const later = [told(ports.port2, 'after.*'), told(ports.port1, 'back')];
+    bus.respond<{ data: Uint8Array }, unknown>('after.*', ({ data }) => ({ ok: true, value: { data } }));
+    asking.respond('back', () => 'asked back');
+    await Promise.all(later);
+    const passed = await listened();
+    expect(await withRequest({ id: 'r-1' }, () => asking.request('before', 7, soon))).toEqual([
+      ...[7, 'before'],
+      { id: 'r-1' },
+    ]);
+    const data = Buffer.from('some bytes of a pool');
+    expect(await asking.request('after.x', { data }, soon)).toEqual({ ok: true, value: { data } });
+    expect(data.toString()).toBe('some bytes of a pool');
+    expect(await bus.request('back', null, soon)).toBe('asked back');
+    await settled();
+    expect(passed).toEqual([]);
+  });
+
+  it('brings what is too long for it, and what is more than may wait, by the broker (THREADLINE-1)', async () => {
+    const long = 'ä'.repeat(800_000);
+    bus.respond('long', () => long);
+    bus.respond<number, number>('many', (n) => n * 2);
+    await linked('long', 'many');
+    await settled();
+    const passed = await listened();
+    expect(await asking.request('long', null, soon)).toBe(long);
+    const numbers = Array.from({ length: 100 }, (_, n) => n);
+    expect(await Promise.all(numbers.map((n) => asking.request('many', n, soon)))).toEqual(numbers.map((n) => n * 2));
+    await settled();
+    const overflown = passed.filter((subject) => subject === 'many').length;
+    expect(overflown).toBe(100 - 32);
+  });
+
+  it('that has ended, or whose responder has, leaves all to the broker', async () => {
+    const responder = bus.respond('stopped', () => true);
+    bus.respond('still', () => true);
+    await linked('stopped', 'still');
+    await settled();
+    expect(await asking.request('stopped', null, soon)).toBe(true);
+    const over = told(ports.port2, 'stopped', false);
+    responder.stop();
+    await Promise.all([over, settled()]);
+    await expect(asking.request('stopped', null, soon)).rejects.toMatchObject({ tag: 'NoResponders' });
+    const closed = once(ports.port2, 'close');
+    ports.port1.close();
+    await closed;
+    expect(await asking.request('still', null, soon)).toBe(true);
+  });
+
+  it('is none where a bus does not answer itself', async () => {
+    linkThreads(other, ports.port1);
+    linkThreads(asking, ports.port2);
+    other.respond('elsewhere', () => 'yes');
+    await other.flush();
+    expect(await asking.request('elsewhere', null, soon)).toBe('yes');
   });
 });

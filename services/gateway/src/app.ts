@@ -105,6 +105,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       decideAnew: (asked, signal) => decideAnew({ bus, reads }, asked, signal),
       runToRepeat: (caller, id) => runToRepeat({ owners, reads, store: runs }, caller, id),
       onAsked: options.onRunAsked,
+      onRead: options.onFileRead,
     },
   );
   const streams = new Streams(log, { meter });

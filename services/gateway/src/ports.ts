@@ -4,6 +4,7 @@ import type { RateLimits } from '@penstock/http';
 import type { Log } from '@penstock/telemetry/log';
 import type { Meter, MetricsText } from '@penstock/telemetry/metrics';
 import type { Tiers } from '@penstock/config';
+import type { ParseResult } from '@penstock/pipeline';
 import type { AuditLog, AuditReader, DocumentStore, RunsReader } from '@penstock/store';
 import type { Authenticator, Callers } from '@penstock/identity';
 import type { FastifyInstance } from 'fastify';
@@ -57,6 +58,8 @@ export interface GatewayOptions {
   readonly triggerWaitSecs?: number | undefined;
   /** Called whenever somebody who may have runs asks for one. */
   readonly onRunAsked?: (() => void) | undefined;
+  /** Called with each file that is about to become a run, uses no extension, and has been read here: where its owner is at hand, it need not be again. */
+  readonly onFileRead?: ((text: string, read: ParseResult) => void) | undefined;
   /** Triggers that wait for their run's end at a time; beyond it a trigger answers at once. Default 10,000. */
   readonly triggerWaitsMax?: number | undefined;
   /** How long an owner may take to answer before it is `UNAVAILABLE`, in milliseconds; default 10,000, the contract's; and the registry, by default 5,000. */

@@ -6,6 +6,7 @@ import { startGateway } from '../src/index.ts';
 import { answerMalformed } from '@penstock/http';
 import { StreamClient } from '../src/sse/client.ts';
 import { Streams } from '../src/sse/streams.ts';
+import { parsePipeline } from '@penstock/pipeline';
 import { silentLog } from '@penstock/telemetry/log';
 import { Cursor } from '../src/event-stream/cursor.ts';
 import { created, RUN_ID } from './event-stream-fixtures.ts';
@@ -71,6 +72,23 @@ describe('a run that is asked for', () => {
       variables: { yaml: YAML },
     });
     expect(asked).toBe(1);
+    await app.close();
+  });
+});
+
+describe('a file that has been read', () => {
+  it('is told of before its run is asked for, once and as it was read, where it is to become one', async () => {
+    const told: unknown[] = [];
+    const app = await world.gateway({ onFileRead: (text, read) => told.push([text, read]) });
+    world.owner.onCreate = () => told.push('asked for');
+    const trigger = (yaml: string) =>
+      graphql(app, 'mutation ($yaml: String!) { triggerPipeline(yaml: $yaml, waitSeconds: 0) { run { id } } }', {
+        variables: { yaml },
+      });
+    const text = YAML.replace('name: ', 'name: told-of-');
+    await trigger('stages: none');
+    for (let times = 0; times < 2; times += 1) await trigger(text);
+    expect(told).toEqual([[text, parsePipeline(text)], 'asked for', 'asked for']);
     await app.close();
   });
 });

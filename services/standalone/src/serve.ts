@@ -1,12 +1,13 @@
 /**
  * `penstock serve`: all services in one process on one machine, with an embedded broker and store (P17). They speak over
- * NATS exactly as they do apart, but for what scheduler and runner ask of each other (`answersItself`); this file only makes their dependencies, starts them in order and stops them in order.
+ * NATS exactly as they do apart, but for what they ask of each other (`answersItself`); this file only makes their dependencies, starts them in order and stops them in order.
  * What strangers speak to has a thread of its own (`api/api-thread.ts`).
  */
 import { randomBytes } from 'node:crypto';
 import { arch, platform } from 'node:os';
 import { join } from 'node:path';
-import { connectBus, deleteBuckets, ensureStreams, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
+import type { MessagePort } from 'node:worker_threads';
+import { connectBus, deleteBuckets, ensureStreams, linkThreads, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
 import { pause } from '@penstock/async';
 import { type ExecutorKind, type IsolationLevel, killLeftovers, type StageLimits } from '@penstock/executor';
 import { openMirrors, type MirrorCache } from '@penstock/git';
@@ -129,6 +130,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
       mirrors: engine.mirrors,
       door: engine.door,
       figures: () => metrics.snapshot(),
+      link: engine.link,
     });
     // The API is the last to be started and the first to be closed.
     started.push(() => api.close());
@@ -153,6 +155,8 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
 }
 
 interface Engine {
+  /** To the other thread. */
+  readonly link: (port: MessagePort) => void;
   readonly busAddress: BusAddress;
   readonly mirrors: MirrorCache;
   readonly runner: Runner;
@@ -241,7 +245,8 @@ async function startEngine(
   started.push(() => runner.close());
   await scheduler.settled();
   const fleet = broker === undefined ? undefined : { port: broker.fleetPort, logsBytesMax: broker.logsBytesMax };
-  return { busAddress, mirrors, runner, door, fleet };
+  const link = (port: MessagePort): void => linkThreads(bus, port);
+  return { link, busAddress, mirrors, runner, door, fleet };
 }
 
 async function startBus(
@@ -268,9 +273,9 @@ async function startBus(
   const busAddress: BusAddress =
     broker === undefined
       ? { servers: options.natsUrl ?? '' }
-      : { servers: broker.url, user: broker.user, pass: broker.password };
-  // The scheduler and the runner of one process; another server may share a broker that is not this one's own.
-  const bus = await connectBus({ ...busAddress, name: 'serve', log, answersItself: broker !== undefined });
+      : // Nobody else answers there; on a broker that is not this server's own there may be another one.
+        { servers: broker.url, user: broker.user, pass: broker.password, answersItself: true };
+  const bus = await connectBus({ ...busAddress, name: 'serve', log });
   started.push(() => bus.close());
   const limits =
     broker === undefined ? {} : { journalBytesMax: broker.journalBytesMax, logsBytesMax: broker.logsBytesMax };

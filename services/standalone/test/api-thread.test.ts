@@ -1,6 +1,9 @@
 /** The API's thread from the engine's side: its start, its death, and what it may ask of the engine. */
+import { once } from 'node:events';
+import type { MessagePort } from 'node:worker_threads';
 import { NotFound, Unavailable } from '@penstock/errors';
 import { BadFile, GitError, type MirrorCache } from '@penstock/git';
+import { parsePipeline, recall } from '@penstock/pipeline';
 import { silentLog, type Log } from '@penstock/telemetry/log';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiThread } from '../src/api/api-thread.ts';
@@ -36,7 +39,7 @@ function mirrors(overrides: Partial<Pick<MirrorCache, 'fetch' | 'findRef'>> = {}
   };
 }
 
-const engine = (cache: MirrorCache) => ({ mirrors: cache, figures: async () => [] });
+const engine = (cache: MirrorCache) => ({ mirrors: cache, figures: async () => [], link: () => {} });
 
 describe('the thread of the API', () => {
   it('listens where it is told to, and reads repositories through the mirrors of the engine', async () => {
@@ -44,6 +47,29 @@ describe('the thread of the API', () => {
     thread = new ApiThread(silentLog, { worker: DOUBLE });
     expect(await thread.start(options('fine'), { servers: '' }, engine(cache))).toBe('http://127.0.0.1/text');
     expect(fetched).toEqual(['c1']);
+  });
+
+  it('tells of files that it has read, which need not be read again', async () => {
+    const text = 'pipeline: {name: read-by-the-api}\nstages: {constructor: {run: "true"}}\n';
+    expect(recall(text)).toBeUndefined();
+    thread = new ApiThread(silentLog, { worker: DOUBLE });
+    await thread.start(options('reads'), { servers: '' }, engine(mirrors().cache));
+    const known = recall(text);
+    expect(known).toEqual(parsePipeline(text));
+    const [stage] = known?.ok === true ? known.definition.stages : [];
+    expect(Object.getPrototypeOf(stage?.env)).toBeNull();
+  });
+
+  it('gives each of its lives an end of the line between the buses', async () => {
+    const lines: MessagePort[] = [];
+    const again = Promise.withResolvers<void>();
+    const link = (port: MessagePort): void => void (lines.push(port) === 2 && again.resolve());
+    thread = new ApiThread(silentLog, { worker: DOUBLE });
+    await thread.start(options('die once'), { servers: '' }, { ...engine(mirrors().cache), link });
+    const [first] = lines;
+    if (first !== undefined) await once(first, 'close');
+    await again.promise;
+    expect(new Set(lines).size).toBe(2);
   });
 
   it('is started again on the same port when it dies, and the cause is logged', async () => {

@@ -1,7 +1,7 @@
 /** `triggerPipeline`: checks the file, creates the run durably, waits a while for its end, and answers with it as it stands. */
 import { createHash, randomBytes } from 'node:crypto';
 import { parsePipelineOffThread } from '@penstock/parse-pool';
-import { resolveInputs, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
+import { resolveInputs, type ParseResult, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { RunLimits } from '@penstock/config';
 import { RUN_ID_AHEAD_MS, type CreateRequest, type RepositoryFile } from '@penstock/bus';
@@ -68,6 +68,8 @@ export interface TriggerSettings {
   readonly decideAnew: (asked: DecidedAnew, signal: AbortSignal) => Promise<RunView>;
   /** Called for each call by somebody who may have runs. */
   readonly onAsked?: (() => void) | undefined;
+  /** Called with a file that has been read, and uses no extension, before its run is asked for. */
+  readonly onRead?: ((text: string, read: ParseResult) => void) | undefined;
 }
 
 const WAIT_SECS_MAX = 300;
@@ -308,6 +310,7 @@ export class Trigger {
     if (known !== undefined) return known;
     const parsed = await parsePipelineOffThread(yaml, { key: readingTurn(tenant, yaml) }, PARSE_MS_MAX);
     if (!parsed.ok) throw badPipeline(parsed.diagnostics);
+    this.#settings.onRead?.(yaml, parsed);
     if (this.#checked.size >= CHECKED_FILES_MAX) this.#checked.delete(this.#checked.keys().next().value ?? '');
     const { name, inputs } = parsed.definition;
     const checked = { name, ...(inputs === undefined ? {} : { inputs }) };

@@ -4,11 +4,12 @@
  * where it ends: its heap has a bound of its own, so what is too much for it costs the requests of that moment and nothing else.
  * One whose loop stands still is ended, and so started again.
  */
-import { Worker } from 'node:worker_threads';
+import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { totalmem } from 'node:os';
 import { backoffMs, pauseOrAbort, within } from '@penstock/async';
 import { createBirpc, type BirpcReturn } from 'birpc';
 import type { MirrorCache } from '@penstock/git';
+import { adoptForeign } from '@penstock/pipeline';
 import { Unavailable } from '@penstock/errors';
 import { valueOf } from '@penstock/service';
 import type { Log } from '@penstock/telemetry/log';
@@ -45,10 +46,13 @@ export interface ApiEngine {
   /** Undefined: there is no fleet. */
   readonly door?: Pick<FleetDoor, 'admit' | 'shut' | 'list'> | undefined;
   figures(): Promise<MetricsSnapshot>;
+  /** Takes its end of the line between the two buses. */
+  link(port: MessagePort): void;
 }
 
 interface Running {
   readonly worker: Worker;
+  readonly line: MessagePort;
   readonly calls: BirpcReturn<ApiCalls, EngineCalls>;
   /** Resolves with the cause when the thread is gone. */
   readonly gone: Promise<Error>;
@@ -65,6 +69,7 @@ export class ApiThread {
   #mirrors: MirrorCalls | null = null;
   #figures: EngineCalls['figures'] | null = null;
   #door: ApiEngine['door'];
+  #link: ApiEngine['link'] = () => {};
   #isStopping = false;
 
   /** Begins to load at once; nothing is listened on before `start`. */
@@ -80,6 +85,7 @@ export class ApiThread {
     this.#mirrors = mirrorCalls(engine.mirrors);
     this.#figures = () => engine.figures();
     this.#door = engine.door;
+    this.#link = (port) => engine.link(port);
     const { url, port } = await this.#startIn(this.#running, options, busAddress);
     void this.#endIfSilent(this.#running);
     const again = { ...options, listen: { ...options.listen, port } };
@@ -172,7 +178,8 @@ export class ApiThread {
     }
   }
 
-  async #startIn({ calls, gone }: Running, options: ApiOptions, busAddress: BusAddress) {
+  async #startIn({ line, calls, gone }: Running, options: ApiOptions, busAddress: BusAddress) {
+    this.#link(line);
     return await Promise.race([
       calls.start(options, busAddress),
       gone.then((cause) => {
@@ -182,7 +189,12 @@ export class ApiThread {
   }
 
   #launch(): Running {
-    const worker = new Worker(this.#worker, { resourceLimits: { maxOldGenerationSizeMb: heapMib() } });
+    const { port1: line, port2 } = new MessageChannel();
+    const worker = new Worker(this.#worker, {
+      resourceLimits: { maxOldGenerationSizeMb: heapMib() },
+      workerData: port2,
+      transferList: [port2],
+    });
     const calls = createBirpc<ApiCalls, EngineCalls>(this.#answers(), {
       post: (message) => worker.postMessage(message, givenInQuestion(message)),
       on: (handle) => worker.on('message', handle),
@@ -192,7 +204,7 @@ export class ApiThread {
       worker.once('error', (error) => resolve(error instanceof Error ? error : new Error(String(error))));
       worker.once('exit', (code) => resolve(new Error(`it exited with ${code}`)));
     });
-    return { worker, calls, gone };
+    return { worker, line, calls, gone };
   }
 
   #answers(): EngineCalls {
@@ -203,6 +215,7 @@ export class ApiThread {
     return {
       ...doorCalls(() => this.#door),
       figures: async () => (await this.#figures?.()) ?? [],
+      adopt: (text, read) => adoptForeign(text, {}, read),
       fetch: (address) => mirrors().fetch(address),
       readFile: (address, paths, bytesMax) => mirrors().readFile(address, paths, bytesMax),
       message: (address) => mirrors().message(address),

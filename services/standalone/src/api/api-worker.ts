@@ -1,5 +1,5 @@
 /** The thread of the API (`api-thread.ts` is its other side). It loads while the engine starts, and waits to be told. */
-import { parentPort } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
 import { Unavailable } from '@penstock/errors';
 import { answerOf, type CallAnswer } from '@penstock/service';
@@ -33,6 +33,8 @@ const engine = createBirpc<EngineCalls, ApiCalls>(
         mirrors: mirrorsByCalls(engine),
         figures: () => engine.figures(),
         door: doorByCalls(engine),
+        adopt: (text, read) => void engine.adopt.asEvent(text, read),
+        line: workerData as MessagePort,
       });
       return { url: api.url, port: api.port };
     },

@@ -1,10 +1,12 @@
 /** What strangers speak to: gateway, auth, registry and webhook intake on one server, with a bus and a store of its own. */
+import type { MessagePort } from 'node:worker_threads';
 import { authCollections, startAuth, type ProviderSettings } from '@penstock/auth';
-import { connectBus } from '@penstock/bus';
+import { connectBus, linkThreads } from '@penstock/bus';
 import { loadTiers, type ServerMode } from '@penstock/config';
 import { gatewayCollections, startGateway, storedSessions } from '@penstock/gateway';
 import type { RateLimits } from '@penstock/http';
 import { openObjectStore } from '@penstock/object-store';
+import type { ParseResult } from '@penstock/pipeline';
 import { builtInExtensions, PACKAGES_BUCKET, registryCollections, startRegistry } from '@penstock/registry';
 import {
   auditCollections,
@@ -98,6 +100,9 @@ export interface EngineForApi {
   figures(): Promise<MetricsSnapshot>;
   /** Used where there is a port for runners of the fleet. */
   readonly door: NonNullable<Parameters<typeof startAuth>[0]['fleetDoor']>;
+  adopt(text: string, read: ParseResult): void;
+  /** Between the two buses. */
+  readonly line: MessagePort;
 }
 
 export interface RunningApi {
@@ -127,7 +132,7 @@ export async function startApi(options: ApiOptions, busAddress: BusAddress, engi
 async function startParts(
   options: ApiOptions,
   busAddress: BusAddress,
-  { mirrors, figures, door }: EngineForApi,
+  { mirrors, figures, door, adopt, line }: EngineForApi,
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<RunningApi> {
@@ -136,6 +141,7 @@ async function startParts(
   const meter = new Metrics({ process: false });
   const bus = await connectBus({ ...busAddress, name: 'serve-api', log: logFor('serve') });
   started.push(() => bus.close());
+  linkThreads(bus, line);
   const store = await openStore(options.store, [
     ...runCollections,
     ...gatewayCollections,
@@ -216,6 +222,7 @@ async function startParts(
     triggerWaitSecs: options.triggerWaitSecs,
     meter,
     metrics: (accept) => allFigures(figures, () => meter.snapshot(), accept),
+    onFileRead: adopt,
     onRunAsked: () => {
       runAskedAt = performance.now();
     },
