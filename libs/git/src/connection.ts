@@ -22,6 +22,8 @@ export interface ConnectionOptions {
   readonly lookup: Lookup;
   /** `Name=value`, as ssh takes them by `-o`. */
   readonly sshSettings: readonly string[];
+  /** Keys and agent of the user that this runs as are for others. */
+  readonly hasOwnCredential: boolean;
 }
 
 const CONNECT_SECS_MAX = 15;
@@ -36,7 +38,7 @@ export const lookupAll: Lookup = async (host) =>
 export async function connectionTo(
   address: CloneAddress,
   policy: GitPolicy,
-  { lookup, sshSettings }: ConnectionOptions,
+  { lookup, sshSettings, hasOwnCredential }: ConnectionOptions,
 ): Promise<Connection> {
   const { transport, host, port } = address;
   const env: Record<string, string> = { GIT_ALLOW_PROTOCOL: transport };
@@ -49,8 +51,13 @@ export async function connectionTo(
       env: {
         ...env,
         GIT_SSH_VARIANT: 'ssh',
-        GIT_SSH_COMMAND: sshCommand(host, addresses[0], policy, sshSettings),
-        ...pick('SSH_AUTH_SOCK'),
+        GIT_SSH_COMMAND: sshCommand(
+          host,
+          addresses[0],
+          policy,
+          hasOwnCredential ? withoutIdentity(sshSettings) : sshSettings,
+        ),
+        ...(hasOwnCredential ? {} : pick('SSH_AUTH_SOCK')),
       },
     };
   }
@@ -97,8 +104,9 @@ async function resolveOnce(host: string, policy: GitPolicy, lookup: Lookup): Pro
 }
 
 /**
- * With the keys and the known hosts of the user that the service runs as, but without that user's configuration, which
- * could send the connection elsewhere. A shell reads it: what is not quoted in it is a number, a name or an address.
+ * With the keys, unless the repository has its own, and the known hosts of the user that the service runs as, but without that
+ * user's configuration, which could send the connection elsewhere. A shell reads it: what is not quoted in it is a number, a name
+ * or an address.
  */
 function sshCommand(host: string, address: string | undefined, policy: GitPolicy, own: readonly string[]): string {
   const settings = [
@@ -122,6 +130,12 @@ function sshCommand(host: string, address: string | undefined, policy: GitPolicy
     ...(address === undefined ? [] : [`HostName=${address}`, `HostKeyAlias=${host}`, 'CheckHostIP=no']),
   ];
   return ['ssh', '-F', '/dev/null', ...settings.flatMap((setting) => ['-o', setting])].join(' ');
+}
+
+/** What an agent of its own has is all that is offered: no key of the user's, and nothing but keys. */
+function withoutIdentity(settings: readonly string[]): readonly string[] {
+  const others = settings.filter((setting) => !/^(?:Identit|CertificateFile|PreferredAuth)/iu.test(setting));
+  return ['IdentityFile=none', 'PreferredAuthentications=publickey', ...others];
 }
 
 function pick(...names: readonly string[]): Record<string, string> {

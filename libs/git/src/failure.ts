@@ -21,6 +21,11 @@ const MEANINGS: readonly (readonly [pattern: RegExp, code: GitErrorCode, message
     'denied',
     'the server refuses the credentials, or wants some',
   ],
+  [
+    /Error loading key|Bad passphrase|Enter passphrase/u,
+    'denied',
+    'the key is none that ssh can use: a private key is given whole, and without a passphrase',
+  ],
   [/detected dubious ownership/u, 'denied', 'the repository belongs to another user of this machine'],
   [
     /requested URL returned error: 4(?:04|10)|repository '[^']*' not found|does not appear to be a git repository|does not exist|Repository not found|not valid: is this a git repository/u,

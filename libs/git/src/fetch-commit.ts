@@ -16,7 +16,6 @@ export interface FetchDependencies {
   readonly partial: boolean;
   readonly connection: Connection;
   readonly credentials: Credentials;
-  readonly credentialsFile: string | undefined;
   /** Of the mirror, while it grows. */
   readonly bytesMax: number;
   readonly signal: AbortSignal;
@@ -187,18 +186,18 @@ const QUIET = [
 ];
 
 async function fetchRefs(
-  { gitFolder, connection, credentials, credentialsFile, bytesMax, signal, timeLeftMs }: FetchDependencies,
+  { gitFolder, connection, credentials, bytesMax, signal, timeLeftMs }: FetchDependencies,
   options: readonly string[],
   refspecs: readonly string[],
 ): Promise<void> {
   await runGit({
     cwd: gitFolder,
     signal,
-    credentialsFile,
+    credentials,
     timeoutMs: timeLeftMs(),
     bound: { folder: gitFolder, bytesMax },
-    options: [...credentials.options, ...connection.options, `--git-dir=${gitFolder}`],
-    env: { ...credentials.env, ...connection.env },
+    options: [...connection.options, `--git-dir=${gitFolder}`],
+    env: connection.env,
     args: ['fetch', ...QUIET, ...options, '--end-of-options', 'origin', ...refspecs],
   });
 }

@@ -1,7 +1,7 @@
 /** Whether a repository has a ref: asked of its server, with nothing fetched and nothing kept. */
 import { unlessAborted } from '@penstock/async';
 import { connectionTo, type Lookup } from './connection.ts';
-import { credentialsFrom } from './credentials.ts';
+import { credentialsFor, type CloneCredential } from './credentials.ts';
 import { failureOf } from './failure.ts';
 import { runGit } from './git-command.ts';
 import type { CloneAddress, GitPolicy } from './policy.ts';
@@ -11,6 +11,8 @@ export interface FindRefDependencies {
   readonly lookup: Lookup;
   readonly sshSettings: readonly string[];
   readonly credentialsFile: string | undefined;
+  /** Of the repository's own, in place of the machine's. */
+  readonly credential: CloneCredential | undefined;
   /** A folder that is no repository. */
   readonly folder: string;
   readonly timeoutMs: number;
@@ -24,23 +26,22 @@ const LISTED_BYTES_MAX = 64 * 1024;
 export async function findRef(
   address: CloneAddress,
   ref: string,
-  { policy, lookup, sshSettings, credentialsFile, folder, timeoutMs, signal }: FindRefDependencies,
+  { policy, lookup, sshSettings, credentialsFile, credential, folder, timeoutMs, signal }: FindRefDependencies,
 ): Promise<string | null> {
   const connection = await connectionTo(address, policy, {
     lookup: (host) => unlessAborted(lookup(host), signal),
     sshSettings,
+    hasOwnCredential: credential !== undefined,
   });
-  const credentials = credentialsFrom(
-    address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined,
-  );
+  const credentials = credentialsFor(address, credential, credentialsFile);
   const listed = await runGit({
     cwd: folder,
     signal,
-    credentialsFile,
+    credentials,
     timeoutMs,
     stdoutBytesMax: LISTED_BYTES_MAX,
-    options: [...credentials.options, ...connection.options],
-    env: { ...credentials.env, ...connection.env },
+    options: connection.options,
+    env: connection.env,
     args: ['ls-remote', '--quiet', '--end-of-options', address.url, ref, `${ref}^{}`],
   }).catch((error: unknown) => {
     throw failureOf(error);

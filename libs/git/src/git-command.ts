@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { execa } from 'execa';
-import { withoutCredentials } from './credentials.ts';
+import { startedWith, type Credentials } from './credentials.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { folderBytes } from './folder-bytes.ts';
 
@@ -30,8 +30,8 @@ export interface GitCommand {
   /** Beyond it the process is ended and what came before is the answer. Default 1 MiB. */
   readonly stdoutBytesMax?: number | undefined;
   readonly bound?: Bound | undefined;
-  /** Whose values are kept out of errors. */
-  readonly credentialsFile?: string | undefined;
+  /** Of what it reaches: given to git alone, and kept out of errors. */
+  readonly credentials?: Credentials | undefined;
 }
 
 const STDOUT_BYTES_MAX = 1024 * 1024;
@@ -79,19 +79,25 @@ const SETTINGS_IN_ENVIRONMENT = Object.fromEntries([
 /** Resolves with the output. @throws GitCommandFailed, GitError `timeout`, `too_large`, `git_unusable`, the signal's reason */
 export async function runGit(command: GitCommand): Promise<Buffer> {
   command.signal?.throwIfAborted();
-  const { file = 'git', args, options = [], timeoutMs, signal, credentialsFile, bound } = command;
-  const child = execa(file, [...options, ...args], {
+  const { file = 'git', args, options = [], timeoutMs, signal, credentials, bound } = command;
+  const all = [...(credentials?.options ?? []), ...options, ...args];
+  const started = startedWith(credentials, file, all);
+  const child = execa(started.file, started.args, {
     cwd: command.cwd,
-    env: { ...cleanEnvironment(command.cwd), ...command.env },
+    env: { ...cleanEnvironment(command.cwd), ...credentials?.env, ...command.env },
     extendEnv: false,
     detached: true,
-    stdin: 'ignore',
-    stdout: 'pipe',
-    stderr: 'pipe',
+    stdio: [started.input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe', ...started.descriptors],
     buffer: false,
     reject: false,
     encoding: 'buffer',
   });
+  started.release();
+  if (started.input !== undefined) {
+    // It may have ended without having read it; its exit code says why.
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(started.input);
+  }
   const ended: { why: GitError | 'aborted' | 'enough' | null } = { why: null };
   const end = (why: NonNullable<(typeof ended)['why']>): void => {
     ended.why ??= why;
@@ -132,7 +138,7 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
     throw new GitCommandFailed(
       args[0] ?? '',
       result.exitCode ?? null,
-      withoutCredentials(stderr.trim(), credentialsFile),
+      credentials === undefined ? stderr.trim() : credentials.hides(stderr.trim()),
     );
   } finally {
     clearTimeout(timer);

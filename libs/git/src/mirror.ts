@@ -13,7 +13,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { connectionTo, type Lookup } from './connection.ts';
-import { credentialsFrom } from './credentials.ts';
+import { credentialsFor, type CloneCredential } from './credentials.ts';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { failureOf, isDamage } from './failure.ts';
 import {
@@ -33,6 +33,11 @@ import type { Slots } from './slots.ts';
 import { SharedWork } from './shared-work.ts';
 import type { Log } from '@penstock/telemetry/log';
 import { BoundedQueue, unlessAborted } from '@penstock/async';
+
+/** A repository, and what opens it where it has something of its own. */
+export interface Remote extends CloneAddress {
+  readonly credential?: CloneCredential | undefined;
+}
 
 /** What all mirrors of a cache have in common. */
 export interface MirrorDependencies {
@@ -103,7 +108,7 @@ export class Mirror {
   }
 
   /** Runs `work` with the commit present. A mirror that turns out damaged is made anew, once. Counts as use meanwhile. */
-  async with<T>(address: CloneAddress, request: Wanted, work: (commit: string) => Promise<T>): Promise<T> {
+  async with<T>(address: Remote, request: Wanted, work: (commit: string) => Promise<T>): Promise<T> {
     this.users += 1;
     try {
       for (let isRepeated = false; ; isRepeated = true) {
@@ -155,7 +160,7 @@ export class Mirror {
     }
   }
 
-  async #ensure(address: CloneAddress, { commit, whole, ref: leading, along, signal }: Wanted): Promise<string> {
+  async #ensure(address: Remote, { commit, whole, ref: leading, along, signal }: Wanted): Promise<string> {
     signal.throwIfAborted();
     const ref = refOf(commit, whole);
     for (let rounds = 0; ; rounds += 1) {
@@ -170,7 +175,7 @@ export class Mirror {
   }
 
   /** An object that a partial mirror may lack. @throws GitError */
-  async bring(address: CloneAddress, object: string, signal: AbortSignal): Promise<void> {
+  async bring(address: Remote, object: string, signal: AbortSignal): Promise<void> {
     try {
       await this.#git(['cat-file', '-e', object], signal);
     } catch (error) {
@@ -181,7 +186,7 @@ export class Mirror {
 
   /** Of a commit that is present: what it changes since it left a branch; null: not known. @throws GitError */
   async changedPaths(
-    address: CloneAddress,
+    address: Remote,
     of: { readonly commit: string; readonly ref: string; readonly branch: string },
     signal: AbortSignal,
   ): Promise<string[] | null> {
@@ -196,7 +201,7 @@ export class Mirror {
     return paths;
   }
 
-  async #arrive(address: CloneAddress, { commit, whole, ref, along = [], signal }: Wanted): Promise<void> {
+  async #arrive(address: Remote, { commit, whole, ref, along = [], signal }: Wanted): Promise<void> {
     const { partial, log } = this.#dependencies;
     await this.#inTurn(
       signal,
@@ -270,7 +275,7 @@ export class Mirror {
   async #inTurn(
     given: AbortSignal,
     work: (fetch: FetchDependencies) => Promise<void>,
-    address: CloneAddress,
+    address: Remote,
     unless?: { readonly commit: string; readonly whole: boolean },
   ): Promise<void> {
     const {
@@ -297,18 +302,16 @@ export class Mirror {
             const connection = await connectionTo(address, policy, {
               lookup: (host) => unlessAborted(lookup(host), signal),
               sshSettings,
+              hasOwnCredential: address.credential !== undefined,
             });
             await this.#dependencies.assertUsable();
-            const credentials = credentialsFrom(
-              address.transport === 'http' || address.transport === 'https' ? credentialsFile : undefined,
-            );
+            const credentials = credentialsFor(address, address.credential, credentialsFile);
             await work({
               gitFolder: this.folder,
               partial,
               connection,
               signal,
               credentials,
-              credentialsFile,
               bytesMax,
               timeLeftMs: () => Math.max(1, deadline - performance.now()),
             });

@@ -5,7 +5,8 @@
  * MIRRORCACHE-1. The mirrors together hold at most `bytesMax` once a fetch has ended; those not used for longest go first,
  *     never one in use. While fetches run they may hold `repositoryBytesMax` more for each.
  * MIRRORCACHE-3. What was fetched for one key serves no other: a tenant's private repository is another mirror than the same address
- *     is to another tenant, on the disk and in memory.
+ *     is to another tenant, on the disk and in memory. Nor does what was fetched with a credential of the repository's own serve
+ *     who comes without one, or the other way round.
  * MIRRORCACHE-2. A caller holds a commit's name, never a folder: where its mirror has gone meanwhile, it is fetched again.
  */
 import { createHash } from 'node:crypto';
@@ -23,13 +24,13 @@ import {
   type InMirror,
 } from './commit-files.ts';
 import { lookupAll, type Lookup } from './connection.ts';
-import { problemWithFile } from './credentials.ts';
+import { problemWithFile, type CloneCredential } from './credentials.ts';
 import { findRef } from './find-ref.ts';
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import { assertGitUsable } from './git-version.ts';
 import { ObjectReaders } from './objects.ts';
-import { Mirror, type MirrorDependencies } from './mirror.ts';
+import { Mirror, type MirrorDependencies, type Remote } from './mirror.ts';
 import { checkCloneUrl, checkCommit, checkRef, isCommit, type CloneAddress, type GitPolicy } from './policy.ts';
 import { Slots } from './slots.ts';
 import type { SmallCommit } from './small-commit.ts';
@@ -69,6 +70,8 @@ interface FetchRequest {
   readonly ref?: string | undefined;
   /** Whose it is (MIRRORCACHE-3); absent: nobody's in particular. */
   readonly key?: string | undefined;
+  /** In place of what this machine has: the repository is read with it, or not at all. */
+  readonly credential?: CloneCredential | undefined;
   /** Commits of the same repository that will be asked for next: they come along where they cost no fetch of their own. */
   readonly along?: readonly string[] | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -104,6 +107,8 @@ interface FindRefRequest {
   readonly url: string;
   /** Its full name. */
   readonly ref: string;
+  /** As of a fetch. */
+  readonly credential?: CloneCredential | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -128,7 +133,7 @@ const CHECKOUT_MS_MAX = 10 * 60_000;
 const SMALL_COMMITS_BYTES_MAX = 64 * 1024 ** 2;
 
 interface WantedCommit {
-  readonly address: CloneAddress;
+  readonly address: Remote;
   readonly commit: string;
   readonly key: string | undefined;
   readonly ref: string | undefined;
@@ -189,8 +194,8 @@ class FolderMirrorCache implements MirrorCache {
     this.#measured = this.#find();
   }
 
-  async fetch({ url, commit, key, ref, along, signal }: FetchRequest): Promise<FetchedCommit> {
-    const address = checkCloneUrl(url, this.#options.policy);
+  async fetch({ url, commit, key, credential, ref, along, signal }: FetchRequest): Promise<FetchedCommit> {
+    const address: Remote = { ...checkCloneUrl(url, this.#options.policy), credential };
     if (ref !== undefined) checkRef(ref);
     const wanted = { address, commit: checkCommit(commit), key, ref };
     const { partial } = this.#dependencies;
@@ -250,7 +255,7 @@ class FolderMirrorCache implements MirrorCache {
     }
   }
 
-  async findRef({ url, ref, signal: given }: FindRefRequest): Promise<string | null> {
+  async findRef({ url, ref, credential, signal: given }: FindRefRequest): Promise<string | null> {
     const address = checkCloneUrl(url, this.#options.policy);
     const { slots, fetchMsMax, assertUsable } = this.#dependencies;
     const signal = AbortSignal.any([
@@ -262,6 +267,7 @@ class FolderMirrorCache implements MirrorCache {
       await assertUsable();
       return await findRef(address, ref, {
         ...this.#dependencies,
+        credential,
         folder: this.#options.folder,
         timeoutMs: FIND_MS_MAX,
         signal,
@@ -326,7 +332,7 @@ class FolderMirrorCache implements MirrorCache {
   }
 
   async #readFile(
-    address: CloneAddress,
+    address: Remote,
     within: Within,
     paths: readonly string[],
     bytesMax: number,
@@ -342,8 +348,9 @@ class FolderMirrorCache implements MirrorCache {
   }
 
   /** Repositories of the two kinds of object ids share nothing. */
-  #mirrorOf(address: CloneAddress, commit: string, key: string | undefined): Mirror {
-    const whose = key === undefined ? '' : `${JSON.stringify(key)} `;
+  #mirrorOf(address: Remote, commit: string, key: string | undefined): Mirror {
+    const own = address.credential === undefined ? '' : 'own ';
+    const whose = `${key === undefined ? '' : `${JSON.stringify(key)} `}${own}`;
     const digest = createHash('sha256').update(`${commit.length} ${whose}${address.url}`).digest('hex').slice(0, 40);
     const name = `${digest}${this.#dependencies.partial ? '.partial' : ''}.git`;
     let mirror = this.#mirrors.get(name);
