@@ -4,6 +4,14 @@ export type * from './contract/hook-messages.ts';
 export { allowedLabels, type FleetEntry, fleetRunnerId, isFleetRunner } from './contract/fleet.ts';
 export { buckets, FLEET_BUCKET, type PeerService, streams, subjects } from './contract/subjects.ts';
 export {
+  type CloneAnswer,
+  type CloneRequest,
+  type CloneSecret,
+  cloneSecretRemedy,
+  hostOfClone,
+} from './contract/clone-secret.ts';
+export {
+  claimsOfSlip,
   readSlip,
   signSlip,
   type Slip,

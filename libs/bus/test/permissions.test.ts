@@ -283,6 +283,19 @@ describe('each service does its whole job as its own user', () => {
     await held.release();
   });
 
+  it('P31: the ingest alone asks auth what opens a repository', async () => {
+    const [ingest, auth] = [await busOf('webhook-ingest'), await busOf('auth')];
+    auth.respond(subjects.cloneSecret, () => 'answered', { queue: 'auth' });
+    await auth.flush();
+    expect(await ingest.request(subjects.cloneSecret, {}, soon)).toBe('answered');
+    for (const user of ['gateway', 'registry', 'runner_r1', 'scheduler']) {
+      const raw = await rawOf(user);
+      await expect(raw.request(subjects.cloneSecret, '{}', timely)).rejects.toThrow(/[Pp]ermissions [Vv]iolation/u);
+    }
+    for (const user of ['webhook-ingest', 'gateway', 'registry', 'runner_r1'])
+      expect(await subscribing(await rawOf(user), subjects.cloneSecret)).not.toBeNull();
+  });
+
   it('services ask each other what each is there for, and tell their own kind what has changed', async () => {
     const users = ['gateway', 'auth', 'registry', 'webhook-ingest', 'runner_r1'] as const;
     const [gateway, auth, registry, ingest, runner] = (await Promise.all(users.map((user) => busOf(user)))) as [

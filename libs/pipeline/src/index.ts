@@ -28,5 +28,6 @@ export { workdirFault } from './file/workdir.ts';
 export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';
 export { type Least, STAGE_KINDS, takesLabel, type Wanted, wantedBy } from './model/takes.ts';
 export { imageSecretsOf } from './model/image-secrets.ts';
+export { isSecretName } from './model/secret-use.ts';
 export { nearest } from './text/suggest.ts';
 export { EXTENSION_CATEGORIES, extensionIdFault, parseUses, usesOf } from './file/uses.ts';

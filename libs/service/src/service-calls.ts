@@ -39,12 +39,22 @@ export async function callService<Req, Rep>(
   deadlineMs = CALL_MS_MAX,
   tryMs = TRY_MS_MAX,
 ): Promise<Rep> {
-  let answer: CallAnswer<Rep>;
+  return valueOf(
+    await askService<Req, CallAnswer<Rep>>(bus, service, subjects.service(service, verb), body, deadlineMs, tryMs),
+  );
+}
+
+/** As `callService`, for a question that has a subject of its own and says by its answer what came of it. Throws `Unavailable`. */
+export async function askService<Req, Rep>(
+  bus: Bus,
+  service: CalledService,
+  subject: string,
+  body: Req,
+  deadlineMs = CALL_MS_MAX,
+  tryMs = TRY_MS_MAX,
+): Promise<Rep> {
   try {
-    answer = await bus.requestRetrying<Req, CallAnswer<Rep>>(subjects.service(service, verb), body, {
-      deadlineMs,
-      timeoutMs: Math.min(deadlineMs, tryMs),
-    });
+    return await bus.requestRetrying<Req, Rep>(subject, body, { deadlineMs, timeoutMs: Math.min(deadlineMs, tryMs) });
   } catch (error) {
     if (
       error instanceof RequestTimeout ||
@@ -56,7 +66,6 @@ export async function callService<Req, Rep>(
     }
     throw error;
   }
-  return valueOf(answer);
 }
 
 /** @throws the `ServiceError` that it stands for */

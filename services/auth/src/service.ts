@@ -1,7 +1,7 @@
 /** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
 import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
-import { auditCollections, AuditRepository, openStore } from '@penstock/store';
+import { auditCollections, AuditRepository, cloneSecretsSpec, openStore } from '@penstock/store';
 import { checkAuthSettings } from './check-settings.ts';
 import { startAuth } from './start.ts';
 import { authCollections } from './model/collections.ts';
@@ -45,7 +45,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
         const { jwtSecret = '' } = settings;
         if (isShortSecret(jwtSecret)) log.warn({}, 'JWT_SECRET is shorter than 32 bytes');
         const store = await untilDone('opening the store', () =>
-          openStore(settings.storeUrl, [...authCollections, ...auditCollections]),
+          openStore(settings.storeUrl, [...authCollections, ...auditCollections, cloneSecretsSpec]),
         );
         const audit = new AuditRepository(store, { log });
         const server = publicServer({ name: 'auth', settings, bus, log, meter, connectionsMax: CONNECTIONS_MAX });

@@ -31,6 +31,7 @@ import { addEmbeddedRoutes } from './routes/embedded-routes.ts';
 import { addFleetRoutes } from './routes/fleet-routes.ts';
 import { acceptForms } from './routes/forms.ts';
 import { answerRefusal } from './routes/refusals.ts';
+import { answerCloneRequests } from './routes/clone-answers.ts';
 import { answerSlips } from './routes/slips.ts';
 import { addSessionRoutes } from './routes/session-routes.ts';
 import { requestAudit } from './routes/request-audit.ts';
@@ -38,6 +39,7 @@ import { addWebRoutes } from './routes/web-routes.ts';
 import { Secrets } from './model/secrets.ts';
 import { Sessions } from './model/sessions.ts';
 import { SigningKeys } from './model/signing-keys.ts';
+import { CloneSecrets } from './model/clone-secrets.ts';
 import { StageSecrets } from './model/stage-secrets.ts';
 import { startSweeper } from './model/sweeper.ts';
 import { Tries } from './routes/tries.ts';
@@ -48,7 +50,7 @@ import type { Log } from '@penstock/telemetry/log';
 
 export interface AuthOptions {
   readonly bus: Bus;
-  /** Opened with `authCollections` among its collections. */
+  /** Opened with `authCollections` and `cloneSecretsSpec` among its collections. */
   readonly store: DocumentStore;
   readonly jwtSecret: string;
   readonly mode: 'development' | 'production';
@@ -141,7 +143,13 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const keyHolders = new KeyHolders({ store, keys: masterKeys, now, log });
   const signingKeys = new SigningKeys(store, masterKeys, now);
   const idTokens = { keys: signingKeys, issuer: baseUrl, now };
-  const slips = answerSlips({ bus, secrets: stageSecrets, idTokens, slipKey: options.slipKey, log, now });
+  const clones = new CloneSecrets(store, stageSecrets);
+  const slips = answerSlips({
+    ...{ bus, secrets: stageSecrets, clones, idTokens, log, now },
+    slipKey: options.slipKey,
+    needsProofs: mode === 'production',
+  });
+  const cloneAnswers = answerCloneRequests({ bus, clones, log });
   const runnerTokens = new RunnerTokens(store, now);
   const isShut = async (tenant: string): Promise<boolean> => {
     const userId = userOfTenant(tenant);
@@ -234,6 +242,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
       fleet.close();
       calls.stop();
       slips.stop();
+      cloneAnswers.stop();
       await keyHolders.close();
     },
   };

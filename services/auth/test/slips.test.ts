@@ -5,11 +5,14 @@ import {
   buckets,
   signSlip,
   subjects,
+  type CloneAnswer,
+  type CloneRequest,
   type RunnerLease,
   type Slip,
   type SlipAnswer,
   type SlipContent,
 } from '@penstock/bus';
+import { cloneSecretsSpec, connectionIdOf } from '@penstock/store';
 import { compactDecrypt, exportJWK, generateKeyPair } from 'jose';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { stageSecretsSpec } from '../src/model/collections.ts';
@@ -190,6 +193,117 @@ describe('a slip (P31)', () => {
     await lease();
     expect(await present(slipOf())).toEqual({ kind: 'refused', why: expect.stringContaining('SERVICE_SLIP_KEY') });
   });
+});
+
+describe('what a connected repository is read with (P31)', () => {
+  const URL_OF_IT = 'https://github.com/acme/shop.git';
+  const KEY = '-----BEGIN OPENSSH PRIVATE KEY-----\r\nbm90IG9uZQ==\r\n-----END OPENSSH PRIVATE KEY-----';
+  const userId = (): string => tenant.slice('user/'.length);
+  const ofCheckout = (parts: Partial<Slip> = {}): Slip =>
+    slipOf({ names: [], provider: 'git_host_a', repository: 'acme/shop', cloneUrl: URL_OF_IT, ...parts });
+  async function name(host = 'github.com', provider = 'git_host_a'): Promise<void> {
+    const id = connectionIdOf(userId(), provider, 'acme/shop');
+    const row = { id, name: 'CLONE', createdAt: 1, host, changedAt: Date.now(), step: 0 };
+    await world.store.collection(cloneSecretsSpec).replaceNewer([row]);
+  }
+  const ask = async (parts: Partial<CloneRequest> = {}): Promise<CloneAnswer> =>
+    await world.bus.request<CloneRequest, CloneAnswer>(
+      subjects.cloneSecret,
+      {
+        ...{ userId: userId(), provider: 'git_host_a', repository: 'acme/shop', cloneUrl: URL_OF_IT, sealTo: SEAL_TO },
+        ...parts,
+      },
+      { timeoutMs: 20_000 },
+    );
+  const given = async (answer: CloneAnswer): Promise<unknown> => {
+    if (answer.kind !== 'sealed') throw new Error(JSON.stringify(answer));
+    return JSON.parse(Buffer.from((await compactDecrypt(answer.sealed, privateKey)).plaintext).toString());
+  };
+
+  it('is the secret that its user has named, sealed to who reads it, and to no stage', async () => {
+    await secrets.set({ tenant, name: 'CLONE', value: 'canary-4711\n' });
+    await name();
+    const clone = { name: 'CLONE', opens: { user: 'x-access-token', password: 'canary-4711' } };
+    expect(await given(await ask())).toEqual(clone);
+    await lease();
+    for (const parts of [{}, { trusted: false }, { edited: true as const }]) {
+      const answer = await present(ofCheckout(parts));
+      expect(JSON.stringify(answer)).not.toContain('canary');
+      expect(await opened(answer)).toEqual({ ...about(), values: {}, withheld: [], clone });
+    }
+    expect((await opened(await present(slipOf({ names: ['CLONE'] })))).clone).toBeUndefined();
+    expect((await secrets.list({ tenant }))[0]?.lastUsedAt).not.toBeNull();
+  });
+
+  it('is none where none is named, also to a slip that nobody has signed; that one is given nothing else', async () => {
+    const unsigned = signSlip(undefined, ofCheckout());
+    expect([await present(unsigned), await present(ofCheckout()), await ask()]).toEqual(
+      Array.from({ length: 3 }, () => ({ kind: 'none' })),
+    );
+    await secrets.set({ tenant, name: 'CLONE', value: 'canary-4711' });
+    await name();
+    await lease();
+    expect(await present(unsigned)).toEqual({ kind: 'refused', why: expect.stringContaining('not signed') });
+    expect(await present(ofCheckout({ runner: 'r2' }))).toMatchObject({ kind: 'refused' });
+    expect(await present(ofCheckout({ attempt: 2 }))).toEqual({ kind: 'unlisted' });
+    for (const other of [{ tenant: 'user/other' }, { tenant: 'service' }, { provider: 'git_host_b' }])
+      expect((await present(ofCheckout(other))).kind).not.toBe('refused');
+    expect(await ask({ userId: 'other' })).toEqual({ kind: 'none' });
+  });
+
+  it('is for the host where the connection was proved, and for nobody but who looks for the proof before', async () => {
+    await secrets.set({ tenant, name: 'CLONE', value: 'canary-4711' });
+    await name();
+    const elsewhere = 'https://gitlab.com/acme/shop.git';
+    await lease();
+    for (const answer of [await present(ofCheckout({ cloneUrl: elsewhere })), await ask({ cloneUrl: elsewhere })])
+      expect(answer).toEqual({ kind: 'refused', why: expect.stringContaining('for github.com') });
+    await name('');
+    expect((await ask()).kind).toBe('sealed');
+    expect((await present(ofCheckout())).kind).toBe('sealed');
+    await world.reset();
+    await world.server({ masterKeys: [MASTER_KEY], slipKey: SLIP_KEY, mode: 'production' });
+    expect((await ask()).kind).toBe('sealed');
+    expect(await present(ofCheckout())).toEqual({ kind: 'refused', why: expect.stringContaining('verifyRepository') });
+  });
+
+  it.each([
+    ['a-token-of-b', 'git_host_b', { user: 'oauth2', password: 'a-token-of-b' }],
+    ['robot:pass:word 1', 'git_host_a', { user: 'robot', password: 'pass:word 1' }],
+    [KEY, 'git_host_a', { key: `${KEY.replaceAll('\r', '')}\n` }],
+  ])('%j is, for %s, %j', async (value, provider, opens) => {
+    await secrets.set({ tenant, name: 'CLONE', value });
+    await name('', provider);
+    expect(await given(await ask({ provider }))).toEqual({ name: 'CLONE', opens });
+  });
+
+  it.each(['user:abc', ':password', 'two\nlines', '-----BEGIN CERTIFICATE-----\nx'])(
+    '%j opens nothing, and is not shown',
+    async (value) => {
+      await secrets.set({ tenant, name: 'CLONE', value });
+      await name('');
+      expect(await ask()).toEqual({
+        kind: 'refused',
+        why: 'the secret CLONE is neither a token, nor user:password with 4 characters or more, nor a private key',
+      });
+    },
+  );
+
+  it('is the narrower of two, none of a pipeline, and none that is bound to refs', async () => {
+    await name('');
+    const repository = 'git_host_a/Acme/Shop';
+    await secrets.set({ tenant, name: 'CLONE', value: 'of-a-pipeline', pipeline: 'release' });
+    expect(await ask()).toEqual({ kind: 'refused', why: expect.stringContaining('there is no secret CLONE') });
+    await secrets.set({ tenant, name: 'CLONE', value: 'of-the-tenant' });
+    await secrets.set({ tenant, name: 'CLONE', value: 'of-another', repository: 'git_host_a/acme/other' });
+    expect(await given(await ask())).toMatchObject({ opens: { password: 'of-the-tenant' } });
+    await secrets.set({ tenant, name: 'CLONE', value: 'of-the-repository', repository });
+    expect(await given(await ask())).toMatchObject({ opens: { password: 'of-the-repository' } });
+    await secrets.set({ tenant, name: 'CLONE', value: 'of-main', repository, refs: ['main'] });
+    expect(await ask()).toEqual({ kind: 'refused', why: expect.stringContaining('set it without refs') });
+  });
+
+  const about = (): Pick<Slip, 'run' | 'stage' | 'attempt'> => ({ run: 'run-1', stage: 'deploy', attempt: 1 });
 });
 
 describe('of several secrets of a name', () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { connectBus, ensureStreams, type Bus } from '@penstock/bus';
 import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
-import { openSqliteStore, type AuditEntry, type DocumentStore } from '@penstock/store';
+import { cloneSecretsSpec, openSqliteStore, type AuditEntry, type DocumentStore } from '@penstock/store';
 import {
   asked,
   Browser,
@@ -59,7 +59,7 @@ export async function makeWorld(): Promise<World> {
   await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 64 * MEBIBYTE });
   const store = await openSqliteStore({
     path: join(folder, 'store.db'),
-    collections: authCollections,
+    collections: [...authCollections, cloneSecretsSpec],
     synchronous: 'normal',
   });
   const host = await startFakeGitHost({ ...CLIENT, account: ALICE });

@@ -5,7 +5,7 @@ import { machineTime } from '@penstock/async';
 import { FENCE_MS, type Lease, RUNNER_LEASE_MS, RUNNER_LEASE_RENEWALS } from '@penstock/bus';
 import { bootClockMs, Guard, type Executor } from '@penstock/executor';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { newSessionKey } from '../src/session/session-key.ts';
+import { newSealingKey } from '@penstock/identity';
 import { SessionExecutors } from '../src/executors/session-executors.ts';
 import { Session } from '../src/session/session.ts';
 
@@ -51,7 +51,7 @@ async function begin(sentAtMs: number): Promise<Session<SessionExecutors>> {
   const session = await Session.begin({
     ports: {
       createGuard: () => guard,
-      newKey: newSessionKey,
+      newKey: newSealingKey,
       acquire: () =>
         Promise.resolve({
           sentAtMs,

@@ -1,5 +1,6 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
 import {
+  cloneSecretRemedy,
   subjects,
   type Bus,
   type ConnectionView,
@@ -10,15 +11,15 @@ import {
 import { BadUserInput, NotFound } from '@penstock/errors';
 import type { Connection } from './model/connections-repository.ts';
 import { decide } from './processing/decide.ts';
-import { repositoryFile, type RepositoryFileSources } from './processing/repository-file.ts';
+import { orBadInput, repositoryFile, type RepositoryFileSources } from './processing/repository-file.ts';
 import { findInPlaces } from './processing/ref-search.ts';
 import type { DecidedDelivery } from './model/deliveries-repository.ts';
 import { isAddressable } from './model/clone-address.ts';
 import type { Delivery } from './model/delivery.ts';
 import { deliveryView } from './model/delivery-view.ts';
-import { hostsToAsk, isProvedFor } from './model/proof.ts';
+import { hostsToAsk, isProvedFor, placeToShow } from './model/proof.ts';
 import type { Intake } from './intake/intake.ts';
-import { checkedNames } from './providers/names.ts';
+import { checkedNames, checkedSecretName } from './providers/names.ts';
 
 export interface CallsOptions extends RepositoryFileSources {
   readonly bus: Bus;
@@ -45,27 +46,43 @@ export function ingestCalls(options: CallsOptions): Handlers {
     proved: isProved(connection),
     ...viewed(connection),
   });
-  const viewed = ({ id, provider, repository, createdAt }: Connection): Omit<ConnectionView, 'proof' | 'proved'> => ({
+  const viewed = ({
+    id,
+    provider,
+    repository,
+    createdAt,
+    cloneSecret,
+  }: Connection): Omit<ConnectionView, 'proof' | 'proved'> => ({
     id,
     provider,
     repository,
     webhookUrl: options.webhookUrl(),
     createdAt: new Date(createdAt).toISOString(),
+    cloneSecret,
   });
   const tellOthers = (): void => bus.publish(subjects.connections, {});
   return {
-    async connect({ userId, provider: providerName, repository }) {
+    async connect({ userId, provider: providerName, repository, cloneSecret: name }) {
       const provider = checkedNames(providerName, repository);
-      const connected = await connections.connect(userId, provider, repository, options.now());
+      const cloneSecret = name === undefined ? null : checkedSecretName('cloneSecret', name);
+      const connected = await connections.connect(userId, provider, repository, { now: options.now(), cloneSecret });
       tellOthers();
       return { ...shown(connected), secret: connected.secret };
+    },
+    async 'clone-secret'({ userId, id, name }) {
+      const connection = await connections.find(userId, id);
+      if (connection === null) throw notConnected(id);
+      const cloneSecret = name === null ? null : checkedSecretName('name', name);
+      const changed = await connections.setCloneSecret(connection, cloneSecret, options.now());
+      tellOthers();
+      return shown(changed);
     },
     async connections({ userId }) {
       return { repositories: (await connections.of(userId)).map(shown) };
     },
     async disconnect({ userId, id }) {
       const connection = await connections.find(userId, id);
-      if (connection === null) throw new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
+      if (connection === null) throw notConnected(id);
       // First: whatever becomes of this process, it ends the connection too.
       await options.intake.connectionEnds(connection);
       await connections.disconnect(userId, id);
@@ -74,7 +91,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
     },
     async verify({ userId, id }) {
       const connection = await connections.find(userId, id);
-      if (connection === null) throw new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
+      if (connection === null) throw notConnected(id);
       if (isProved(connection)) return shown(connection);
       const host = await hostWithProof(connection, options);
       await connections.prove(connection, host, options.now());
@@ -113,17 +130,28 @@ export function ingestCalls(options: CallsOptions): Handlers {
   };
 }
 
+function notConnected(id: string): NotFound {
+  return new NotFound(`There is no connected repository '${id.slice(0, 100)}'.`);
+}
+
 /** Asks one host after the other. Throws the same for a repository that is not there, or not to be seen, as for a missing ref. */
 async function hostWithProof(
-  { provider, repository, proofRef }: Connection,
-  { refs, policy, homes }: CallsOptions,
+  { userId, provider, repository, proofRef, cloneSecret }: Connection,
+  { refs, policy, homes, clones }: CallsOptions,
 ): Promise<string> {
-  const hosts = isAddressable(repository) ? hostsToAsk(provider, policy, homes) : [];
+  const allowed = isAddressable(repository) ? hostsToAsk(provider, policy, homes) : [];
+  const hosts = cloneSecret === null ? allowed : placeToShow(allowed);
   const places = hosts.map((host) => ({ host, url: `https://${host}/${repository}.git` }));
-  const found = await findInPlaces(places, [proofRef], refs);
+  const [only] = places;
+  const own =
+    cloneSecret === null || only === undefined
+      ? undefined
+      : await orBadInput(() => clones.of({ userId, provider, repository, cloneUrl: only.url }));
+  const found = await findInPlaces(places, [proofRef], refs, own?.credential);
   if (found !== null) return found.place.host;
+  const remedy = own === undefined ? '' : `; ${cloneSecretRemedy(own.name)}`;
   throw new BadUserInput(
-    `The ref ${proofRef} was not found in '${repository}' (${hosts.join(', ') || 'no allowed host'}): push it there, then try again.`,
+    `The ref ${proofRef} was not found in '${repository}' (${hosts.join(', ') || 'no allowed host'}): push it there, then try again${remedy}.`,
   );
 }
 

@@ -1,5 +1,5 @@
 /** The ingest, put together: for `serve`, beside the gateway on one server, and for a process of its own. */
-import { openDeliveryLog, subjects, type Bus } from '@penstock/bus';
+import { hostOfClone, openDeliveryLog, subjects, type Bus } from '@penstock/bus';
 import { runLimitsOf, type RunLimits, type ServerMode, type Tiers } from '@penstock/config';
 import { NotFound } from '@penstock/errors';
 import { callAuth } from '@penstock/identity';
@@ -8,6 +8,7 @@ import { answerCalls } from '@penstock/service';
 import { RunsRepository, type DocumentStore } from '@penstock/store';
 import type { FastifyInstance } from 'fastify';
 import { ingestCalls } from './calls.ts';
+import { cloneCredentials } from './model/clone-credentials.ts';
 import { ConnectionsRepository } from './model/connections-repository.ts';
 import type { Decision } from './model/decision.ts';
 import { hookCalls } from './hooks/calls.ts';
@@ -23,7 +24,7 @@ import { PushRate } from './intake/push-rate.ts';
 import { PayloadReader } from './intake/payload-reader.ts';
 import { OutcomeWaits } from './intake/outcome-waits.ts';
 import type { ClonePolicy, CommitSource, ForkPolicy, RefSource } from './model/ports.ts';
-import { hostOf, type HomeHosts } from './model/proof.ts';
+import type { HomeHosts } from './model/proof.ts';
 import { Processing } from './processing/processing.ts';
 import type { ProviderName } from './providers/provider.ts';
 import { RefusedDeliveries } from './intake/refused-deliveries.ts';
@@ -128,6 +129,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   const sources = {
     bus,
     mirrors,
+    clones: cloneCredentials(bus, connections.cloneSecrets),
     template: options.template ?? null,
     namesRepositories: options.repositories !== undefined,
     forks: options.forks ?? 'approve',
@@ -254,7 +256,7 @@ function targetOfTick(
   const isNamed = provider === 'git_host_a' || provider === 'git_host_b';
   if (kind !== 'schedule' || !isNamed || repository === undefined || commit === undefined || ref === undefined)
     return undefined;
-  if (policy.mode === 'production' && hostOf(cloneUrl) !== homes[provider]) return undefined;
+  if (policy.mode === 'production' && hostOfClone(cloneUrl) !== homes[provider]) return undefined;
   return {
     provider,
     repository,
@@ -277,7 +279,7 @@ async function beginStatus(
   decision: Decision,
 ): Promise<void> {
   if (decision.kind === 'nothing' || (decision.kind === 'ended' && decision.status !== 'FAILED')) return;
-  const isElsewhere = hostOf(delivery.cloneUrl) !== homes[delivery.provider];
+  const isElsewhere = hostOfClone(delivery.cloneUrl) !== homes[delivery.provider];
   if (policy.mode === 'production' && (delivery.verified === 'none' || isElsewhere)) return;
   const { provider, repository, commit, ref, runId, tenant, pullRequest } = delivery;
   // A push of the same commit may end otherwise: neither is to stand for the other.

@@ -7,14 +7,25 @@ import type { HookCalls } from './hook-messages.ts';
 
 /** Each verb with its question and its answer. */
 export interface IngestCalls extends HookCalls {
-  /** BAD_USER_INPUT: no such provider, no name of a repository. CONFLICT: connected already, or too many are. */
+  /** BAD_USER_INPUT: no such provider, no name of a repository or of a secret. CONFLICT: connected already, or too many are. */
   readonly connect: {
-    readonly request: { readonly userId: string; readonly provider: string; readonly repository: string };
+    readonly request: {
+      readonly userId: string;
+      readonly provider: string;
+      readonly repository: string;
+      /** The name of the secret that it is read with; absent: with what the server has. */
+      readonly cloneSecret?: string | undefined;
+    };
     readonly answer: NewConnectionView;
   };
   /** NOT_FOUND: no such connection, or another user's. BAD_USER_INPUT: the ref is not there. UNAVAILABLE: the host does not answer. */
   readonly verify: {
     readonly request: { readonly userId: string; readonly id: string };
+    readonly answer: ConnectionView;
+  };
+  /** From the next fetch on. `name` null: with what the server has. NOT_FOUND: no such connection, or another user's. BAD_USER_INPUT: no name of a secret. */
+  readonly 'clone-secret': {
+    readonly request: { readonly userId: string; readonly id: string; readonly name: string | null };
     readonly answer: ConnectionView;
   };
   /** The newest first. */
@@ -121,6 +132,8 @@ export interface ConnectionView {
   readonly proof: { readonly ref: string };
   /** Whether it was found; until then deliveries of the connection come to nothing. */
   readonly proved: boolean;
+  /** The name of the secret that it is read with; null: it is read with what the server has. */
+  readonly cloneSecret: string | null;
 }
 
 interface NewConnectionView extends ConnectionView {

@@ -449,6 +449,8 @@ export interface Job extends AttemptRef {
   readonly idTokens?: readonly IdTokenUse[] | undefined;
   /** What auth gives the values for (P31). Absent: the stage names none, or its scheduler has no key to sign with. */
   readonly slip?: string | undefined;
+  /** What auth says for which secret its repository is read with. Absent: it has no repository, or not one that a user has connected. */
+  readonly cloneSlip?: string | undefined;
   readonly timeoutMs: number;
   /** Bytes of output kept for this attempt; what is beyond is dropped behind a marker. */
   readonly logBytesMax: number;

@@ -3,6 +3,7 @@
  * secret: auth answers it to that runner only, sealed to its session.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import type { CloneSecret } from './clone-secret.ts';
 
 export interface Slip {
   readonly run: string;
@@ -26,6 +27,8 @@ export interface Slip {
   readonly names: readonly string[];
   /** Of id tokens, each once; absent: none. */
   readonly audiences?: readonly string[] | undefined;
+  /** The slip is for the attempt's checkout alone: where its repository is read from, which may have a secret of its own. */
+  readonly cloneUrl?: string | undefined;
   /** Milliseconds since 1970: the attempt cannot live longer. */
   readonly until: number;
 }
@@ -39,10 +42,12 @@ export interface SlipRequest {
 
 /**
  * `sealed`: a JWE that the session's key opens, of a `SlipContent`. `unlisted`: the session's lease does not list the attempt,
- * yet or any more: worth another try after a renewal. `refused`: it never will be answered otherwise; `why` ends a sentence.
+ * yet or any more: worth another try after a renewal. `refused`: it never will be answered otherwise; `why` ends a sentence. `none`:
+ * the repository has no secret of its own, and is read with what the server has.
  */
 export type SlipAnswer =
   | { readonly kind: 'sealed'; readonly sealed: string }
+  | { readonly kind: 'none' }
   | { readonly kind: 'unlisted' }
   | { readonly kind: 'unavailable' }
   | { readonly kind: 'refused'; readonly why: string };
@@ -58,6 +63,8 @@ export interface SlipContent {
   readonly withheld: readonly { readonly name: string; readonly why: string }[];
   /** Absent: the slip asks for none. `why`: it gets none; a clause for the stage's log. */
   readonly idTokens?: IdTokens | { readonly why: string } | undefined;
+  /** Of a slip for the checkout. */
+  readonly clone?: CloneSecret | undefined;
 }
 
 export interface IdTokens {
@@ -67,10 +74,10 @@ export interface IdTokens {
   readonly lifeMs: number;
 }
 
-/** `key`: 32 bytes in base64. */
-export function signSlip(key: string, slip: Slip): string {
+/** `key`: 32 bytes in base64; without one it is signed by nobody, and claims what it says. */
+export function signSlip(key: string | undefined, slip: Slip): string {
   const body = Buffer.from(JSON.stringify(slip)).toString('base64url');
-  return `${body}.${signatureOf(key, body).toString('base64url')}`;
+  return `${body}.${key === undefined ? '' : signatureOf(key, body).toString('base64url')}`;
 }
 
 /** Null where it was not signed by this key. */
@@ -80,6 +87,16 @@ export function readSlip(key: string, text: string): Slip | null {
   const right = signatureOf(key, body);
   if (given.length !== right.length || !timingSafeEqual(given, right)) return null;
   return JSON.parse(Buffer.from(body, 'base64url').toString('utf8')) as Slip;
+}
+
+/** What a slip says, whoever has written it; null where it says nothing. */
+export function claimsOfSlip(text: string): Partial<Slip> | null {
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(text.split('.')[0] ?? '', 'base64url').toString('utf8'));
+    return typeof claims === 'object' ? claims : null;
+  } catch {
+    return null;
+  }
 }
 
 function signatureOf(key: string, body: string): Buffer {

@@ -47,6 +47,8 @@ export const subjects = {
   upload: (runner: string, upload: string) => `svc.registry.upload.${runner}.${upload}`,
   /** A runner asks auth for what a slip names (P31). */
   slip: (runner: string) => `slip.${runner}`,
+  /** The ingest asks auth for what opens a connected repository: no verb of `svc.auth`, for the gateway may ask all of those. */
+  cloneSecret: 'clone',
   /** From one registry to the others: what has changed in the store. */
   registryChanged: 'registry.changed',
   /** Processes of one service tell each other that they live. */

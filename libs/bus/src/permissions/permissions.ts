@@ -241,7 +241,7 @@ function authUser(): PeerUser {
       // The lease of a runner that presents a slip, as the leader knows it (P31).
       ...['STREAM.MSG.GET', 'STREAM.INFO'].map((verb) => one(api(`${verb}.${bucketStream(buckets.runners)}`))),
     ],
-    serves: [anyVerb('auth'), subjects.slip('*')],
+    serves: [anyVerb('auth'), subjects.slip('*'), subjects.cloneSecret],
     tells: [subjects.alive('auth')],
   });
 }
@@ -278,6 +278,8 @@ function webhookIngestUser(): PeerUser {
       ...ownersAsked(),
       many(subjects.owner(ANY, 'schedule')),
       { ...one(subjects.service('auth', 'user')), of: 'auth' },
+      // What opens a connected repository that has a secret of its own (P31).
+      { ...one(subjects.cloneSecret), of: 'auth' },
       { ...many(subjects.service('registry', 'resolve')), of: 'registry' },
       one(subjects.delivery('*', '*')),
       one(api(`STREAM.INFO.${deliveries}`)),

@@ -1,5 +1,5 @@
 /** Reads `secrets` of a stage: names of secrets, or a map of variables to them. No value of theirs is ever part of a definition. */
-import type { SecretUse } from '../model/secret-use.ts';
+import { isSecretName, type SecretUse } from '../model/secret-use.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
 import type { MapEntry, ScalarNode } from '../yaml/yaml-tree.ts';
@@ -8,7 +8,6 @@ import type { Field } from './fields.ts';
 import { variableFault } from './environment.ts';
 import { SECRET_KEYS } from './vocabulary.ts';
 
-const SECRET_NAME = /^[A-Z_][A-Z0-9_]*$/;
 const WANTED = 'a list of names such as [NPM_TOKEN], or a map of variables to them';
 
 /** In file order, each variable once. */
@@ -77,13 +76,13 @@ export function readSecretName(
   node: ScalarNode,
   { problems, path }: Pick<Field, 'problems' | 'path'>,
 ): string | undefined {
-  if (SECRET_NAME.test(node.text) && node.text.length <= PIPELINE_LIMITS.secretNameLengthMax) return node.text;
+  if (isSecretName(node.text)) return node.text;
   const upper = node.text.toUpperCase().replaceAll('-', '_');
   problems.add(
     node,
     path,
     `${quoted(node.text)} cannot be the name of a secret: capital letters, digits and '_', no digit first`,
-    SECRET_NAME.test(upper) && upper.length <= PIPELINE_LIMITS.secretNameLengthMax
+    isSecretName(upper)
       ? `did you mean '${upper}'?`
       : "its value is set by 'penstock secret set', and never stands in a file",
   );

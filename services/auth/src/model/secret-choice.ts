@@ -23,6 +23,22 @@ export function chooseSecret(name: string, slip: Slip, kept: readonly KeptSecret
   return { why: `it is given at ${secret.refs.join(', ')} alone, and not ${placeOf(slip)}` };
 }
 
+/** For who reads a connected repository: of the tenant or of that repository, and for whatever ref. */
+export function chooseCloneSecret(name: string, repository: string, kept: readonly KeptSecret[]): Choice {
+  const [secret] = kept
+    .filter((each) => each.name === name && each.pipeline === '')
+    .filter((each) => each.repository === '' || isSame(each.repository, repository))
+    .toSorted((a, b) => widthOf(a) - widthOf(b));
+  if (secret === undefined)
+    return {
+      why: `there is no secret ${name} for ${repository}: set it (penstock secret set ${name}), or name another for the connection (setCloneSecret)`,
+    };
+  if (secret.refs === null) return { secret };
+  return {
+    why: `the secret ${name} is given at ${secret.refs.join(', ')} alone, and a repository is read for every ref: set it without refs`,
+  };
+}
+
 function repositoryOf({ provider, repository }: Slip): string | undefined {
   return repository === undefined ? undefined : `${provider ?? ''}/${repository}`;
 }

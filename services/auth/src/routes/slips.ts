@@ -4,11 +4,23 @@
  * SLIPS-1 Only what a scheduler has signed, for this runner, and while it has not run out.
  * SLIPS-2 Only while the session's lease, as the stream's leader knows it, lists the attempt; sealed to the key in that very lease.
  * SLIPS-3 Values are read anew for each answer, and stand in none that is not sealed.
+ * SLIPS-4 That a repository has no secret of its own is answered to a slip that nobody has signed, too: so schedulers that have no key
+ *     may have connected repositories, and whoever names such a secret is told where the key is missing.
  */
-import { buckets, leaseAtLeader, readSlip, subjects } from '@penstock/bus';
-import type { Bus, BusSubscription, RunnerLease, Slip, SlipAnswer, SlipContent, SlipRequest } from '@penstock/bus';
+import { buckets, claimsOfSlip, leaseAtLeader, readSlip, subjects } from '@penstock/bus';
+import type {
+  Bus,
+  BusSubscription,
+  CloneRequest,
+  RunnerLease,
+  Slip,
+  SlipAnswer,
+  SlipContent,
+  SlipRequest,
+} from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
-import { CompactEncrypt, importJWK } from 'jose';
+import { sealTo, userOfTenant } from '@penstock/identity';
+import type { CloneSecrets } from '../model/clone-secrets.ts';
 import { idTokensFor, type IdTokenSources } from '../model/id-tokens.ts';
 import { chooseSecret } from '../model/secret-choice.ts';
 import type { KeptSecret, StageSecrets } from '../model/stage-secrets.ts';
@@ -16,6 +28,9 @@ import type { KeptSecret, StageSecrets } from '../model/stage-secrets.ts';
 export interface SlipsOptions {
   readonly bus: Bus;
   readonly secrets: StageSecrets;
+  readonly clones: CloneSecrets;
+  /** Whether a repository is cloned only once it is proved to be its user's. */
+  readonly needsProofs: boolean;
   readonly idTokens: IdTokenSources;
   /** Of 32 bytes in base64, shared with the schedulers; without it every slip is refused. */
   readonly slipKey: string | undefined;
@@ -50,7 +65,9 @@ async function answer(
   runner: string,
   options: SlipsOptions,
 ): Promise<SlipAnswer> {
-  const { bus, slipKey, secrets, idTokens, now } = options;
+  const { bus, slipKey, secrets, clones, idTokens, now } = options;
+  const claimed = typeof text === 'string' ? cloneAsked(claimsOfSlip(text)) : undefined;
+  if (claimed !== undefined && !(await clones.isNamed(claimed))) return { kind: 'none' };
   if (slipKey === undefined) return refused('auth has no SERVICE_SLIP_KEY, which schedulers sign by');
   const slip = typeof text === 'string' ? readSlip(slipKey, text) : null;
   if (slip === null) return refused('its slip is not signed by the SERVICE_SLIP_KEY of auth');
@@ -58,16 +75,28 @@ async function answer(
   if (now() > slip.until) return refused('its slip has run out');
   const lease = await leaseAtLeader<RunnerLease>(bus, buckets.runners, `${runner}.${slip.session}`);
   if (lease === null || !lists(lease.value, slip)) return { kind: 'unlisted' };
-  const { sealTo } = lease.value;
-  if (sealTo === undefined) return refused('its runner has no key that values could be sealed to');
+  const { sealTo: publicKey } = lease.value;
+  if (publicKey === undefined) return refused('its runner has no key that values could be sealed to');
+  const asked = cloneAsked(slip);
+  if (asked !== undefined) {
+    const found = await clones.find(asked, options.needsProofs);
+    if (found.kind !== 'found') return found;
+    const { run, stage, attempt } = slip;
+    const content: SlipContent = { run, stage, attempt, values: {}, withheld: [], clone: found.secret };
+    return { kind: 'sealed', sealed: await sealTo(publicKey, content) };
+  }
   const values = await contentOf(tokensOnly === true ? { ...slip, names: [] } : slip, secrets);
   const wantsTokens = values.withheld.length === 0 && (slip.audiences?.length ?? 0) > 0;
   const content = wantsTokens ? { ...values, idTokens: await idTokensFor(slip, idTokens) } : values;
-  const key = await importJWK({ kty: 'OKP', crv: 'X25519', x: sealTo }, 'ECDH-ES');
-  const sealed = await new CompactEncrypt(Buffer.from(JSON.stringify(content)))
-    .setProtectedHeader({ alg: 'ECDH-ES', enc: 'A256GCM' })
-    .encrypt(key);
-  return { kind: 'sealed', sealed };
+  return { kind: 'sealed', sealed: await sealTo(publicKey, content) };
+}
+
+/** Of a slip for a checkout. */
+function cloneAsked(slip: Partial<Slip> | null): Omit<CloneRequest, 'sealTo'> | undefined {
+  const { tenant, provider, repository, cloneUrl } = slip ?? {};
+  if (typeof cloneUrl !== 'string' || typeof provider !== 'string' || typeof repository !== 'string') return undefined;
+  const userId = typeof tenant === 'string' ? userOfTenant(tenant) : undefined;
+  return userId === undefined ? undefined : { userId, provider, repository, cloneUrl };
 }
 
 function refused(why: string): SlipAnswer {

@@ -72,6 +72,8 @@ const SDL = /* GraphQL */ `
     proof: RepositoryProof!
     "False: its deliveries are Ignored until it is proved."
     proved: Boolean!
+    "The name of the secret that it is read with; null: it is read with what the server has."
+    cloneSecret: String
   }
 
   type ConnectRepositoryResult {
@@ -84,6 +86,8 @@ const SDL = /* GraphQL */ `
     proof: RepositoryProof!
     "True at once in development mode only."
     proved: Boolean!
+    "The name of the secret that it is read with; null: it is read with what the server has."
+    cloneSecret: String
     "Shown this once: the webhook's secret (provider A) or token (provider B)."
     secret: String!
   }
@@ -98,8 +102,10 @@ const SDL = /* GraphQL */ `
   }
 
   extend type Mutation {
-    "Deliveries signed with the secret in the answer belong to the user; 'provider' is git_host_a or git_host_b (additional)."
-    connectRepository(provider: String, repository: String): ConnectRepositoryResult!
+    "Deliveries signed with the secret in the answer belong to the user; 'provider' is git_host_a or git_host_b; 'cloneSecret' names the secret that the repository is read with in place of what the server has (additional)."
+    connectRepository(provider: String, repository: String, cloneSecret: String): ConnectRepositoryResult!
+    "The name of the secret that a connected repository is read with, from its next fetch on; without 'name' it is read with what the server has (additional)."
+    setCloneSecret(id: String, name: String): ConnectedRepository!
     "Looks for the ref of its proof at the git host; from then on its deliveries are run (additional)."
     verifyRepository(id: String): ConnectedRepository!
     "Its secret is worth nothing from now on (additional)."
@@ -140,7 +146,7 @@ export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): Grap
       Mutation: {
         connectRepository: async (
           _: unknown,
-          args: { provider?: Maybe<string>; repository?: Maybe<string> },
+          args: { provider?: Maybe<string>; repository?: Maybe<string>; cloneSecret?: Maybe<string> },
           context: GraphqlContext,
         ) => {
           const { id: userId } = requireUser(context.caller);
@@ -148,9 +154,21 @@ export function webhooksModule({ bus, audit, now }: WebhooksModuleOptions): Grap
             userId,
             provider: given(args.provider, 'provider'),
             repository: given(args.repository, 'repository'),
+            ...(typeof args.cloneSecret === 'string' ? { cloneSecret: args.cloneSecret } : {}),
           });
           noted(context, 'repository.connect', `${connected.provider} ${connected.repository}`);
           return connected;
+        },
+        setCloneSecret: async (
+          _: unknown,
+          args: { id?: Maybe<string>; name?: Maybe<string> },
+          context: GraphqlContext,
+        ) => {
+          const { id: userId } = requireUser(context.caller);
+          const name = args.name ?? null;
+          const changed = await ask('clone-secret', { userId, id: given(args.id, 'id'), name });
+          noted(context, 'repository.clone_secret', `${changed.provider} ${changed.repository}, ${name ?? 'none'}`);
+          return changed;
         },
         verifyRepository: async (_: unknown, args: { id?: Maybe<string> }, context: GraphqlContext) => {
           const { id: userId } = requireUser(context.caller);

@@ -28,7 +28,7 @@ import {
   type StageUser,
   type StopReason,
 } from '@penstock/executor';
-import type { AttemptRef, IdTokens, Job, ResultRequest } from '@penstock/bus';
+import type { AttemptRef, CloneSecret, IdTokens, Job, ResultRequest } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
 import type { Meter } from '@penstock/telemetry/metrics';
 import type { Tracer } from '@penstock/telemetry/traces';
@@ -48,6 +48,7 @@ import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
 import { withAdded } from './added-stages.ts';
 import { AttemptTrace } from './attempt-trace.ts';
 import { StageIdTokens } from './stage-id-tokens.ts';
+import { cloneSecretOf, valuesOf } from './clone-secret.ts';
 import { holdsSecrets, stageSecrets, type GivenToStage } from './stage-secrets.ts';
 import { TokenFiles } from './token-files.ts';
 import { inheritedEnvironment } from './inherited-environment.ts';
@@ -447,6 +448,14 @@ export class Attempt {
     }
   }
 
+  /** Of its checkout alone: the stage is given nothing of it, and would not print it if it came by it otherwise. */
+  async #cloneSecret(): Promise<CloneSecret | undefined> {
+    const { slips, time } = this.#parts;
+    const secret = await cloneSecretOf(this.job, slips, () => time.bootNow(), this.#preparing.signal);
+    if (secret !== undefined) this.#secrets.mask.add(valuesOf(secret));
+    return secret;
+  }
+
   #idTokensOf(chunker: Chunker): StageIdTokens {
     const { job } = this;
     const { slips, time, record } = this.#parts;
@@ -492,7 +501,11 @@ export class Attempt {
       : undefined;
     try {
       const inside = this.#parts.executor?.filesStayInside === true;
-      const prepared = await prepareStage(job, workspaces, sources, this.#preparing.signal, userOf?.(job.key), inside);
+      const prepared = await prepareStage(job, workspaces, sources, this.#preparing.signal, {
+        user: userOf?.(job.key),
+        filesStayInside: inside,
+        cloneSecret: () => this.#cloneSecret(),
+      });
       return await restoreForAttempt(this.#caching(chunker), prepared, inside);
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);

@@ -18,7 +18,7 @@ import {
 import { bootClockMs, Guard } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded } from '@penstock/telemetry/borders';
-import { newSessionKey, type SessionKey } from './session-key.ts';
+import { newSealingKey, type SealingKey } from '@penstock/identity';
 
 /** What a session asks of its guard. */
 export type SessionGuard = Pick<Guard, 'gone' | 'isGone' | 'setDeadline' | 'confirm' | 'fire'>;
@@ -32,7 +32,7 @@ interface Executors {
 /** The world of a session; a test has its own. */
 export interface SessionPorts<Guarding extends SessionGuard = Guard> {
   createGuard(): Guarding;
-  newKey(): SessionKey;
+  newKey(): SealingKey;
   /** Its `sentAtMs` is of the clock by which the guard's deadlines are. */
   acquire(key: string, value: RunnerLease): Promise<Pick<Lease, 'sentAtMs' | 'renew' | 'release'>>;
 }
@@ -40,7 +40,7 @@ export interface SessionPorts<Guarding extends SessionGuard = Guard> {
 export function sessionPorts(bus: Bus, leaseMs: number): SessionPorts {
   return {
     createGuard: () => new Guard(),
-    newKey: newSessionKey,
+    newKey: newSealingKey,
     acquire: (key, value) => acquireLease(bus, buckets.runners, key, value, { ttlMs: leaseMs, now: bootClockMs }),
   };
 }
@@ -60,7 +60,7 @@ export interface SessionOptions<Guarding extends SessionGuard, Stages extends Ex
 interface SessionParts<Stages> {
   readonly guard: SessionGuard;
   readonly executors: Stages;
-  readonly key: SessionKey;
+  readonly key: SealingKey;
   readonly lease: Awaited<ReturnType<SessionPorts['acquire']>>;
 }
 
@@ -68,7 +68,7 @@ export class Session<Stages extends Executors> {
   readonly id: string;
   readonly executors: Stages;
   /** What is given to its stages is sealed to it. */
-  readonly key: SessionKey;
+  readonly key: SealingKey;
   /** Resolves with a phrase that says why when the guard is gone; what ran may still be dying: see `end`. */
   readonly over: Promise<string>;
   readonly #options: Omit<SessionOptions<never, Stages>, 'ports' | 'createExecutors'>;
@@ -195,7 +195,7 @@ export class Session<Stages extends Executors> {
   }
 }
 
-function leaseOf({ lease }: Pick<SessionOptions<never, never>, 'lease'>, id: string, key: SessionKey): RunnerLease {
+function leaseOf({ lease }: Pick<SessionOptions<never, never>, 'lease'>, id: string, key: SealingKey): RunnerLease {
   return { ...lease(id), sealTo: key.publicKey };
 }
 

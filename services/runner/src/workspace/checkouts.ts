@@ -8,7 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Job } from '@penstock/bus';
+import { cloneSecretRemedy, type CloneSecret, type Job } from '@penstock/bus';
 import { giveTree, removeTree, type StageUser } from '@penstock/executor';
 import { GitError, type MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
@@ -35,8 +35,16 @@ export class Checkouts {
       );
   }
 
-  /** Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. It throws NotPrepared; the signal's reason. */
-  filling(job: Job, signal: AbortSignal, user?: StageUser): ((path: string) => Promise<void>) | undefined {
+  /**
+   * Makes the workspace of a job at a path where nothing is. Undefined for a job without a repository. `cloneSecret` is asked then: what
+   * the repository is read with in place of what this machine has. It throws NotPrepared; the signal's reason.
+   */
+  filling(
+    job: Job,
+    signal: AbortSignal,
+    user?: StageUser,
+    cloneSecret: () => Promise<CloneSecret | undefined> = () => Promise.resolve(undefined),
+  ): ((path: string) => Promise<void>) | undefined {
     const { cloneUrl, commit, ref, pullRequest } = job.origin;
     if (cloneUrl === undefined || commit === undefined) return undefined;
     const { mirrors } = this.#options;
@@ -44,22 +52,20 @@ export class Checkouts {
     return async (path) => {
       const staging = join(this.#options.folder, randomUUID());
       let isGiven: boolean;
+      const secret = await cloneSecret();
       try {
         const fetched = await mirrors.fetch({
           url: cloneUrl,
           commit,
           key: job.key,
+          credential: secret?.opens,
           signal,
           // What a branch leads to is found without it.
           ...(pullRequest === undefined ? {} : { ref }),
         });
         isGiven = await fetched.checkout(staging, { signal, owner: user });
       } catch (error) {
-        throw error instanceof GitError
-          ? new NotPrepared(`the workspace could not be checked out: ${error.message} (${error.code})`, {
-              cause: error,
-            })
-          : error;
+        throw error instanceof GitError ? notCheckedOut(error, secret) : error;
       }
       try {
         if (user !== undefined && !isGiven) await giveTree(staging, user);
@@ -70,4 +76,12 @@ export class Checkouts {
       }
     };
   }
+}
+
+function notCheckedOut(error: GitError, secret: CloneSecret | undefined): NotPrepared {
+  const isOfSecret = secret !== undefined && (error.code === 'denied' || error.code === 'not_found');
+  const remedy = isOfSecret ? `; ${cloneSecretRemedy(secret.name)}` : '';
+  return new NotPrepared(`the workspace could not be checked out: ${error.message} (${error.code})${remedy}`, {
+    cause: error,
+  });
 }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { CacheToSave } from '@penstock/artifacts';
-import type { Job } from '@penstock/bus';
+import type { CloneSecret, Job } from '@penstock/bus';
 import { removeTree, type StageFolders, type StageUser, type Workspaces } from '@penstock/executor';
 import { workdirFault } from '@penstock/pipeline';
 import type { Checkouts } from './checkouts.ts';
@@ -52,8 +52,15 @@ export async function prepareStage(
   workspaces: Pick<Workspaces, 'prepare' | 'finish'>,
   { checkouts, packages, inherited }: Sources,
   signal: AbortSignal,
-  user?: StageUser,
-  filesStayInside = false,
+  {
+    user,
+    filesStayInside = false,
+    cloneSecret,
+  }: {
+    readonly user?: StageUser | undefined;
+    readonly filesStayInside?: boolean | undefined;
+    readonly cloneSecret?: (() => Promise<CloneSecret | undefined>) | undefined;
+  } = {},
 ): Promise<Prepared> {
   const fault = workdirFault(job.workdir ?? '');
   if (fault !== undefined) throw new NotPrepared(`the stage cannot start: ${fault}`);
@@ -68,7 +75,7 @@ export async function prepareStage(
     fresh: filesStayInside || job.workspace === 'fresh',
     declaresOutputs: job.outputs.length > 0,
     user,
-    fill: inherited.filling(job, checkouts.filling(job, signal, user), signal, user),
+    fill: inherited.filling(job, checkouts.filling(job, signal, user, cloneSecret), signal, user),
   });
   const maskFile = join(folders.home, `mask-${attempt}`);
   const files = {

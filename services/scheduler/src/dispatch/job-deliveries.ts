@@ -9,7 +9,16 @@
  */
 import { signSlip, type AttemptRef, type Job, type RunnerLease } from '@penstock/bus';
 import { imageSecretsOf } from '@penstock/pipeline';
-import { isTrusted, triggerOf, workOf, type LiveAttempt, type StageWork, type Epoch, type RunId } from '@penstock/run';
+import {
+  isTrusted,
+  SERVICE_TENANT,
+  triggerOf,
+  workOf,
+  type LiveAttempt,
+  type StageWork,
+  type Epoch,
+  type RunId,
+} from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
 import { runFields } from '../run/run-log.ts';
@@ -219,7 +228,7 @@ export class JobDeliveries {
         pipelineName,
         origin,
         ...work,
-        ...this.#slipOf(grant, live, work),
+        ...this.#slipsOf(grant, live, work),
         logBytesMax,
         repeated,
       };
@@ -233,14 +242,21 @@ export class JobDeliveries {
   }
 
   /** P31. Sent after the grant's commit was acknowledged, as all of the job. */
-  #slipOf({ run, stage }: Delivery, live: LiveAttempt, work: StageWork): { readonly slip?: string } {
+  #slipsOf(
+    { run, stage }: Delivery,
+    live: LiveAttempt,
+    work: StageWork,
+  ): { readonly slip?: string; readonly cloneSlip?: string } {
     const { slipKey } = this.#settings;
     const { secrets = [], idTokens = [], place } = work;
     const names = new Set([...secrets.map(({ name }) => name), ...imageSecretsOf(place)]);
-    if (names.size + idTokens.length === 0 || slipKey === undefined) return {};
+    const wantsSlip = names.size + idTokens.length > 0 && slipKey !== undefined;
     const { tenant, pipelineName, origin, lineage } = run.state;
-    const { provider, repository, ref, commit, actor } = origin;
-    const slip = signSlip(slipKey, {
+    const { provider, repository, ref, commit, actor, cloneUrl } = origin;
+    // The connected repository of a user; what else is read is read with what the server has.
+    const isConnected = tenant !== SERVICE_TENANT && repository !== undefined && commit !== undefined;
+    if (!wantsSlip && (!isConnected || cloneUrl === undefined)) return {};
+    const about = {
       run: run.id,
       stage,
       attempt: live.attempt,
@@ -257,11 +273,23 @@ export class JobDeliveries {
       ref,
       commit,
       actor,
-      names: [...names],
-      ...(idTokens.length === 0 ? {} : { audiences: [...new Set(idTokens.map(({ audience }) => audience))] }),
       until: this.#ports.now() + work.timeoutMs + SLIP_MARGIN_MS,
-    });
-    return { slip };
+    };
+    const audiences = new Set(idTokens.map(({ audience }) => audience));
+    return {
+      ...(wantsSlip
+        ? {
+            slip: signSlip(slipKey, {
+              ...about,
+              names: [...names],
+              ...(audiences.size === 0 ? {} : { audiences: [...audiences] }),
+            }),
+          }
+        : {}),
+      ...(isConnected && cloneUrl !== undefined
+        ? { cloneSlip: signSlip(slipKey, { ...about, names: [], cloneUrl }) }
+        : {}),
+    };
   }
 }
 

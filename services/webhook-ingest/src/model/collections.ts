@@ -1,5 +1,5 @@
 /** What the ingest keeps in the store. */
-import type { CollectionSpec } from '@penstock/store';
+import { cloneSecretsSpec, type CollectionSpec } from '@penstock/store';
 
 /** What was decided about a delivery. The first insert stands (P24); its own later steps replace it. */
 export const deliveriesSpec = {
@@ -77,4 +77,10 @@ export const statusesSpec = {
   version: ['revision', 'step'],
 } as const satisfies CollectionSpec;
 
-export const ingestCollections: readonly CollectionSpec[] = [deliveriesSpec, connectionsSpec, proofsSpec, statusesSpec];
+export const ingestCollections: readonly CollectionSpec[] = [
+  deliveriesSpec,
+  connectionsSpec,
+  proofsSpec,
+  cloneSecretsSpec,
+  statusesSpec,
+];

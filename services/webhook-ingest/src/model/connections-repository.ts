@@ -4,9 +4,10 @@
  *
  * It remembers what it has read of a repository, for a short time and until `forget`, since every delivery asks.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { Conflict } from '@penstock/errors';
-import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { connectionIdOf, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
+import { CloneSecretNames } from './clone-secret-names.ts';
 import { connectionsSpec, proofsSpec } from './collections.ts';
 import { proofRefOf } from './proof.ts';
 import { openText, sealText, type SealingKeys } from './sealed-text.ts';
@@ -22,6 +23,8 @@ export interface Connection {
   readonly proofRef: string;
   /** The host on which that was found; null: it has not been. */
   readonly provedHost: string | null;
+  /** The name of the secret that it is read with; null: it is read with what the server has. */
+  readonly cloneSecret: string | null;
 }
 
 export interface ConnectionSecret extends Connection {
@@ -41,6 +44,7 @@ const PROOFS_READ = 500;
 type ConnectionRow = Omit<DocumentOf<typeof connectionsSpec>, 'secret'>;
 
 export class ConnectionsRepository {
+  readonly cloneSecrets: CloneSecretNames;
   readonly #connections: Collection<typeof connectionsSpec>;
   readonly #proofs: Collection<typeof proofsSpec>;
   readonly #keys: SealingKeys;
@@ -51,13 +55,19 @@ export class ConnectionsRepository {
 
   /** The store has to be opened with `ingestCollections` among its collections. */
   constructor(store: DocumentStore, keys: SealingKeys) {
+    this.cloneSecrets = new CloneSecretNames(store);
     this.#connections = store.collection(connectionsSpec);
     this.#proofs = store.collection(proofsSpec);
     this.#keys = keys;
   }
 
   /** The secret is in this answer only. Throws `Conflict`. */
-  async connect(userId: string, provider: ProviderName, repository: string, now: number): Promise<ConnectionSecret> {
+  async connect(
+    userId: string,
+    provider: ProviderName,
+    repository: string,
+    { now, cloneSecret = null }: { readonly now: number; readonly cloneSecret?: string | null | undefined },
+  ): Promise<ConnectionSecret> {
     const where = { provider, repositoryKey: repository.toLowerCase() };
     if ((await this.#connections.list({ where, limit: PER_REPOSITORY_MAX, parts: [] })).length >= PER_REPOSITORY_MAX) {
       throw new Conflict(`The repository '${repository}' is connected by ${PER_REPOSITORY_MAX} users already.`);
@@ -65,8 +75,9 @@ export class ConnectionsRepository {
     if ((await this.of(userId)).length >= PER_USER_MAX)
       throw new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`);
     const secret = randomBytes(SECRET_BYTES).toString('base64url');
-    const fields = { id: connectionId(userId, provider, repository), userId, provider, repository, createdAt: now };
-    const connection: Connection = { ...fields, proofRef: proofRefOf(fields, this.#keys[0]), provedHost: null };
+    const fields = { id: connectionIdOf(userId, provider, repository), userId, provider, repository, createdAt: now };
+    const proofRef = proofRefOf(fields, this.#keys[0]);
+    const connection: Connection = { ...fields, proofRef, provedHost: null, cloneSecret };
     const inserted = await this.#connections.insert({
       ...fields,
       repositoryKey: where.repositoryKey,
@@ -74,6 +85,8 @@ export class ConnectionsRepository {
     });
     if (inserted === 'duplicate')
       throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
+    // Whoever has this answer can have it delivered to, and nobody else; what an earlier connection has left goes with it.
+    await this.cloneSecrets.set(connection, cloneSecret, now);
     this.forget();
     return { ...connection, secret };
   }
@@ -99,15 +112,30 @@ export class ConnectionsRepository {
 
   /** By its names, whoever asks; null: the user has not connected it. */
   async named(userId: string, provider: ProviderName, repository: string): Promise<Connection | null> {
-    return await this.find(userId, connectionId(userId, provider, repository));
+    return await this.find(userId, connectionIdOf(userId, provider, repository));
+  }
+
+  /** Keeps what it is read with from now on. Null: what the server has. */
+  async setCloneSecret(connection: Connection, name: string | null, now: number): Promise<Connection> {
+    await this.cloneSecrets.set(connection, name, now);
+    // It may have been proved meanwhile.
+    const standing = await this.find(connection.userId, connection.id);
+    if (standing !== null && standing.provedHost !== null && standing.provedHost !== connection.provedHost)
+      await this.cloneSecrets.proved(standing, standing.provedHost, now);
+    this.forget();
+    return { ...connection, cloneSecret: name };
   }
 
   /** Keeps that the ref of this connection was found on this host. */
   async prove(connection: Connection, host: string, now: number): Promise<void> {
     const { id, createdAt } = connection;
+    // First: a secret that is for no host in particular is not given to who clones.
+    await this.cloneSecrets.proved(connection, host, now);
     // What a connection that is gone has left says nothing about this one.
     await this.#proofs.delete(id);
     await this.#proofs.insert({ id, createdAt, host, provedAt: now });
+    // Another may have been named in between, by who did not know of the host.
+    await this.cloneSecrets.proved(connection, host, now);
     this.forget();
   }
 
@@ -118,6 +146,7 @@ export class ConnectionsRepository {
     if (found?.userId !== userId) return false;
     await this.#proofs.delete(id);
     const gone = await this.#connections.delete(id);
+    await this.cloneSecrets.forget(found);
     this.forget();
     return gone;
   }
@@ -125,6 +154,8 @@ export class ConnectionsRepository {
   /** Ends this very connection, where it has not ended; one that was made since stays. */
   async end(userId: string, id: string, createdAt: number): Promise<void> {
     if ((await this.find(userId, id))?.createdAt === createdAt) await this.disconnect(userId, id);
+    // Who began to end it may not have come to that.
+    else await this.cloneSecrets.forget({ id, createdAt });
   }
 
   /** Those of a repository, with what its deliveries may be signed with. */
@@ -156,26 +187,19 @@ export class ConnectionsRepository {
 
   async #shown(rows: readonly ConnectionRow[]): Promise<Connection[]> {
     const hosts = new Map<string, string>();
+    const cloneSecrets = new Map<string, string>();
     for (let from = 0; from < rows.length; from += PROOFS_READ) {
       const part = rows.slice(from, from + PROOFS_READ);
       const createdAt = new Map(part.map((row) => [row.id, row.createdAt]));
       for (const proof of await this.#proofs.getMany(part.map(({ id }) => id)))
         if (proof.createdAt === createdAt.get(proof.id)) hosts.set(proof.id, proof.host);
+      for (const [id, name] of await this.cloneSecrets.of(part)) cloneSecrets.set(id, name);
     }
-    return rows.map((row) => connectionOf(row, proofRefOf(row, this.#keys[0]), hosts.get(row.id) ?? null));
+    return rows.map(({ id, userId, provider, repository, createdAt }) => ({
+      ...{ id, userId, provider: provider as ProviderName, repository, createdAt },
+      proofRef: proofRefOf({ id, createdAt }, this.#keys[0]),
+      provedHost: hosts.get(id) ?? null,
+      cloneSecret: cloneSecrets.get(id) ?? null,
+    }));
   }
-}
-
-function connectionOf(row: ConnectionRow, proofRef: string, provedHost: string | null): Connection {
-  const { id, userId, repository, createdAt } = row;
-  return { id, userId, provider: row.provider as ProviderName, repository, createdAt, proofRef, provedHost };
-}
-
-/** A user connects a repository once: the second insert is refused. */
-function connectionId(userId: string, provider: ProviderName, repository: string): string {
-  return hashOf(JSON.stringify([userId, provider, repository.toLowerCase()])).slice(0, 32);
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }

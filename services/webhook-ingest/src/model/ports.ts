@@ -1,5 +1,6 @@
 /** What the ingest needs of the world, as narrow as it uses it. */
 import type { ServerMode } from '@penstock/config';
+import type { CloneCredential } from '@penstock/git';
 
 /** Clones of repositories, as `@penstock/git` gives them. Its refusals are errors with a `code`. */
 export interface CommitSource {
@@ -8,6 +9,8 @@ export interface CommitSource {
     readonly commit: string;
     /** Whose it is; what is kept for one serves no other. */
     readonly key: string;
+    /** In place of what the server has. */
+    readonly credential?: CloneCredential | undefined;
     /** A ref beside branches and tags that leads to it. */
     readonly ref?: string | undefined;
     /** Commits of the same repository that will be asked for next: they may come along. */
@@ -17,7 +20,12 @@ export interface CommitSource {
 
 export interface RefSource {
   /** What the ref names on its server now; null: there is no such ref. */
-  findRef(request: { readonly url: string; readonly ref: string }): Promise<string | null>;
+  findRef(request: {
+    readonly url: string;
+    readonly ref: string;
+    /** In place of what the server has. */
+    readonly credential?: CloneCredential | undefined;
+  }): Promise<string | null>;
 }
 
 export interface FetchedCommit {

@@ -6,6 +6,7 @@
  * PROOF-2 In development mode every connection is proved: everybody who reaches the server is trusted anyway.
  */
 import { createHmac } from 'node:crypto';
+import { hostOfClone } from '@penstock/bus';
 import type { ProviderName } from '../providers/provider.ts';
 import type { ClonePolicy } from './ports.ts';
 
@@ -32,12 +33,12 @@ export function hostsToAsk(provider: ProviderName, { allowedHosts }: ClonePolicy
   return [...allowed.filter((host) => host === home), ...allowed.filter((host) => host !== home)].slice(0, HOSTS_MAX);
 }
 
-/** Keeps PROOF-1 and PROOF-2. `cloneUrl` is an address that was built or checked here. */
-export function isProvedFor(provedHost: string | null, cloneUrl: string, { mode }: ClonePolicy): boolean {
-  return mode === 'development' || (provedHost !== null && provedHost === hostOf(cloneUrl));
+/** Where a connection that has a secret of its own is looked for: it is shown to one host, and not to each that may be cloned from. */
+export function placeToShow<Place>(places: readonly Place[]): readonly Place[] {
+  return places.slice(0, 1);
 }
 
-/** In lower case and without a port; '' for a path of this machine. */
-export function hostOf(cloneUrl: string): string {
-  return URL.canParse(cloneUrl) ? new URL(cloneUrl).hostname.replace(/^\[|\]$/gu, '').toLowerCase() : '';
+/** Keeps PROOF-1 and PROOF-2. `cloneUrl` is an address that was built or checked here. */
+export function isProvedFor(provedHost: string | null, cloneUrl: string, { mode }: ClonePolicy): boolean {
+  return mode === 'development' || (provedHost !== null && provedHost === hostOfClone(cloneUrl));
 }

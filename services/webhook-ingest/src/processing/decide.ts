@@ -35,6 +35,7 @@ import { gitCodeOf, gitPathOf, type DeliveryError } from '../model/errors.ts';
 import { PushSchedule } from './schedule.ts';
 import type { FetchedCommit, CommitSource, RefSource } from '../model/ports.ts';
 import { HeadElsewhere } from '../model/errors.ts';
+import { toldOf, type CloneCredentials, type OwnCredential } from '../model/clone-credentials.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 export const SERVER_TEMPLATE = 'server_template';
@@ -50,6 +51,7 @@ export const LOCK_BYTES_MAX = 256 * 1024;
 export interface DecisionSources {
   readonly bus: Bus;
   readonly mirrors: CommitSource & RefSource;
+  readonly clones: CloneCredentials;
   /** Whether the head of a pull request may be on its way to the host's ref; asked each time that it is not there. */
   mayMove?(delivery: Delivery): boolean;
   /** Commits that are wanted next from the same address. */
@@ -110,11 +112,14 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
   let isSkipped = pullRequest === undefined && delivery.message !== null && SKIP.test(delivery.message);
   // Its file is read all the same where it says what else is to be started.
   if (isSkipped && !schedule.isWanted) return skipped('message', SKIPPED_BY_MESSAGE);
+  let own: OwnCredential | undefined;
   let commit: FetchedCommit;
   let found: { readonly path: string; readonly text: string } | null;
   try {
+    own = await ownCredential(delivery, sources);
+    const { credential } = own ?? {};
     if (pullRequest !== undefined) {
-      const head = await sources.mirrors.findRef({ url: delivery.cloneUrl, ref: delivery.ref });
+      const head = await sources.mirrors.findRef({ url: delivery.cloneUrl, ref: delivery.ref, credential });
       if (head !== delivery.commit && sources.mayMove?.(delivery) === true) throw new HeadElsewhere();
       if (head !== delivery.commit) {
         const stands = head === null ? 'is not there' : `stands at ${head}`;
@@ -129,6 +134,7 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
       url: delivery.cloneUrl,
       commit: delivery.commit,
       key: delivery.key,
+      credential,
       ...(pullRequest === undefined ? { along: sources.along } : { ref: delivery.ref }),
     });
     passed('fetched', `${delivery.commit} was fetched`);
@@ -143,7 +149,7 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
   } catch (error) {
     const code = gitCodeOf(error);
     if (code === null) throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = toldOf(error, own);
     if (code === 'bad_file') schedule.none();
     if (isSkipped) return skipped('message', SKIPPED_BY_MESSAGE);
     // Without git on this machine no push can be read; everything else is its sender's affair.
@@ -189,7 +195,7 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
       'read',
       {
         code: code === 'bad_file' ? 'pipeline_file' : 'checkout',
-        message: `${LOCK_NAME}: ${error instanceof Error ? error.message : String(error)}`,
+        message: `${LOCK_NAME}: ${toldOf(error, own)}`,
       },
       source,
     );
@@ -219,6 +225,15 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
       source,
     );
   return { kind: 'run', pipelineName: definition.name, yaml: text, source, extensions, trace, ...more };
+}
+
+/** Only a connection has one: what the server vouches for, or nobody, is read with what the server has. */
+async function ownCredential(
+  { verified, userId, provider, repository, cloneUrl }: Delivery,
+  { clones }: DecisionSources,
+): Promise<OwnCredential | undefined> {
+  if (verified !== 'connection' || userId === undefined) return undefined;
+  return await clones.of({ userId, provider, repository, cloneUrl });
 }
 
 /** What cannot be told lets every filter pass. */

@@ -1,5 +1,6 @@
 /** Looks for a ref in one place after the other where a repository may be. */
 import { Unavailable } from '@penstock/errors';
+import type { CloneCredential } from '@penstock/git';
 import { gitCodeOf } from '../model/errors.ts';
 import type { RefSource } from '../model/ports.ts';
 
@@ -17,12 +18,13 @@ export async function findInPlaces<Place extends { readonly url: string }>(
   places: readonly Place[],
   names: readonly string[],
   refs: RefSource,
+  credential?: CloneCredential,
 ): Promise<FoundRef<Place> | null> {
   let away: unknown;
   for (const place of places) {
     try {
       for (const ref of names) {
-        const commit = await refs.findRef({ url: place.url, ref });
+        const commit = await refs.findRef({ url: place.url, ref, credential });
         if (commit !== null) return { place, ref, commit };
       }
     } catch (error) {

@@ -5,7 +5,7 @@
  *     of one that the server takes pushes of.
  *  FILE-2 What is read where only an unsigned push said that the repository is counts as that push does: it is not trusted.
  */
-import type { FileRequest, RepositoryFile } from '@penstock/bus';
+import { cloneSecretRemedy, type FileRequest, type RepositoryFile } from '@penstock/bus';
 import { BadUserInput, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import { tenantOfUser } from '@penstock/identity';
 import { GlobList, PIPELINE_FILES, PIPELINE_LIMITS } from '@penstock/pipeline';
@@ -17,7 +17,8 @@ import type { DeliveriesRepository } from '../model/deliveries-repository.ts';
 import type { Delivery } from '../model/delivery.ts';
 import { gitCodeOf } from '../model/errors.ts';
 import type { ClonePolicy, FetchedCommit, RefSource } from '../model/ports.ts';
-import { hostsToAsk, type HomeHosts } from '../model/proof.ts';
+import { toldOf, type OwnCredential } from '../model/clone-credentials.ts';
+import { hostsToAsk, placeToShow, type HomeHosts } from '../model/proof.ts';
 import { checkedNames } from '../providers/names.ts';
 import type { ProviderName } from '../providers/provider.ts';
 import { findInPlaces } from './ref-search.ts';
@@ -52,12 +53,12 @@ export async function repositoryFile(request: FileRequest, sources: RepositoryFi
   const refs = refsMeant(request.ref);
   const asked = await ownerOf(provider, request, sources);
   const pushes = await pushesOf(provider, repository, asked, sources);
-  const { url, verified, ref, commit } = await whereabouts(provider, repository, { refs, pushes }, asked, sources);
+  const { url, verified, ref, commit, own } = await whereabouts(provider, repository, { refs, pushes }, asked, sources);
   const owner = verified === 'none' ? { ...asked, verified, key: serviceKey(provider, verified, repository) } : asked;
   const read = await orBadInput(async () => {
-    const fetched = await sources.mirrors.fetch({ url, commit, key: owner.key });
+    const fetched = await sources.mirrors.fetch({ url, commit, key: owner.key, credential: own?.credential });
     return await fileOf(fetched, owner, sources);
-  });
+  }, own);
   if (read === null) throw new BadUserInput(`There is none of ${PIPELINE_FILES.join(', ')} at ${ref}.`);
   if ('problem' in read) throw new BadUserInput(`The pipeline file at ${ref} is bad: ${read.problem}`);
   const { tenant, key } = owner;
@@ -127,11 +128,21 @@ async function whereabouts(
   { refs, pushes }: { readonly refs: readonly string[]; readonly pushes: readonly Delivery[] },
   owner: Owner,
   sources: RepositoryFileSources,
-): Promise<Address & { readonly ref: string; readonly commit: string }> {
-  const addresses = addressesOf(provider, repository, { ...owner, pushes }, sources);
-  const found = await findInPlaces(addresses, refs, sources.refs);
-  if (found !== null) return { ...found.place, ref: found.ref, commit: found.commit };
-  throw new BadUserInput(`There is no branch or tag ${refs.join(' or ')} in '${repository}', or it is not to be seen.`);
+): Promise<Address & { readonly ref: string; readonly commit: string; readonly own: OwnCredential | undefined }> {
+  const all = addressesOf(provider, repository, { ...owner, pushes }, sources);
+  const { userId } = owner;
+  const [first] = all;
+  const own =
+    userId === undefined || first === undefined
+      ? undefined
+      : await orBadInput(() => sources.clones.of({ userId, provider, repository, cloneUrl: first.url }));
+  const addresses = own === undefined ? all : placeToShow(all);
+  const found = await findInPlaces(addresses, refs, sources.refs, own?.credential);
+  if (found !== null) return { ...found.place, ref: found.ref, commit: found.commit, own };
+  const remedy = own === undefined ? '' : ` (${cloneSecretRemedy(own.name)})`;
+  throw new BadUserInput(
+    `There is no branch or tag ${refs.join(' or ')} in '${repository}', or it is not to be seen${remedy}.`,
+  );
 }
 
 /** In development mode a repository is where its last push said: a server of one's own, or a folder. Keeps FILE-2. */
@@ -174,15 +185,15 @@ async function fileOf(
 }
 
 /** What the repository got wrong is who asks to mend; a host that is away is not. */
-async function orBadInput<T>(work: () => Promise<T>): Promise<T> {
+export async function orBadInput<T>(work: () => Promise<T>, own?: OwnCredential): Promise<T> {
   try {
     return await work();
   } catch (error) {
     const code = gitCodeOf(error);
     if (code === null || code === 'git_unusable') throw error;
-    const message = error instanceof Error ? error.message : String(error);
+    const message = toldOf(error, own);
     if (code === 'unreachable' || code === 'timeout')
       throw new Unavailable('The git host does not answer at the moment; try again.', { cause: error });
-    throw new BadUserInput(`The commit could not be read: ${message}`, {}, { cause: error });
+    throw new BadUserInput(`The repository could not be read: ${message}`, {}, { cause: error });
   }
 }
