@@ -207,7 +207,7 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     expect(complaints).toEqual([]);
   });
 
-  it('lets others work on a connected repository, takes it back, and shows them what they share', async () => {
+  it('names what a connected repository is read with, lets others work on it, takes it back, and shows them what they share', async () => {
     ada ??= (await tokensOf(server, 'ada'))['access_token'];
     const connected = await fetch(`${server.url}/graphql`, {
       method: 'POST',
@@ -219,6 +219,13 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     expect(((await connected.json()) as { errors?: unknown }).errors).toBeUndefined();
     await open('/deliveries');
     await signIn(page, 'ada');
+    await page.getByText('Read with what the server has', { exact: true }).click();
+    await page.getByLabel(/^Name of a secret/u).fill('CLONE_TOKEN');
+    await page.getByRole('button', { name: 'Read with it' }).click();
+    await page.getByText('Read with the secret CLONE_TOKEN', { exact: true }).waitFor();
+    expect(await obstaclesOf(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Take CLONE_TOKEN off' }).click();
+    await page.getByText('Read with what the server has', { exact: true }).waitFor();
     await page.getByText('Who else may work on it').click();
     await page.getByText('Nobody but you.').waitFor();
     await page.getByLabel('Login or verified email').fill('Bob');

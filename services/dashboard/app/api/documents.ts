@@ -97,7 +97,8 @@ export const documents = {
   ReplayDelivery: `mutation ReplayDelivery($id: String, $dryRun: Boolean) {
     replayWebhookDelivery(id: $id, dryRun: $dryRun) { outcome runId error { message } trace { step passed detail } }
   }`,
-  Repositories: `query Repositories { repositories { id provider repository webhookUrl createdAt proved proof { ref } } }`,
+  Repositories: `query Repositories { repositories { id provider repository webhookUrl createdAt proved proof { ref } cloneSecret } }`,
+  SetCloneSecret: `mutation SetCloneSecret($id: String, $name: String) { setCloneSecret(id: $id, name: $name) { id } }`,
   Account: `query Account {
     me { email tier isAdmin pipelineRunLimit maxConcurrent }
     usage { metric total limit percentage status periodStart periodEnd }

@@ -523,7 +523,19 @@ export interface Operations {
         readonly proof: {
           readonly ref: string;
         };
+        readonly cloneSecret: string | null;
       }[];
+    };
+  };
+  readonly SetCloneSecret: {
+    readonly variables: {
+      readonly id?: string | null | undefined;
+      readonly name?: string | null | undefined;
+    };
+    readonly data: {
+      readonly setCloneSecret: {
+        readonly id: string;
+      };
     };
   };
   readonly Account: {

@@ -11,6 +11,7 @@ import { Empty } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import { hrefOf } from '../router.ts';
 import { isSignedIn } from '../session/session.ts';
+import { CloneSecret } from './clone-secret.tsx';
 import { RepositoryAccess, SharedRepositories } from './repository-access.tsx';
 import { shortRef } from '../runs/runs-page.tsx';
 
@@ -45,7 +46,7 @@ export function DeliveriesPage(): JSX.Element {
         <section aria-label="Connected repositories">
           <h2>Connected repositories</h2>
           <ul class="cards">
-            {repositories.data.value.repositories.map(({ id, repository, proved, proof, webhookUrl }) => (
+            {repositories.data.value.repositories.map(({ id, repository, proved, proof, webhookUrl, cloneSecret }) => (
               <li key={id}>
                 <strong>
                   <Name text={repository} />
@@ -57,6 +58,7 @@ export function DeliveriesPage(): JSX.Element {
                     <code>verifyRepository</code>.
                   </p>
                 )}
+                <CloneSecret connection={id} name={cloneSecret} onDone={repositories.again} />
                 <RepositoryAccess name={id} />
               </li>
             ))}
