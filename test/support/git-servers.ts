@@ -11,9 +11,16 @@ export interface GitServer {
   close(): Promise<void>;
 }
 
-/** Serves the repositories in `root` by their folders' names. */
-export function startSmartServer(root: string): Promise<GitServer> {
+/** Serves the repositories in `root` by their folders' names, to who is admitted by the header of its credentials; default everybody. */
+export function startSmartServer(
+  root: string,
+  isAdmitted: (authorization: string | undefined) => boolean = () => true,
+): Promise<GitServer> {
   return serve((request, response) => {
+    if (!isAdmitted(request.headers.authorization)) {
+      response.writeHead(401, { 'www-authenticate': 'Basic realm="git"' }).end();
+      return;
+    }
     const url = new URL(request.url ?? '', 'http://server');
     const git = spawn('git', ['http-backend'], {
       env: {
