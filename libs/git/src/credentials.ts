@@ -4,7 +4,7 @@
  *
  * The machine's are in a file. One that can be executed is asked as a git credential helper; any other is in the form of
  * `git credential-store`. What a repository has of its own comes as a value, and is given to one process of git at a time: a
- * password by a file in memory that has no name any more, a key by an agent that ends with that process.
+ * password by a file in memory that has no name any more, a key by an agent that ends with that process (P31).
  *
  * CREDENTIALS-1. With one of its own a repository is never read by anything of the machine's: no file, no key, no agent.
  * CREDENTIALS-2. It is offered to the host, the port and the transport of its repository's address, and to no other.

@@ -1,5 +1,5 @@
 /**
- * What a connected repository is read with, where its user has named a secret for that.
+ * What a connected repository is read with, where its user has named a secret for that (P31).
  *
  * CLONE-1 It is the secret of the tenant that has connected the repository, by the name that stands with the connection now, read anew
  *     each time: what is taken off, deleted or disconnected is given to nobody any more.

@@ -1,4 +1,4 @@
-/** Answers the ingest what opens a connected repository, sealed to the key in its question. */
+/** Answers the ingest what opens a connected repository, sealed to the key in its question (P31). */
 import { subjects, type Bus, type BusSubscription, type CloneAnswer, type CloneRequest } from '@penstock/bus';
 import { sealTo } from '@penstock/identity';
 import type { Log } from '@penstock/telemetry/log';

@@ -1,4 +1,4 @@
-/** What a connected repository is read with where its user has named a secret for that: asked of auth at each fetch, and kept nowhere. */
+/** What a connected repository is read with where its user has named a secret for that: asked of auth at each fetch, and kept nowhere (P31). */
 import {
   type Bus,
   type CloneAnswer,
