@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import {
   acquireLease,
   buckets,
+  fleetRunnerId,
   signSlip,
   subjects,
   type CloneAnswer,
@@ -240,6 +241,10 @@ describe('what a connected repository is read with (P31)', () => {
     expect([await present(unsigned), await present(ofCheckout()), await ask()]).toEqual(
       Array.from({ length: 3 }, () => ({ kind: 'none' })),
     );
+    const fleet = fleetRunnerId('token', 'machine');
+    const ofFleet = ofCheckout({ runner: fleet });
+    expect(await present(signSlip(undefined, ofFleet), fleet)).toMatchObject({ kind: 'refused' });
+    expect(await present(ofFleet, fleet)).toEqual({ kind: 'none' });
     await secrets.set({ tenant, name: 'CLONE', value: 'canary-4711' });
     await name();
     await lease();

@@ -58,7 +58,7 @@ export const secretsAndObjects: readonly Mutant[] = [
     rule: 'P31',
     breaks: 'gives what opens a repository to a slip that nobody has signed',
     file: 'services/auth/src/routes/slips.ts',
-    find: "const slip = typeof text === 'string' ? readSlip(slipKey, text) : null;",
+    find: "const slip = slipKey === undefined || typeof text !== 'string' ? null : readSlip(slipKey, text);",
     replace: "const slip = typeof text === 'string' ? (claimsOfSlip(text) as Slip | null) : null;",
     noticedBy: [slips],
   },

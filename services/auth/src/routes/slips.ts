@@ -5,9 +5,10 @@
  * SLIPS-2 Only while the session's lease, as the stream's leader knows it, lists the attempt; sealed to the key in that very lease.
  * SLIPS-3 Values are read anew for each answer, and stand in none that is not sealed.
  * SLIPS-4 That a repository has no secret of its own is answered to a slip that nobody has signed, too: so schedulers that have no key
- *     may have connected repositories, and whoever names such a secret is told where the key is missing.
+ *     may have connected repositories, and whoever names such a secret is told where the key is missing. Not to runners of a fleet,
+ *     whose machines may be a stranger's: who lets those in has a key.
  */
-import { buckets, claimsOfSlip, leaseAtLeader, readSlip, subjects } from '@penstock/bus';
+import { buckets, claimsOfSlip, isFleetRunner, leaseAtLeader, readSlip, subjects } from '@penstock/bus';
 import type {
   Bus,
   BusSubscription,
@@ -66,10 +67,10 @@ async function answer(
   options: SlipsOptions,
 ): Promise<SlipAnswer> {
   const { bus, slipKey, secrets, clones, idTokens, now } = options;
-  const claimed = typeof text === 'string' ? cloneAsked(claimsOfSlip(text)) : undefined;
+  const slip = slipKey === undefined || typeof text !== 'string' ? null : readSlip(slipKey, text);
+  const claimed = cloneAsked(slip ?? (typeof text === 'string' && !isFleetRunner(runner) ? claimsOfSlip(text) : null));
   if (claimed !== undefined && !(await clones.isNamed(claimed))) return { kind: 'none' };
   if (slipKey === undefined) return refused('auth has no SERVICE_SLIP_KEY, which schedulers sign by');
-  const slip = typeof text === 'string' ? readSlip(slipKey, text) : null;
   if (slip === null) return refused('its slip is not signed by the SERVICE_SLIP_KEY of auth');
   if (slip.runner !== runner) return refused('its slip is for another runner');
   if (now() > slip.until) return refused('its slip has run out');
