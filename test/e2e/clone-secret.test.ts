@@ -235,8 +235,8 @@ describe.each([
       const commit = host.commit(`  look:
     run: |
       cat private.txt; cat .git/config; git log -1 --format=%H; env
-      cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c "kanarie""/4711" || true
-      grep -rl "kanarie""/4711" /dev/shm /tmp . 2>/dev/null || true
+      cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c "kanari[e]/4711" || true
+      grep -rl "kanari[e]/4711" /dev/shm /tmp . 2>/dev/null || true
       echo "printed: kanarie""/4711+geel"
       touch ${printed}
       until [ -e ${go} ]; do sleep 0.05; done
