@@ -1,5 +1,5 @@
 export { type Backoff, backoffMs, withoutJitter } from './backoff.ts';
-export { bootClock, bootMs } from './boot-clock.ts';
+export { bootClock, bootMs, uptimeMs } from './boot-clock.ts';
 export { BoundedQueue } from './bounded-queue.ts';
 export { unlessAborted, within } from './deadline.ts';
 export { pause, pauseOrAbort } from './pause.ts';

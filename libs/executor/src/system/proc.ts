@@ -4,8 +4,8 @@
  * All of it as UTF-8: of a file that does not say how long it is Node reads any other encoding into 64 KiB of its own, and some
  * hundred such reads at each start of a helper kept the collector busy.
  */
-import { openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
-import { uptime } from 'node:os';
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { uptimeMs } from '@penstock/async';
 
 /** A process that cannot be mistaken for a later one with the same number. */
 export interface ProcessIdentity {
@@ -115,30 +115,8 @@ function everyProcess(): { readonly pid: number; readonly stat: Stat }[] {
 
 /** Milliseconds since boot, suspension included; comparable between all processes of the machine (P15). */
 export function bootClockMs(): number {
-  return Math.round((readUptime() ?? uptime()) * 1000);
+  return Math.round(uptimeMs());
 }
-
-/** Seconds. Node opens, reads and closes the file for each look, and a stage that starts is worth several. */
-function readUptime(): number | undefined {
-  if (uptimeFd === undefined) {
-    try {
-      uptimeFd = openSync('/proc/uptime', 'r');
-    } catch {
-      uptimeFd = null;
-    }
-  }
-  if (uptimeFd === null) return undefined;
-  const seconds = Number.parseFloat(
-    uptimeText.toString('latin1', 0, readSync(uptimeFd, uptimeText, 0, UPTIME_BYTES, 0)),
-  );
-  return Number.isNaN(seconds) ? undefined : seconds;
-}
-
-/** Of the first of its two numbers. */
-const UPTIME_BYTES = 32;
-const uptimeText = Buffer.alloc(UPTIME_BYTES);
-/** Null where there is none. */
-let uptimeFd: number | null | undefined;
 
 /** Tells one boot from the next, so that listed start times cannot be taken for those of another. */
 export function bootId(): string {

@@ -23,6 +23,8 @@ export interface ResultLines {
 }
 
 const ZEROS = Buffer.alloc(64 * 1024);
+/** Made beyond what is asked for, where the disk has it: room is asked for with each stage, and each time a line more. */
+const AHEAD_BYTES = 64 * 1024;
 
 export class ResultFile implements ResultLines {
   readonly #path: string;
@@ -51,13 +53,19 @@ export class ResultFile implements ResultLines {
   }
 
   reserve(bytes: number): void {
+    const wanted = this.#written + bytes;
+    if (this.#allocated >= wanted) return;
     const fd = this.#open();
     try {
-      while (this.#allocated < this.#written + bytes) {
-        const more = Math.min(ZEROS.length, this.#written + bytes - this.#allocated);
-        writeAll(fd, ZEROS.subarray(0, more), this.#allocated);
-        this.#allocated += more;
-      }
+      for (const to of [wanted, wanted + AHEAD_BYTES])
+        while (this.#allocated < to) {
+          const more = Math.min(ZEROS.length, to - this.#allocated);
+          writeAll(fd, ZEROS.subarray(0, more), this.#allocated);
+          this.#allocated += more;
+        }
+    } catch (error) {
+      if (this.#allocated < wanted) throw error;
+      // What is wanted is there.
     } finally {
       this.#closeIfEnded(fd);
     }
