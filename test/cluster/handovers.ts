@@ -248,6 +248,7 @@ stages:
       tiers: loadTiers(),
       policy: 'any',
       logRetentionMs: 1e12,
+      partitions: this.#cluster.partitions,
       log: silentLog,
     });
     try {
@@ -267,7 +268,7 @@ stages:
       const deadline = performance.now() + PATIENCE_MS;
       // A run that has just ended may be open for a moment yet; until then all of it is kept.
       for (;;) {
-        await registry.artifacts.sweep(0);
+        await registry.artifacts.sweep({ olderThanMs: 0, expiredForMs: 0 });
         await registry.caches.sweep(0);
         const stray = [...(await this.#strayOf(objects, archives)), ...(await cutOff(bus, objects))];
         if (stray.length === 0 || performance.now() > deadline) return stray;

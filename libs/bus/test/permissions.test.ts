@@ -347,7 +347,8 @@ describe('each service does its whole job as its own user', () => {
     owner.respond(subjects.ownerAll(0), (_body, { subject }) => subject);
     await Promise.all([registry.flush(), owner.flush()]);
     for (const subject of own) expect(await runner.request(subject, long, soon)).toBe(long);
-    expect(await registry.request(subjects.owner(0, 'attempt'), {}, soon)).toBe(subjects.owner(0, 'attempt'));
+    for (const verb of ['attempt', 'open'] as const)
+      expect(await registry.request(subjects.owner(0, verb), {}, soon)).toBe(subjects.owner(0, verb));
     // Another's, those of gateways, and the owner's word on an attempt are not for runners.
     for (const subject of [
       subjects.artifacts('r2', 'put'),

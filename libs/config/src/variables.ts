@@ -232,7 +232,7 @@ export const variables = {
     name: 'SERVICE_PARTITIONS',
     kind: powerOfTwo(256),
     defaultText: '1 for `serve`, else 16',
-    services: ['serve', 'gateway', 'scheduler', 'webhook-ingest'],
+    services: ['serve', 'gateway', 'scheduler', 'registry', 'webhook-ingest'],
     meaning: 'Into how many logs the runs are divided; fixed at the first start.',
   }),
   runnerLeaseSecs: variable({

@@ -11,6 +11,8 @@ import { startRegistry } from './start.ts';
 /** The JetStream bucket of packages, where they are kept there. */
 export const PACKAGES_BUCKET = 'packages';
 const CONNECTIONS_MAX = 10_000;
+/** As gateways and schedulers have it. */
+const PARTITIONS = 16;
 
 export function runRegistryService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService(
@@ -27,6 +29,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
         'tiersFile',
         'extensionPolicy',
         'logRetention',
+        'partitions',
       ],
       check(settings) {
         const missing = [
@@ -58,6 +61,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
             policy: settings.extensionPolicy,
             contentsListen: settings.contentsListen,
             logRetentionMs: settings.logRetention,
+            partitions: settings.partitions ?? PARTITIONS,
           }),
         );
         await untilDone('publishing the extensions that come along', async () =>

@@ -5,13 +5,13 @@ import type { FastifyInstance } from 'fastify';
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { SERVICE_TENANT } from '@penstock/run';
-import { CacheEntries } from '@penstock/store';
+import { CacheEntries, DeletedRuns, RunsRepository } from '@penstock/store';
 import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import { DirectDoor, type DirectDoorOptions } from './artifacts/direct-door.ts';
 import { LogArchiveService } from './archive/log-archive-service.ts';
 import { Grants } from './artifacts/grants.ts';
 import { IncomingUploads } from './artifacts/incoming.ts';
-import { sweptRuns } from './artifacts/swept-runs.ts';
+import { askOwner, sweptRuns } from './artifacts/swept-runs.ts';
 import { ArtifactKeeper } from './artifacts/keeper.ts';
 import { CacheKeeper } from './caches/cache-keeper.ts';
 import { answerArtifactCalls } from './doors/artifact-calls.ts';
@@ -27,6 +27,8 @@ export interface StartRegistryOptions extends Omit<RegistryOptions, 'announce'> 
   readonly meter?: Meter | undefined;
   /** Where large contents come and go without the broker. Default: nowhere. */
   readonly contentsListen?: DirectDoorOptions['listen'] | undefined;
+  /** Into how many the runs are divided. */
+  readonly partitions: number;
   /** How long archived logs are kept. */
   readonly logRetentionMs: number;
 }
@@ -81,7 +83,11 @@ export async function startRegistry(options: StartRegistryOptions): Promise<Runn
   subscriptions.push(answerRegistryCalls(bus, registry, now));
   const { store, objects } = options;
   // Only a sweep looks at runs.
-  const runOf = sweptRuns(store);
+  const runOf = sweptRuns({
+    runs: new RunsRepository(store),
+    deleted: new DeletedRuns(store),
+    isWithOwner: askOwner(bus, options.partitions),
+  });
   const grants = new Grants(bus);
   const incoming = new IncomingUploads(door);
   const artifacts = new ArtifactKeeper({ bus, store, objects, now, runOf, grants, incoming, door });

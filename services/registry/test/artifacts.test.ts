@@ -250,7 +250,7 @@ describe('the sweep', () => {
   });
 
   it.each([
-    ['expired', (manifest: string) => ended(manifest, { expiresAt: now - 1 })],
+    ['expired', (manifest: string) => ended(manifest, { expiresAt: now - DAY })],
     ['never named', () => ended(undefined)],
     ['of no run', () => undefined],
   ])('takes all that is %s, and its count', async (_name, runOf) => {
@@ -260,6 +260,15 @@ describe('the sweep', () => {
     if (run !== undefined) runs.set(RUN, run);
     expect(await keeper.sweep()).toEqual({ objects: 2, lists: 1 });
     expect(await stored()).toEqual([]);
+  });
+
+  it('takes what has expired a day later: by the clocks of others it is there until then', async () => {
+    const { manifest } = await keep('just expired');
+    runs.set(RUN, ended(manifest, { expiresAt: now + DAY }));
+    now += 2 * DAY - 1;
+    expect(await keeper.sweep()).toEqual({ objects: 0, lists: 0 });
+    now += 1;
+    expect(await keeper.sweep()).toEqual({ objects: 2, lists: 1 });
   });
 
   it('keeps all of a run whose list cannot be read: what it names is not known', async () => {

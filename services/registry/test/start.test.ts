@@ -55,6 +55,7 @@ async function start(): Promise<RunningRegistry> {
     tiers: loadTiers(),
     policy: 'any',
     logRetentionMs: 1e9,
+    partitions: 1,
     log: silentLog,
   });
 }
@@ -172,6 +173,7 @@ it('what comes along is published once, signed, and with other bytes of the same
     tiers: loadTiers(),
     policy: 'signed',
     logRetentionMs: 1e9,
+    partitions: 1,
     log: { ...silentLog, warn: (_fields, message) => warnings.push(message) },
   });
   const bytes = await packageOf({ id: 'utility/along' });

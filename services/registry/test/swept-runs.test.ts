@@ -2,10 +2,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newRun, newRunId, planOf, viewOf, type RunCreated, type StageView } from '@penstock/run';
-import { openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
-import { afterEach, beforeEach, expect, it } from 'vitest';
-import { sweptRuns } from '../src/artifacts/swept-runs.ts';
+import { subjects, type Bus } from '@penstock/bus';
+import { newRun, newRunId, partitionOf, planOf, viewOf, type RunCreated, type StageView } from '@penstock/run';
+import { DeletedRuns, openSqliteStore, runCollections, RunsRepository, type DocumentStore } from '@penstock/store';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { askOwner, sweptRuns, type SweptRunsParts } from '../src/artifacts/swept-runs.ts';
 
 const NOW = 1_763_730_000_000;
 const [ROOT, CHILD, GRANDCHILD] = [1, 2, 3].map((number) =>
@@ -57,15 +58,18 @@ async function bury(id: string, parent = ''): Promise<void> {
 
 const END = '2025-11-21T13:00:00.000Z';
 
+const sweptBy = (isWithOwner: SweptRunsParts['isWithOwner']): ReturnType<typeof sweptRuns> =>
+  sweptRuns({ runs, deleted: new DeletedRuns(store), isWithOwner });
+
 it('a run that was never there, or that nobody repeats once it is deleted, names nothing', async () => {
-  const runOf = sweptRuns(store);
+  const runOf = sweptBy(async () => false);
   expect(await runOf(ROOT)).toBeNull();
   await bury(ROOT);
   expect(await runOf(ROOT)).toBeNull();
 });
 
 it('of a deleted run that stays which others have adopted, also over a deleted one; their own files are not its', async () => {
-  const runOf = sweptRuns(store);
+  const runOf = sweptBy(async () => false);
   await save(GRANDCHILD, CHILD, ROOT, END);
   await bury(ROOT);
   await bury(CHILD, ROOT);
@@ -79,5 +83,35 @@ it('of a deleted run that stays which others have adopted, also over a deleted o
 it('nothing of it goes while a run that repeats it goes on', async () => {
   await save(CHILD, ROOT, undefined, null);
   await bury(ROOT);
-  expect(await sweptRuns(store)(ROOT)).toMatchObject({ open: true });
+  expect(await sweptBy(async () => false)(ROOT)).toMatchObject({ open: true });
+});
+
+describe('of a run that the store does not have', () => {
+  it('nothing goes while its owner has it, or nobody says whether it does', async () => {
+    expect(await sweptBy(async () => true)(ROOT)).toMatchObject({ open: true });
+    expect(await sweptBy(() => Promise.reject(new Error('away')))(ROOT)).toMatchObject({ open: true });
+    expect(await sweptBy(async () => false)(ROOT)).toBeNull();
+  });
+
+  it('the store is asked once more when its owner has it no longer: it may be there by now', async () => {
+    const runOf = sweptBy(async () => {
+      await save(ROOT, '', undefined, END);
+      return false;
+    });
+    expect(await runOf(ROOT)).toMatchObject({ open: false, view: { stages: [{ artifacts: kept }] } });
+  });
+
+  it('the owner of its partition is asked which of its runs are open', async () => {
+    const asked: unknown[] = [];
+    const bus = (open: readonly string[], ok = true): Pick<Bus, 'requestRetrying'> => ({
+      requestRetrying: async <Req, Rep>(subject: string, body: Req) => {
+        asked.push(subject, body);
+        return { ok, epoch: 1, open } as Rep;
+      },
+    });
+    expect(await askOwner(bus([ROOT]), 4)(ROOT)).toBe(true);
+    expect(await askOwner(bus([]), 4)(ROOT)).toBe(false);
+    expect(await askOwner(bus([], false), 4)(ROOT)).toBe(true);
+    expect(asked.slice(0, 2)).toEqual([subjects.owner(partitionOf(ROOT, 4), 'open'), { runIds: [ROOT] }]);
+  });
 });

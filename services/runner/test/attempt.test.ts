@@ -225,6 +225,31 @@ describe('an attempt (P16)', () => {
     expect([discarded, isRemoved]).toEqual([[past.notes], true]);
   });
 
+  it('whose session ends while it is prepared has none, and nobody is told of an error', async () => {
+    const restoring = Promise.withResolvers<void>();
+    const errors: unknown[] = [];
+    let isDropped = false;
+    const one = attempt(
+      { ...job, caches: [{ key: ['k'], paths: ['made'], restore: [] }] },
+      {},
+      {
+        caches: {
+          restore: ({ signal }) => {
+            restoring.resolve();
+            return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+          },
+          save: async () => [],
+        },
+        log: { ...silentLogger(), error: (fields: unknown) => void errors.push(fields) },
+        outgoingLog: { append: () => {}, drop: () => (isDropped = true) } as unknown as OutgoingLog,
+      },
+    );
+    await restoring.promise;
+    one.abandon();
+    expect(await one.result).toBeNull();
+    expect({ kept, errors, isDropped }).toEqual({ kept: [], errors: [], isDropped: true });
+  });
+
   it('that was killed with its session has none', async () => {
     const one = attempt();
     await started.promise;

@@ -33,6 +33,7 @@ import type { NodeDependencies } from './dependencies.ts';
 import { Administrators } from './administrators.ts';
 import { GateVisitors } from './gate-visitors.ts';
 import { LogWatchers } from './log-watchers.ts';
+import { KeptReaders } from './kept-readers.ts';
 import { OwnerRequests } from './owner-requests.ts';
 import { RunDeleters } from './run-deleters.ts';
 import { ScheduleWriters } from './schedule-writers.ts';
@@ -98,6 +99,7 @@ export class Clients {
   readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
   readonly #pullRequests: PullRequestDraws;
   readonly #reruns: RerunDraws;
+  readonly #keptReaders: KeptReaders;
   /** Runs that somebody has wanted cancelled. */
   readonly #cancelAsked = new Set<string>();
 
@@ -121,6 +123,7 @@ export class Clients {
     this.#labels = labels;
     this.#pullRequests = new PullRequestDraws(world);
     this.#reruns = new RerunDraws(world);
+    this.#keptReaders = new KeptReaders(dependencies, gateways);
   }
 
   start(): void {
@@ -143,6 +146,7 @@ export class Clients {
     if (profile.gates > 0) this.#gateVisitors.begin();
     this.#scheduleWriters.start();
     this.administrators.start();
+    if (profile.keeps > 0) this.#keptReaders.start(() => this.#intents.map(({ request }) => request.runId));
   }
 
   /** Over hours most runs come at the beginning: where they were is quiet for long. */
@@ -188,6 +192,7 @@ export class Clients {
       stageMs: profile.stageMs,
       gates: profile.gates,
       generates: profile.generates,
+      keeps: profile.keeps,
       length: this.#drawLength(),
     });
     const limits = random.chance(profile.quotas) ? this.#drawLimits(key) : undefined;
@@ -197,7 +202,7 @@ export class Clients {
       tenant: TENANT,
       key,
       yaml: ended === undefined ? yaml : '',
-      origin: { kind: 'api' },
+      origin: drawOrigin(world),
       priority: random.chance(0.2) ? 1 + random.int(3) : 0,
       ...(limits === undefined ? {} : { limits }),
       ...(ended === undefined ? {} : { ended: { pipelineName: `p${index}`, ...ended } }),
@@ -346,14 +351,15 @@ export class Clients {
       // Who repeats the create does not bring it back.
       const { random } = this.#world;
       this.#world.after(random.exponential(20_000), () => this.#create(intent, random.pick(this.#gateways)));
+      // Of what it has kept its reruns have some still.
+      if (this.#world.profile.keeps > 0) this.#rerunLater(intent);
       return;
     }
     const { random, profile } = this.#world;
     const readers = profile.logs ? random.int(3) : 0;
     for (let count = 0; count < readers; count++)
       this.#world.after(random.exponential(3_000), () => this.#logWatchers.watch(intent.request.runId));
-    const rerunMs = this.#reruns.drawDelay(intent.request);
-    if (rerunMs !== undefined) this.#world.after(rerunMs, () => this.#rerun(intent));
+    this.#rerunLater(intent);
     const watchers = random.int(3);
     for (let count = 0; count < watchers; count++) {
       const watcher: Watcher = {
@@ -370,6 +376,11 @@ export class Clients {
         this.#ping(watcher);
       });
     }
+  }
+
+  #rerunLater(parent: Intent): void {
+    const afterMs = this.#reruns.drawDelay(parent.request);
+    if (afterMs !== undefined) this.#world.after(afterMs, () => this.#rerun(parent));
   }
 
   #rerun(parent: Intent): void {
@@ -594,6 +605,13 @@ export class Clients {
     watcher.isCancelling ||= shown.type === 'pipeline_cancelling';
     watcher.ended = endsEventStream(shown);
   }
+}
+
+/** Where stages leave caches, runs are of a branch whose other runs find them. */
+function drawOrigin({ random, profile }: World): CreateRequest['origin'] {
+  if (profile.keeps === 0) return { kind: 'api' };
+  const ref = `refs/heads/${random.pick(['main', 'work'])}`;
+  return { kind: 'api', provider: 'git_host_a', repository: 'acme/demo', ref, defaultBranch: 'main' };
 }
 
 function orInfinity(limit: number): number {

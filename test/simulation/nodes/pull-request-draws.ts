@@ -40,6 +40,8 @@ export class PullRequestDraws {
         repository: 'acme/demo',
         ref: `refs/pull/${number}/head`,
         commit: String(random.int(COMMITS)).repeat(40),
+        defaultBranch: 'main',
+        ...(fork && this.#world.profile.keeps > 0 ? { trusted: false } : {}),
         pullRequest,
       },
     };

@@ -14,6 +14,7 @@ import type { SimGuard } from './sim-guard.ts';
 import type { SimStages } from './sim-stages.ts';
 
 const RESTART_MS = 500;
+const UNTRUSTED = 'takes=untrusted';
 const DRAIN_MS_MAX = 4_000;
 
 export class SimRunner {
@@ -56,10 +57,12 @@ export class SimRunner {
   }
 
   #begin(): void {
-    const { leaseMs } = this.#world.profile;
+    const { leaseMs, keeps } = this.#world.profile;
+    // Runs without trust are those of worlds in which they might reach others.
+    const labels = keeps > 0 ? [...this.labels, UNTRUSTED] : this.labels;
     const log = simLog(this.#world, this.node, (error) => isDiskFull(error));
     const service = new RunnerService(
-      { log, runnerId: this.name, slots: this.slots, labels: this.labels, leaseMs },
+      { log, runnerId: this.name, slots: this.slots, labels, leaseMs },
       simRunnerPorts(this.#dependencies, {
         node: this.node,
         time: this.#time,

@@ -14,6 +14,7 @@ import type { NodeDependencies } from './dependencies.ts';
 import { acquireSimLease } from './lease-port.ts';
 import type { SimDisk } from './sim-disk.ts';
 import { simChunks } from './sim-chunks.ts';
+import { nothingKept, SimKeeping } from './kept-parts.ts';
 import { SimGuard } from './sim-guard.ts';
 import { SimStages } from './sim-stages.ts';
 
@@ -41,8 +42,10 @@ export function simRunnerPorts(
       }),
     );
   const stagesOf = new WeakMap<SimGuard, SimStages>();
+  const bus = new SimBus(world, exchange, node);
+  const keeping = world.profile.keeps > 0 ? new SimKeeping(world, bus, node.name, time, log) : undefined;
   return {
-    bus: new SimBus(world, exchange, node),
+    bus,
     time,
     guardNow: () => time.bootNow(),
     newId: () => `${node.name}-${world.newId()}`,
@@ -87,8 +90,9 @@ export function simRunnerPorts(
       partitions: () => [...new Set(disk.workspaces.values())],
       of: (partition) => ({
         list: () => [...disk.workspaces].filter(([, at]) => at === partition).map(([runId]) => runId),
-        prepare: async ({ runId, fresh }) => {
+        prepare: async ({ runId, fresh, fill }) => {
           disk.write();
+          if (fill !== undefined && (fresh || !disk.workspaces.has(runId))) await fill(runId);
           disk.workspaces.set(runId, partition);
           await world.pause(node, world.random.between(0, 5));
           const home = `/sim/${runId}`;
@@ -106,17 +110,18 @@ export function simRunnerPorts(
       stagesOf.set(guard, stages);
       return stages;
     },
-    startAttempt: (job, stages, parts) =>
-      new Attempt(job, {
+    startAttempt: (job, stages, parts) => {
+      const { inherited, artifacts, caches } = keeping?.of(job) ?? nothingKept;
+      return new Attempt(job, {
         ...parts,
         executor: stages.executorFor(job),
         place: undefined,
         sources: {
           checkouts: { filling: () => undefined },
           packages: { copyTo: async () => {} },
-          inherited: { filling: (_job, fill) => fill },
+          inherited,
         },
-        artifacts: { keep: async () => undefined },
+        artifacts,
         leftInside: { of: () => undefined, clear: async () => {} },
         reports: { keep: async () => undefined },
         adds: async (verdict) => {
@@ -125,11 +130,12 @@ export function simRunnerPorts(
           const added = job.generates === undefined ? undefined : world.added.draw(world.random, job);
           return added === undefined ? left : { ...left, added };
         },
-        caches: { restore: async () => [], save: async () => [] },
+        caches,
         log,
         meter: noMeter,
         time,
-      }),
+      });
+    },
   };
 }
 

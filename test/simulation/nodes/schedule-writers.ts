@@ -79,6 +79,7 @@ export class ScheduleWriters {
       stageMs: Math.min(2_000, profile.stageMs),
       gates: 0,
       generates: 0,
+      keeps: 0,
       length: 0,
     });
     const request = this.#requestOf(repository, lines, yaml);

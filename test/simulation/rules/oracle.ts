@@ -23,6 +23,7 @@ import {
   withNames,
 } from '@penstock/run';
 import { decodeCommit, type AttemptLogRef, type Commit } from '@penstock/scheduler/testing';
+import type { FoundCache } from '@penstock/artifacts';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Clients } from '../nodes/clients.ts';
 import type { Processes } from '../nodes/processes.ts';
@@ -30,7 +31,8 @@ import type { SimRunner } from '../nodes/runner-node.ts';
 import type { SimScheduler } from '../nodes/scheduler-node.ts';
 import { short, type Process } from '../world/attempts.ts';
 import type { SimBroker } from '../world/broker.ts';
-import type { SimStore } from '../world/store.ts';
+import type { SimStorage } from '../world/storage.ts';
+import type { SimStore, StoredDocument } from '../world/store.ts';
 import type { ToldMessage, Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkAdded } from './added-rules.ts';
@@ -39,6 +41,7 @@ import { checkEvent, checkLogEnd } from './event-rules.ts';
 import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
 import { DeletionRules } from './deletion-rules.ts';
 import { FairSlots } from './fair-slots.ts';
+import { KeptRules } from './kept-rules.ts';
 import { LogRules } from './log-rules.ts';
 import { PartitionRules } from './partition-rules.ts';
 import { checkReasons } from './reason-rules.ts';
@@ -57,6 +60,7 @@ interface Observed {
   readonly world: World;
   readonly broker: SimBroker;
   readonly store: SimStore;
+  readonly storage: SimStorage;
   readonly processes: Processes;
   readonly schedulers: readonly SimScheduler[];
   readonly runners: readonly SimRunner[];
@@ -83,6 +87,7 @@ export class Oracle implements Witness {
   readonly #fairSlots: FairSlots;
   readonly #controls: ControlRules;
   readonly #logs: LogRules;
+  readonly #kept: KeptRules;
 
   constructor(observed: Observed) {
     const { world } = observed;
@@ -95,6 +100,12 @@ export class Oracle implements Witness {
     this.#deletions = new DeletionRules(world, this.#runs);
     this.#hooks = new HookRules(world);
     this.#partitions = new PartitionRules(world, observed.broker);
+    this.#kept = new KeptRules({
+      ...observed,
+      runs: this.#runs,
+      isDeleted: (runId) => this.isDeleted(runId),
+      isDisturbed: (runId) => this.isDisturbed(runId),
+    });
     this.#logs = new LogRules(observed);
     this.#controls = new ControlRules(world, observed.clients.administrators);
     this.#fairSlots = new FairSlots({ ...observed, runs: this.#runs, partitions: this.#partitions });
@@ -267,6 +278,7 @@ export class Oracle implements Witness {
       if (event.type === 'run_approved' && run.state.group !== undefined) this.#group(run).push(id);
       run.events.push(event.type === 'stages_added' ? withNames(event) : event);
       this.#hooks.happened(run);
+      this.#kept.happened(run, event, disturbed);
       this.#quotas.happened(run, event, undefined, disturbed);
       if (isSettled(run.state)) this.#leaveGroup(run);
     }
@@ -516,6 +528,24 @@ export class Oracle implements Witness {
     }
   }
 
+  // --- What stages keep ----------------------------------------------------------------------------------------------
+
+  objectDeleted(key: string): void {
+    this.#kept.objectDeleted(key);
+  }
+
+  changed(collection: string, before: StoredDocument | undefined, after: StoredDocument | undefined): void {
+    this.#kept.changed(collection, before, after);
+  }
+
+  keptMissing(runId: string, manifest: string, why: string): void {
+    this.#kept.keptMissing(runId, manifest, why);
+  }
+
+  cacheRestored(runId: string, found: FoundCache, bytes: Uint8Array): void {
+    this.#kept.cacheRestored(runId, found, bytes);
+  }
+
   // --- The end -------------------------------------------------------------------------------------------------------
 
   /** What is still to be done in a healed world; undefined: nothing. */
@@ -540,6 +570,8 @@ export class Oracle implements Witness {
     }
     const unsaid = this.#quotas.missing(store.counters, (partition) => this.#partitions.isDisturbed(partition));
     if (unsaid !== undefined) return unsaid;
+    const stray = this.#world.profile.keeps > 0 ? this.#kept.missing() : undefined;
+    if (stray !== undefined) return stray;
     const unclosed = this.#observed.schedulers.find(({ liveRuns }) => liveRuns > 0);
     if (unclosed !== undefined) return `${unclosed.node.name} keeps ${unclosed.liveRuns} runs in memory`;
     const queued = this.#observed.schedulers.find(({ dispatch }) => dispatch.waiting > 0);

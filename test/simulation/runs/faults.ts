@@ -5,6 +5,8 @@ import type { World } from '../world/world.ts';
 import type { SimRunner } from '../nodes/runner-node.ts';
 import type { SimScheduler } from '../nodes/scheduler-node.ts';
 import type { SimBroker } from '../world/broker.ts';
+import type { SimRegistry } from '../nodes/registry-node.ts';
+import type { SimStorage } from '../world/storage.ts';
 import type { SimStore } from '../world/store.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -14,8 +16,10 @@ interface Victims {
   readonly world: World;
   readonly broker: SimBroker;
   readonly store: SimStore;
+  readonly storage: SimStorage;
   readonly schedulers: readonly SimScheduler[];
   readonly runners: readonly SimRunner[];
+  readonly registries: readonly SimRegistry[];
   readonly gateways: readonly SimNode[];
 }
 
@@ -49,12 +53,17 @@ export class Faults {
     world.journalUsed = world.profile.journalUsed;
     this.#victims.store.up = true;
     this.#victims.broker.full = false;
+    this.#victims.storage.up = true;
     for (const { disk } of this.#victims.runners) disk.full = false;
     if (!this.#victims.broker.up) this.#victims.broker.recover();
     for (const gateway of this.#victims.gateways) if (!gateway.linked) this.#link(gateway);
     for (const { node } of [...this.#victims.schedulers, ...this.#victims.runners]) {
       if (node.frozen) node.wake();
       if (!node.linked) this.#link(node);
+    }
+    for (const registry of this.#victims.registries) {
+      registry.setClock(0);
+      if (!registry.node.alive) this.#revive(registry);
     }
     for (const scheduler of this.#victims.schedulers) if (!scheduler.node.alive) this.#revive(scheduler);
     for (const runner of this.#victims.runners) if (!runner.node.alive) this.#revive(runner);
@@ -89,16 +98,15 @@ export class Faults {
       });
     },
     brokerOutage: () => this.#outage(),
-    storeOutage: () => {
-      const { store } = this.#victims;
-      const { random } = this.#world;
-      if (!store.up) return;
-      store.up = false;
-      this.#happened('store down');
-      this.#world.after(random.exponential(6_000), () => {
-        store.up = true;
-      });
+    storeOutage: () => this.#outageOf(this.#victims.store, 'store down'),
+    storageOutage: () => this.#outageOf(this.#victims.storage, 'object storage down'),
+    registryCrash: () => this.#crash(this.#world.random.pick(this.#victims.registries), 'registry crashed'),
+    registryClock: () => {
+      const registry = this.#world.random.pick(this.#victims.registries);
+      this.#happened("registry's clock an hour off", registry.node);
+      registry.setClock(this.#world.random.pick([-1, 0, 1]) * HOUR_MS);
     },
+    cacheDamaged: () => this.#damageCache(),
     powerCut: () => {
       const world = this.#world;
       if (!this.#victims.broker.up) return;
@@ -139,6 +147,29 @@ export class Faults {
       });
     },
   };
+
+  #outageOf(server: { up: boolean }, what: string): void {
+    if (!server.up) return;
+    server.up = false;
+    this.#happened(what);
+    this.#world.after(this.#world.random.exponential(6_000), () => {
+      server.up = true;
+    });
+  }
+
+  /** An archive is gone, or is not what was put there. */
+  #damageCache(): void {
+    const { random } = this.#world;
+    const { objects } = this.#victims.storage;
+    const archives = [...objects.keys()].filter((key) => key.startsWith('caches/'));
+    const found = archives.length === 0 ? undefined : random.pick(archives);
+    const stored = found === undefined ? undefined : objects.get(found);
+    if (found === undefined || stored === undefined) return;
+    const isGone = random.chance(0.5);
+    this.#happened(isGone ? 'archive lost' : 'archive damaged');
+    if (isGone) objects.delete(found);
+    else objects.set(found, { ...stored, bytes: Buffer.from(stored.bytes).fill(0) });
+  }
 
   /** An hour forward or back; some are put right soon, others stay. */
   #stepClock(): void {

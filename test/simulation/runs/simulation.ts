@@ -6,12 +6,14 @@ import { Clients } from '../nodes/clients.ts';
 import { Processes } from '../nodes/processes.ts';
 import { SimRunner } from '../nodes/runner-node.ts';
 import { SimScheduler } from '../nodes/scheduler-node.ts';
+import { SimRegistry } from '../nodes/registry-node.ts';
 import { Oracle } from '../rules/oracle.ts';
 import { SimBroker } from '../world/broker.ts';
 import { Violation } from '../world/errors.ts';
 import { lastsHours } from '../world/profile.ts';
 import { Network } from '../world/network.ts';
 import { SimNode } from '../world/sim-node.ts';
+import { SimStorage } from '../world/storage.ts';
 import { SimStore } from '../world/store.ts';
 import { Exchange } from '../world/exchange.ts';
 import { World, type WorldOptions } from '../world/world.ts';
@@ -31,6 +33,7 @@ export class Simulation {
   readonly #oracle: Oracle;
   readonly #schedulers: readonly SimScheduler[];
   readonly #runners: readonly SimRunner[];
+  readonly #registries: readonly SimRegistry[];
   readonly #clients: Clients;
   readonly #faults: Faults;
   #checkedAt = 0;
@@ -40,7 +43,8 @@ export class Simulation {
     const { profile, random } = world;
     const broker = new SimBroker(world);
     const store = new SimStore();
-    const network = new Network(world, broker, store);
+    const storage = new SimStorage();
+    const network = new Network(world, broker, store, storage);
     const exchange = new Exchange(network);
     const processes = new Processes(world);
     const dependencies = { world, network, exchange, processes };
@@ -52,6 +56,9 @@ export class Simulation {
       const labels = index === 0 ? ['linux'] : random.chance(0.5) ? ['linux', 'big'] : ['linux', 'mac'];
       return new SimRunner(dependencies, `runner${index}`, labels, 1 + random.int(3));
     });
+    // Those of a world in which nothing is kept have nothing to do.
+    const registries =
+      profile.keeps > 0 ? [new SimRegistry(dependencies, 'registry0'), new SimRegistry(dependencies, 'registry1')] : [];
     const gateways = [new SimNode('gateway0', world.timeline), new SimNode('gateway1', world.timeline)];
     for (const gateway of gateways) gateway.handled = () => world.moved();
     const clients = new Clients(
@@ -62,9 +69,10 @@ export class Simulation {
     this.world = world;
     this.#schedulers = schedulers;
     this.#runners = runners;
+    this.#registries = registries;
     this.#clients = clients;
-    this.#oracle = new Oracle({ world, broker, store, processes, schedulers, runners, clients });
-    this.#faults = new Faults({ world, broker, store, schedulers, runners, gateways });
+    this.#oracle = new Oracle({ world, broker, store, storage, processes, schedulers, runners, clients });
+    this.#faults = new Faults({ world, broker, store, storage, schedulers, runners, registries, gateways });
     world.witnessedBy(this.#oracle);
   }
 
@@ -89,6 +97,7 @@ export class Simulation {
     const { profile, random } = this.world;
     for (const scheduler of this.#schedulers) this.world.after(random.between(0, 500), () => scheduler.start());
     for (const runner of this.#runners) this.world.after(random.between(0, 500), () => runner.start());
+    for (const registry of this.#registries) registry.start();
     this.#clients.start();
     this.#faults.start();
     if (lastsHours(profile)) this.#lookAtPurges();

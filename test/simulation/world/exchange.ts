@@ -22,6 +22,8 @@ interface Listener {
   readonly life: number;
   readonly tokens: readonly string[];
   readonly receive: Receive;
+  /** Of those with one name a request goes to any one. */
+  readonly queue: string | undefined;
   stopped: boolean;
 }
 
@@ -40,9 +42,9 @@ export class Exchange {
   }
 
   /** `subject` may have `*` for a token, and `>` at its end. */
-  listen(node: SimNode, subject: string, receive: Receive): { stop(): void } {
+  listen(node: SimNode, subject: string, receive: Receive, queue?: string): { stop(): void } {
     const tokens = subject.split('.');
-    const listener: Listener = { node, life: node.life, tokens, receive, stopped: false };
+    const listener: Listener = { node, life: node.life, tokens, receive, queue, stopped: false };
     const first = tokens[0] ?? '';
     const others = (this.#listeners.get(first) ?? []).filter((other) => isThere(other));
     this.#listeners.set(first, [...others, listener]);
@@ -80,7 +82,7 @@ export class Exchange {
     if (world.drops(world.profile.lost)) return;
     world.after(world.latency(), () => {
       if (!this.#network.broker.up) return;
-      const responders = this.#of(subject).filter(({ node }) => !this.#isNoticed(node));
+      const responders = this.#oneOfQueue(this.#of(subject).filter(({ node }) => !this.#isNoticed(node)));
       if (responders.length === 0)
         world.after(world.latency(), () => {
           if (this.#network.isOpen(from)) settle({ kind: 'no-responders' });
@@ -104,6 +106,10 @@ export class Exchange {
     return (this.#listeners.get(tokens[0] ?? '') ?? []).filter(
       (listener) => isThere(listener) && matches(listener.tokens, tokens),
     );
+  }
+
+  #oneOfQueue(listeners: Listener[]): Listener[] {
+    return listeners.length < 2 || listeners[0]?.queue === undefined ? listeners : [this.#world.random.pick(listeners)];
   }
 
   #isNoticed(node: SimNode): boolean {

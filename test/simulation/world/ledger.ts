@@ -3,7 +3,7 @@
  * sequence), as the real one does. It can be slow and down, fail before or after it has written, and write half a batch.
  */
 import {
-  cacheScopeId,
+  CacheEntries,
   decodeRun,
   encodeRun,
   type Checkpoint,
@@ -20,6 +20,7 @@ import {
 } from '@penstock/store';
 import { ANNOUNCEMENT_TYPES, type RunView } from '@penstock/run';
 import type { Network } from './network.ts';
+import { SimDocuments } from './sim-documents.ts';
 import type { SimNode } from './sim-node.ts';
 import type { SimStore } from './store.ts';
 
@@ -29,8 +30,10 @@ const BATCH = 3;
 export class SimLedger implements RunsLedger {
   readonly #network: Network;
   readonly #node: SimNode;
+  readonly #caches: CacheEntries;
 
   constructor(network: Network, node: SimNode) {
+    this.#caches = new CacheEntries(new SimDocuments(network, node));
     this.#network = network;
     this.#node = node;
   }
@@ -147,12 +150,8 @@ export class SimLedger implements RunsLedger {
   }
 
   async addCaches(entries: readonly NewCacheEntry[]): Promise<void> {
-    for (const entry of entries)
-      await this.#ask((store) => {
-        const id = `${cacheScopeId(entry.scope)} ${entry.key}`;
-        if (!store.caches.has(id)) store.caches.set(id, entry);
-        return true;
-      });
+    const { mutation } = this.#network.world;
+    await this.#caches.add(mutation === 'caches-without-trust' ? entries.map(asTrusted) : entries);
   }
 
   hooksOf(tenants: readonly string[]): Promise<readonly HookSubscription[]> {
@@ -244,6 +243,11 @@ export class SimLedger implements RunsLedger {
   #ask<T>(work: (store: SimStore) => T): Promise<T> {
     return this.#network.world.promise((resolve, reject) => this.#network.askStore(this.#node, work, resolve, reject));
   }
+}
+
+/** Where runs that are trusted look. */
+function asTrusted(entry: NewCacheEntry): NewCacheEntry {
+  return { ...entry, scope: { ...entry.scope, ref: entry.scope.ref.replace('/untrusted', '') } };
 }
 
 function withoutOutputs(run: RunDocument): RunDocument {

@@ -25,6 +25,13 @@ export const mutations = {
   'outbox-last': 'P35: the projector inserts what webhooks are told behind the checkpoint',
   'pauses-not-read': 'P35: an owner does not read what was paused before it began',
   'ticks-not-looked-up': 'P28: nobody asks the store whether a tick was fired',
+  'lists-before-contents': 'P32: a runner has a list stored before what it names is',
+  'sweeps-behind-the-log': 'P32: the sweep asks nobody about a run that has no document',
+  'sweeps-open-runs': 'P32: the sweep takes what runs have kept that are not closed',
+  'sweeps-by-any-clock': 'P32: what has expired by the clock of one machine goes at once',
+  'forgets-heirs': 'P30, P34: what a deleted run has kept goes, whoever has taken it over',
+  'newest-caches-win': 'P33: of two successes that name one key the one that came last stands',
+  'caches-without-trust': 'P33: what a run without trust has cached is found by those that are trusted',
 } as const;
 
 export type Mutation = keyof typeof mutations;

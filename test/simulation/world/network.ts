@@ -2,6 +2,7 @@
 import type { Bucket, KvEntry, SimBroker } from './broker.ts';
 import { SimOutage } from './errors.ts';
 import type { SimNode } from './sim-node.ts';
+import type { SimStorage } from './storage.ts';
 import type { SimStore } from './store.ts';
 import type { World } from './world.ts';
 
@@ -9,8 +10,10 @@ export class Network {
   readonly world: World;
   readonly broker: SimBroker;
   readonly store: SimStore;
+  readonly storage: SimStorage;
 
-  constructor(world: World, broker: SimBroker, store: SimStore) {
+  constructor(world: World, broker: SimBroker, store: SimStore, storage: SimStorage) {
+    this.storage = storage;
     this.world = world;
     this.broker = broker;
     this.store = store;
@@ -86,25 +89,46 @@ export class Network {
     done: (answer: T) => void,
     failed: (error: Error) => void,
   ): void {
+    this.#askServer(node, this.store, 'store', work, done, failed);
+  }
+
+  /** Of the bytes of objects. */
+  askStorage<T>(
+    node: SimNode,
+    work: (storage: SimStorage) => T,
+    done: (answer: T) => void,
+    failed: (error: Error) => void,
+  ): void {
+    this.#askServer(node, this.storage, 'object storage', work, done, failed);
+  }
+
+  #askServer<S extends { readonly up: boolean }, T>(
+    node: SimNode,
+    server: S,
+    name: string,
+    work: (server: S) => T,
+    done: (answer: T) => void,
+    failed: (error: Error) => void,
+  ): void {
     const { profile, random } = this.world;
     const { life } = node;
     const fail = (why: string): void =>
       this.world.after(random.exponential(profile.storeLatencyMs), () =>
         node.handle(life, () => failed(new SimOutage(why))),
       );
-    if (!node.linked || !this.store.up || this.world.drops(profile.storeFails / 2)) {
-      fail('the store cannot be reached');
+    if (!node.linked || !server.up || this.world.drops(profile.storeFails / 2)) {
+      fail(`the ${name} cannot be reached`);
       return;
     }
     this.world.after(random.exponential(profile.storeLatencyMs), () => {
-      if (!this.store.up) {
-        fail('the store has gone');
+      if (!server.up) {
+        fail(`the ${name} has gone`);
         return;
       }
-      const value = work(this.store);
+      const value = work(server);
       if (this.world.drops(profile.storeFails / 2)) {
-        this.world.mark("store's answer lost");
-        fail('the store did not answer');
+        this.world.mark(`${name}'s answer lost`);
+        fail(`the ${name} did not answer`);
         return;
       }
       this.world.after(random.exponential(profile.storeLatencyMs), () => node.handle(life, () => done(value)));

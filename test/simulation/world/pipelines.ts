@@ -20,6 +20,8 @@ export interface PipelineOptions {
   readonly gates: number;
   /** So many add stages to their run. */
   readonly generates: number;
+  /** So many keep files, and so many leave a cache. */
+  readonly keeps: number;
   /** Characters that the text has more. */
   readonly length: number;
 }
@@ -102,8 +104,25 @@ function drawStage(
     runsOn: labels.filter(() => random.chance(0.5)),
     outputs: [],
     ...(options.generates > 0 && random.chance(options.generates) ? { generates: { secrets: [], audiences: [] } } : {}),
+    ...(options.keeps > 0 ? drawKept(random, options.keeps) : {}),
   };
 }
+
+/** Some of it expires in the world's time. */
+function drawKept(random: Random, keeps: number): Pick<StageDefinition, 'artifacts' | 'caches'> {
+  const when = random.pick(['success', 'success', 'always', 'failure'] as const);
+  const expireMs = random.chance(0.3) ? random.between(1_000, 30_000) : KEPT_LONG_MS;
+  return {
+    ...(random.chance(keeps)
+      ? { artifacts: { paths: ['**'], when, required: random.chance(0.2), expireMs: Math.floor(expireMs) } }
+      : {}),
+    ...(random.chance(keeps)
+      ? { caches: [{ key: [`of-${random.int(3)}`], paths: ['made'], restore: random.chance(0.5) ? [['of-']] : [] }] }
+      : {}),
+  };
+}
+
+const KEPT_LONG_MS = 7 * 24 * 60 * 60 * 1000;
 
 /** Over, over in the middle of the world's time, or not over. */
 function drawQuarantine(random: Random): Quarantine {

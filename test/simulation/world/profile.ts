@@ -23,6 +23,10 @@ export interface FaultRates {
   readonly brokerFull: number;
   readonly bucketAnew: number;
   readonly gatewayCut: number;
+  readonly registryCrash: number;
+  readonly registryClock: number;
+  readonly storageOutage: number;
+  readonly cacheDamaged: number;
 }
 
 export const noFaults: FaultRates = {
@@ -43,6 +47,10 @@ export const noFaults: FaultRates = {
   brokerFull: 0,
   bucketAnew: 0,
   gatewayCut: 0,
+  registryCrash: 0,
+  registryClock: 0,
+  storageOutage: 0,
+  cacheDamaged: 0,
 };
 
 /** Runs of a repository that wait for an approval at a time. */
@@ -117,6 +125,10 @@ export interface Profile {
   readonly deletes: number;
   /** Pauses and drains a minute. */
   readonly pauses: number;
+  /** Of stages: so many keep files, and so many leave a cache. */
+  readonly keeps: number;
+  /** How long ago what nobody names was stored that the sweep takes. */
+  readonly sweptAfterMs: number;
   readonly faults: FaultRates;
 }
 
@@ -147,6 +159,7 @@ export const contended = {
   schedules: 0,
   deletes: 0,
   pauses: 0,
+  keeps: 0,
 } satisfies Partial<Profile>;
 
 /** Hours in which little happens: partitions are quiet for longer than their journals are kept (P8). */
@@ -185,6 +198,7 @@ function overHours(profile: Profile): Profile {
     schedulers: Math.min(schedulers, 2),
     runners: 1,
     runs: Math.min(runs, 12),
+    keeps: 0,
     faults: {
       ...noFaults,
       runnerCrash: faults.runnerCrash / RARER,
@@ -206,15 +220,41 @@ export function isCalm({ faults, ...profile }: Profile): boolean {
   return profile.liveBytesMax === 0 && latencyMs <= 15 && troubles.every((trouble) => trouble === 0);
 }
 
-/** `memory`, `hours` and `pauses` are sources of their own: worlds of before they were drawn from are as they were. */
-export function drawProfile(random: Random, memory: Random, hours: Random, pauses: Random): Profile {
+/** Sources of chance of their own: worlds of before they were drawn from are as they were. */
+interface Sources {
+  readonly memory: Random;
+  readonly hours: Random;
+  readonly pauses: Random;
+  readonly keeps: Random;
+}
+
+export function drawProfile(random: Random, { memory, hours, pauses, keeps }: Sources): Profile {
   const drawn = drawShort(random, memory);
   const isPaused = pauses.chance(0.15) && drawn.pauses === undefined;
-  const profile = { ...drawn, pauses: isPaused ? pauses.between(2, 12) : 0 };
+  const profile = withKept({ ...drawn, pauses: isPaused ? pauses.between(2, 12) : 0 }, keeps);
   return hours.chance(0.002) ? overHours(profile) : profile;
 }
 
-type Drawn = Omit<Profile, 'pauses'> & { readonly pauses?: number };
+/** Stages that keep files, and what happens to those who have them. */
+function withKept(
+  profile: Omit<Profile, 'keeps' | 'sweptAfterMs'> & { readonly keeps?: number },
+  keeps: Random,
+): Profile {
+  const sweptAfterMs = keeps.between(500, 20_000);
+  if (!keeps.chance(0.15) || profile.keeps !== undefined) return { ...profile, keeps: 0, sweptAfterMs };
+  const some = (probability: number, high: number): number =>
+    keeps.chance(probability) ? keeps.between(0.5, high) : 0;
+  const faults = {
+    ...profile.faults,
+    registryCrash: some(0.5, 6),
+    registryClock: some(0.5, 6),
+    storageOutage: some(0.4, 3),
+    cacheDamaged: some(0.5, 12),
+  };
+  return { ...profile, faults, keeps: keeps.between(0.3, 0.9), sweptAfterMs };
+}
+
+type Drawn = Omit<Profile, 'pauses' | 'keeps' | 'sweptAfterMs'> & { readonly pauses?: number; readonly keeps?: number };
 
 function drawShort(random: Random, memory: Random): Drawn {
   const profile = drawAny(random, memory);
@@ -288,6 +328,10 @@ function drawAny(random: Random, memory: Random): Drawn {
       brokerFull: some(0.15, 0.5, 2),
       bucketAnew: some(0.1, 0.5, 2),
       gatewayCut: some(0.3, 0.5, 6),
+      registryCrash: 0,
+      registryClock: 0,
+      storageOutage: 0,
+      cacheDamaged: 0,
     },
     quotas: random.chance(0.6) ? 1 : 0,
     endedAtOnce: some(0.5, 0.05, 0.3),

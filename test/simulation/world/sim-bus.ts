@@ -32,6 +32,7 @@ import type { World } from './world.ts';
 /** What a broker takes, without room for headers. */
 export const MESSAGE_BYTES_MAX = 1_000_000;
 const RETRY_MS_MAX = 250;
+const BYTES_AT = 'svc.registry.';
 
 export class SimBus implements Bus {
   readonly name: string;
@@ -58,7 +59,7 @@ export class SimBus implements Bus {
       const text = textOf(subject, body);
       this.#exchange.request(this.#node, subject, text, timeoutMs, (answer) => {
         if (answer.kind === 'reply') {
-          const reply = JSON.parse(answer.text) as Rep;
+          const reply = parsed<Rep>(subject, answer.text);
           this.#witnessReply(subject, body, reply);
           resolve(reply);
         } else if (answer.kind === 'no-responders' && world.mutation === 'late-no-responders-frees' && isRepeated(body))
@@ -93,13 +94,17 @@ export class SimBus implements Bus {
     }
   }
 
-  respond<Req, Rep>(subject: string, handler: Parameters<typeof respondOf<Req, Rep>>[0]): BusSubscription {
+  respond<Req, Rep>(
+    subject: string,
+    handler: Parameters<typeof respondOf<Req, Rep>>[0],
+    options?: { readonly queue?: string | undefined },
+  ): BusSubscription {
     const handle = respondOf<Req, Rep>(
       handler,
       (error) => this.#world.failWith(error),
       (sentTo, body, reply) => this.#witnessAnswer(sentTo, body, reply),
     );
-    return this.#exchange.listen(this.#node, subject, handle);
+    return this.#exchange.listen(this.#node, subject, handle, options?.queue);
   }
 
   publish<T>(subject: string, body: T): void {
@@ -173,7 +178,7 @@ function respondOf<Req, Rep>(
   answered: (subject: string, body: Req, reply: Rep) => void,
 ): Parameters<Exchange['listen']>[2] {
   return (text, subject, reply) => {
-    const asked = JSON.parse(text) as Req;
+    const asked = parsed<Req>(subject, text);
     let open = true;
     const once = (act: () => void): void => {
       if (!open) return;
@@ -219,6 +224,16 @@ function textOf(subject: string, body: unknown): string {
   if (text.length > MESSAGE_BYTES_MAX / 3 && Buffer.byteLength(text) > MESSAGE_BYTES_MAX)
     throw new MessageTooLarge(subject, Buffer.byteLength(text), MESSAGE_BYTES_MAX);
   return text;
+}
+
+/** What goes to the registry and comes from it may have bytes in it. */
+function parsed<T>(subject: string, text: string): T {
+  return JSON.parse(text, subject.startsWith(BYTES_AT) ? withBytes : undefined) as T;
+}
+
+function withBytes(_key: string, value: unknown): unknown {
+  const { type, data } = (value ?? {}) as { readonly type?: unknown; readonly data?: readonly number[] };
+  return type === 'Buffer' && data !== undefined ? Buffer.from(data) : value;
 }
 
 function isRepeated(body: unknown): body is Job {

@@ -1,14 +1,9 @@
 /** What the simulated store holds. */
 import type { RunEvent, RunView } from '@penstock/run';
-import type {
-  Checkpoint,
-  EncodedRun,
-  NewCacheEntry,
-  NewHookDelivery,
-  RunCounter,
-  ScheduleDocument,
-  Tombstone,
-} from '@penstock/store';
+import type { Checkpoint, EncodedRun, NewHookDelivery, RunCounter, ScheduleDocument, Tombstone } from '@penstock/store';
+
+/** Of any collection. */
+export type StoredDocument = Readonly<Record<string, unknown>> & { readonly id: string };
 
 export class SimStore {
   up = true;
@@ -18,8 +13,8 @@ export class SimStore {
   readonly schedules = new Map<string, ScheduleDocument>();
   /** By key and month. */
   readonly counters = new Map<string, RunCounter>();
-  /** By scope and key. */
-  readonly caches = new Map<string, NewCacheEntry>();
+  /** Of the registry and of caches, by the name of their collection and their ids. */
+  readonly collections = new Map<string, Map<string, StoredDocument>>();
   /** By run and version; each tenant has one hook. */
   readonly hookDeliveries = new Map<string, NewHookDelivery>();
 

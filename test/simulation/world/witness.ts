@@ -5,7 +5,9 @@
 import type { AttemptRef, CommittedEvents, LogEntry } from '@penstock/bus';
 import type { Person, PublicEvent, RunEvent, RunState, RunView, RunWaits } from '@penstock/run';
 import type { AttemptLogRef } from '@penstock/scheduler/testing';
+import type { FoundCache } from '@penstock/artifacts';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
+import type { StoredDocument } from './store.ts';
 import type { Process } from './attempts.ts';
 
 /** `version`: of the last event that its cursor covers. */
@@ -42,6 +44,14 @@ export interface Witness {
   viewSeen(view: RunView, floor: number, where: string): void;
   /** What an owner says that the run waits for, with the run as it has it committed. */
   waitsTold(run: RunState, waits: RunWaits): void;
+  // What stages keep, and what they leave for later runs.
+  /** Before it is. */
+  objectDeleted(key: string): void;
+  /** A document of a collection of the registry, as it is now; `before`: as it was; undefined: there is none. */
+  changed(collection: string, before: StoredDocument | undefined, after: StoredDocument | undefined): void;
+  /** Somebody was not given what the list of a stage names. */
+  keptMissing(runId: string, manifest: string, why: string): void;
+  cacheRestored(runId: string, found: FoundCache, bytes: Uint8Array): void;
   // The truth.
   /** What any client has seen of the run so far: no later answer may be older. */
   observed(runId: string): number;

@@ -21,6 +21,7 @@ const SLOW_MS_MAX = 15_000;
 /** What makes another source of chance of a seed. */
 const HOURS = 0x5e7_1e55;
 const PAUSES = 0x9a05_e5;
+const KEEPS = 0x6ee_9500;
 
 export interface WorldOptions {
   readonly mutation?: Mutation | undefined;
@@ -53,7 +54,12 @@ export class World {
     this.#traced = options.traced === true;
     this.random = new Random(seed);
     this.profile = {
-      ...drawProfile(this.random, new Random(~seed), new Random(seed ^ HOURS), new Random(seed ^ PAUSES)),
+      ...drawProfile(this.random, {
+        memory: new Random(~seed),
+        hours: new Random(seed ^ HOURS),
+        pauses: new Random(seed ^ PAUSES),
+        keeps: new Random(seed ^ KEEPS),
+      }),
       ...options.profile,
     };
     this.journalUsed = this.profile.journalUsed;

@@ -255,6 +255,8 @@ function registryUser(): PeerUser {
       })),
       ...watchOf(buckets.revocations).map(one),
       many(subjects.owner(ANY, 'attempt')),
+      // Whether a run that has no document is with its owner still.
+      many(subjects.owner(ANY, 'open')),
       one(PACKAGES_SUBJECTS),
       ...['STREAM.INFO', 'STREAM.MSG.GET', 'STREAM.PURGE', 'DIRECT.GET'].map((verb) =>
         one(api(`${verb}.${PACKAGES_STREAM}`)),

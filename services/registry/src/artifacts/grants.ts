@@ -2,6 +2,7 @@
  * Whether a runner may store for an attempt: the owner of its run says so, who alone grants. An answer holds for a few
  * seconds, so that ten thousand files do not ask ten thousand times.
  */
+import { machineTime, type Time } from '@penstock/async';
 import { subjects, type AttemptReply, type AttemptRequest, type Bus, type LivingAttempt } from '@penstock/bus';
 import { BadUserInput, Forbidden, Unavailable } from '@penstock/errors';
 import type { ByAttempt } from '@penstock/artifacts';
@@ -18,10 +19,12 @@ interface Remembered {
 
 export class Grants {
   readonly #bus: Bus;
+  readonly #time: Pick<Time, 'bootNow'>;
   readonly #remembered = new Map<string, Remembered>();
 
-  constructor(bus: Bus) {
+  constructor(bus: Bus, time: Pick<Time, 'bootNow'> = machineTime) {
     this.#bus = bus;
+    this.#time = time;
   }
 
   /** @throws Forbidden where the attempt does not live with this runner; Unavailable where its owner does not answer */
@@ -31,10 +34,10 @@ export class Grants {
     const { runId, stage, attempt, session, credit } = ref;
     const id = JSON.stringify([runner, partition, runId, stage, attempt, session, credit]);
     const known = this.#remembered.get(id);
-    if (known !== undefined && known.until > performance.now()) return await known.attempt;
+    if (known !== undefined && known.until > this.#time.bootNow()) return await known.attempt;
     const asked = this.#ask(partition, { ref: { runId, stage, attempt, session, credit }, runner });
     this.#remembered.delete(id);
-    this.#remembered.set(id, { attempt: asked, until: performance.now() + HOLDS_MS });
+    this.#remembered.set(id, { attempt: asked, until: this.#time.bootNow() + HOLDS_MS });
     asked.catch(() => this.#remembered.delete(id));
     for (const oldest of this.#remembered.keys()) {
       if (this.#remembered.size <= REMEMBERED_MAX) break;

@@ -7,6 +7,7 @@
  *  KEEPER-2 A list is stored after all that it names was stored.
  */
 import { createHash } from 'node:crypto';
+import type { Time } from '@penstock/async';
 import {
   ArtifactsFailed,
   decodeManifest,
@@ -31,7 +32,7 @@ import { Contents } from './contents.ts';
 import type { DirectDoor } from './direct-door.ts';
 import type { Grants } from './grants.ts';
 import { decoded, type IncomingUploads } from './incoming.ts';
-import { sweepArtifacts, type SweepParts, type SweptArtifacts } from './sweep.ts';
+import { sweepArtifacts, type SweepDelays, type SweepParts, type SweptArtifacts } from './sweep.ts';
 import { KeptUsage } from './usage.ts';
 
 export interface KeeperOptions {
@@ -44,6 +45,8 @@ export interface KeeperOptions {
   readonly objects: ObjectStore;
   readonly runOf: SweepParts['runOf'];
   readonly now: () => number;
+  /** Default: the machine's. */
+  readonly time?: Pick<Time, 'bootNow'> | undefined;
 }
 
 export class ArtifactKeeper {
@@ -58,7 +61,7 @@ export class ArtifactKeeper {
     this.#incoming = options.incoming;
     this.#contents = new Contents(options.objects, 'artifacts/', options.door);
     this.#grants = options.grants;
-    this.#usage = new KeptUsage(options.store, options.now);
+    this.#usage = new KeptUsage(options.store, options.now, options.time);
   }
 
   async begin(runner: string, request: BeginRequest): Promise<void> {
@@ -128,9 +131,9 @@ export class ArtifactKeeper {
   }
 
   /** See `sweep.ts`. */
-  async sweep(olderThanMs?: number): Promise<SweptArtifacts> {
+  async sweep(delays?: SweepDelays): Promise<SweptArtifacts> {
     const { objects, runOf, now } = this.#options;
-    return await sweepArtifacts({ objects, runOf, contents: this.#contents, usage: this.#usage }, now(), olderThanMs);
+    return await sweepArtifacts({ objects, runOf, contents: this.#contents, usage: this.#usage }, now(), delays);
   }
 
   async #checkQuota({ key, artifactBytes }: LivingAttempt, bytes: number): Promise<void> {

@@ -3,8 +3,8 @@
  * nothing, and what a removed run has left. Run by every registry now and then; several at once do no harm.
  *
  *  ARTIFACTSWEEP-1 Of a run that is not closed nothing goes: its attempts may name by their results what they find stored.
- *  ARTIFACTSWEEP-2 Only what is older than `olderThanMs` goes. A run is closed in the store before that, or has no document at all:
- *     whose store was away for so long keeps what it has until its documents are there.
+ *  ARTIFACTSWEEP-2 Only what is older than `olderThanMs` goes.
+ *  ARTIFACTSWEEP-3 What has expired stays for `expiredForMs` more: others, whose clocks are behind this one, still show it.
  */
 import { decodeManifest, MANIFEST_BYTES_MAX } from '@penstock/artifacts';
 import type { ObjectStore } from '@penstock/object-store';
@@ -27,8 +27,16 @@ export interface SweepParts {
 }
 
 const SWEPT_AFTER_MS = 24 * 60 * 60_000;
+/** No clock that anybody goes by is wrong by more. */
+const EXPIRED_FOR_MS = 24 * 60 * 60_000;
 /** Looked at together: what is named is read once for all of a run that are among them. */
 const BATCH = 10_000;
+
+/** For how long what may go still stays. */
+export interface SweepDelays {
+  readonly olderThanMs?: number | undefined;
+  readonly expiredForMs?: number | undefined;
+}
 
 export interface SweptArtifacts {
   readonly objects: number;
@@ -38,15 +46,16 @@ export interface SweptArtifacts {
 export async function sweepArtifacts(
   parts: SweepParts,
   now: number,
-  olderThanMs = SWEPT_AFTER_MS,
+  { olderThanMs = SWEPT_AFTER_MS, expiredForMs = EXPIRED_FOR_MS }: SweepDelays = {},
 ): Promise<SweptArtifacts> {
   const before = now - olderThanMs;
-  const lists = await sweepLists(parts, now, before);
+  const expired = now - expiredForMs;
+  const lists = await sweepLists(parts, expired, before);
   let objects = 0;
   let batch = new Map<string, string[]>();
   let count = 0;
   const flush = async (): Promise<void> => {
-    for (const [runId, keys] of batch) objects += await sweepRun(parts, runId, keys, now);
+    for (const [runId, keys] of batch) objects += await sweepRun(parts, runId, keys, expired);
     batch = new Map();
     count = 0;
   };
@@ -68,20 +77,20 @@ export async function sweepArtifacts(
  * Of what its stages keep, and of how their tests went: those that have not expired. What an adopted stage has lies in the run that
  * kept it, and expires there too.
  */
-function listsOf({ view }: SweptRun, now: number): string[] {
+function listsOf({ view }: SweptRun, expired: number): string[] {
   return view.stages
     .filter(({ artifacts }) => artifacts?.run === undefined)
     .flatMap(({ artifacts, report }) => [artifacts, report])
-    .flatMap((kept) => (kept === undefined || kept.expiresAt <= now ? [] : [kept.manifest]));
+    .flatMap((kept) => (kept === undefined || kept.expiresAt <= expired ? [] : [kept.manifest]));
 }
 
 /** Undefined: all of it is kept. */
-async function namedBy(parts: SweepParts, runId: string, now: number): Promise<Set<string> | undefined> {
+async function namedBy(parts: SweepParts, runId: string, expired: number): Promise<Set<string> | undefined> {
   const run = await parts.runOf(runId);
   if (run === null) return new Set();
   if (run.open) return undefined;
   const named = new Set<string>();
-  for (const list of listsOf(run, now)) {
+  for (const list of listsOf(run, expired)) {
     named.add(list);
     const manifest = await parts.contents.whole(runId, list, MANIFEST_BYTES_MAX);
     for (const { sha256 } of decodeManifest(manifest)) named.add(sha256);
@@ -89,9 +98,9 @@ async function namedBy(parts: SweepParts, runId: string, now: number): Promise<S
   return named;
 }
 
-async function sweepRun(parts: SweepParts, runId: string, keys: readonly string[], now: number): Promise<number> {
+async function sweepRun(parts: SweepParts, runId: string, keys: readonly string[], expired: number): Promise<number> {
   // A list that cannot be read keeps all of its run: what it names is not known.
-  const named = await namedBy(parts, runId, now).catch(() => undefined);
+  const named = await namedBy(parts, runId, expired).catch(() => undefined);
   if (named === undefined) return 0;
   let removed = 0;
   for (const key of keys) {
@@ -103,12 +112,12 @@ async function sweepRun(parts: SweepParts, runId: string, keys: readonly string[
 }
 
 /** The counts of what no run names any more. */
-async function sweepLists({ usage, runOf }: SweepParts, now: number, before: number): Promise<number> {
+async function sweepLists({ usage, runOf }: SweepParts, expired: number, before: number): Promise<number> {
   let forgotten = 0;
   for await (const { id, runId, manifest } of usage.storedBefore(before)) {
     const run = await runOf(runId);
     if (run?.open === true) continue;
-    if (run !== null && listsOf(run, now).includes(manifest)) continue;
+    if (run !== null && listsOf(run, expired).includes(manifest)) continue;
     await usage.forget(id);
     forgotten += 1;
   }

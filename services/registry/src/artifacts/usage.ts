@@ -3,6 +3,7 @@
  * run names goes with the sweep, so that a key is never counted less than what it has.
  */
 import { randomInt } from 'node:crypto';
+import { machineTime, type Time } from '@penstock/async';
 import type { Collection, DocumentStore } from '@penstock/store';
 import { keptSpec } from '../catalogue/collections.ts';
 
@@ -24,16 +25,18 @@ const SALT_MAX = 2 ** 47;
 export class KeptUsage {
   readonly #kept: Collection<typeof keptSpec>;
   readonly #now: () => number;
+  readonly #time: Pick<Time, 'bootNow'>;
   readonly #sums = new Map<string, { bytes: number; readonly until: number }>();
 
-  constructor(store: DocumentStore, now: () => number) {
+  constructor(store: DocumentStore, now: () => number, time: Pick<Time, 'bootNow'> = machineTime) {
+    this.#time = time;
     this.#kept = store.collection(keptSpec);
     this.#now = now;
   }
 
   async bytesOf(key: string): Promise<number> {
     const known = this.#sums.get(key);
-    if (known !== undefined && known.until > performance.now()) return known.bytes;
+    if (known !== undefined && known.until > this.#time.bootNow()) return known.bytes;
     let bytes = 0;
     for (let after: { readonly id: string } | undefined; ;) {
       const page = await this.#kept.list({ where: { key }, limit: PAGE, after });
@@ -42,7 +45,7 @@ export class KeptUsage {
       after = page.at(-1);
     }
     this.#sums.delete(key);
-    this.#sums.set(key, { bytes, until: performance.now() + SUM_HOLDS_MS });
+    this.#sums.set(key, { bytes, until: this.#time.bootNow() + SUM_HOLDS_MS });
     for (const oldest of this.#sums.keys()) {
       if (this.#sums.size <= SUMS_MAX) break;
       this.#sums.delete(oldest);

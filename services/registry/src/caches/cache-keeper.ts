@@ -23,6 +23,7 @@ import {
   type PartAnswer,
   type PutRequest,
 } from '@penstock/artifacts';
+import { machineTime, type Time } from '@penstock/async';
 import type { Bus, LivingAttempt } from '@penstock/bus';
 import { BadUserInput, Forbidden, QuotaExceeded } from '@penstock/errors';
 import type { ObjectStore } from '@penstock/object-store';
@@ -45,6 +46,8 @@ export interface CacheKeeperOptions {
   /** For those who can read straight. */
   readonly door?: Pick<DirectDoor, 'toGet'> | undefined;
   readonly now: () => number;
+  /** Default: the machine's. */
+  readonly time?: Pick<Time, 'bootNow'> | undefined;
 }
 
 interface Turn {
@@ -64,11 +67,13 @@ const ARCHIVE_BYTES_MAX = 20 * 1024 ** 3;
 export class CacheKeeper {
   readonly #options: CacheKeeperOptions;
   readonly #contents: Contents;
+  readonly #time: Pick<Time, 'bootNow'>;
   /** By scope and key: whose attempt has begun to store it, and until when that is believed. */
   readonly #storing = new Map<string, Turn>();
 
   constructor(options: CacheKeeperOptions) {
     this.#options = options;
+    this.#time = options.time ?? machineTime;
     this.#contents = new Contents(options.objects, 'caches/', options.door);
   }
 
@@ -202,9 +207,9 @@ export class CacheKeeper {
 
   async #takeTurn(what: string, runner: string, { ref, partition }: ByAttempt): Promise<boolean> {
     const known = this.#storing.get(what);
-    if (known !== undefined && known.until > performance.now() && (await this.#isStoring(known, ref))) return false;
+    if (known !== undefined && known.until > this.#time.bootNow() && (await this.#isStoring(known, ref))) return false;
     this.#storing.delete(what);
-    this.#storing.set(what, { runner, by: { ref, partition }, until: performance.now() + STORING_MS_MAX });
+    this.#storing.set(what, { runner, by: { ref, partition }, until: this.#time.bootNow() + STORING_MS_MAX });
     for (const oldest of this.#storing.keys()) {
       if (this.#storing.size <= STORING_MAX) break;
       this.#storing.delete(oldest);

@@ -12,6 +12,7 @@ import {
   MANIFEST_BYTES_MAX,
   nothingMatchesLine,
   type Collection,
+  type CollectOptions,
   type KeptFile,
 } from '@penstock/artifacts';
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
@@ -22,7 +23,12 @@ import type { StorageLine } from './storage-line.ts';
 
 export interface StageArtifactsOptions {
   readonly storage: StorageLine;
+  /** Reads the folders of stages; default: a process of its own. */
+  readonly collect?: ((options: CollectOptions) => Promise<LeftFiles>) | undefined;
 }
+
+/** What a stage has left, as it is read. */
+export type LeftFiles = Pick<Collection, 'listing' | 'read' | 'lend' | 'close'>;
 
 export interface LeftByStage {
   readonly job: Job;
@@ -60,7 +66,8 @@ export class StageArtifacts {
     const asked = job.artifacts;
     if (asked === undefined || !isKeptAfter(asked.when, verdict)) return undefined;
     if (left.fault !== undefined) throw new ArtifactsFailed('artifacts', left.fault);
-    const collection = await collectFiles({ folder, patterns: asked.paths, user, bytesMax: STAGE_BYTES_MAX, signal });
+    const { collect = collectFiles } = this.#options;
+    const collection = await collect({ folder, patterns: asked.paths, user, bytesMax: STAGE_BYTES_MAX, signal });
     try {
       for (const line of leftOutLines(collection.listing)) remark(line);
       const files = withoutSecrets(collection.listing.files, left);
@@ -78,7 +85,7 @@ export class StageArtifacts {
 
   async #store(
     { job, ref, signal, remark }: LeftByStage,
-    collection: Collection,
+    collection: LeftFiles,
     files: readonly KeptFile[],
   ): Promise<Kept> {
     const calls = new StorageCalls(this.#options.storage, { ref, partition: job.partition }, signal);
@@ -114,7 +121,7 @@ function withoutSecrets(files: readonly KeptFile[], { mask, remark }: LeftByStag
 }
 
 /** What two files have alike is stored once. */
-async function storeAll(calls: StorageCalls, collection: Collection, files: readonly KeptFile[]): Promise<void> {
+async function storeAll(calls: StorageCalls, collection: LeftFiles, files: readonly KeptFile[]): Promise<void> {
   const stored = new Set<string>();
   const underway = new Set<Promise<void>>();
   const failures: unknown[] = [];

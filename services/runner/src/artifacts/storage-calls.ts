@@ -2,7 +2,7 @@
  * The bytes that an attempt leaves, on their way to the service that keeps them: every call is repeated while the service is away,
  * for storing twice is storing once.
  */
-import { backoffMs, pause } from '@penstock/async';
+import { backoffMs, machineTime, type Time } from '@penstock/async';
 import { NotFound, Unavailable } from '@penstock/errors';
 import {
   DirectWayBroken,
@@ -35,10 +35,12 @@ export class StorageCalls {
   readonly #by: ByAttempt;
   readonly #signal: AbortSignal;
   readonly #verbs: string;
+  readonly #time: Pick<Time, 'bootNow' | 'pause'>;
 
   /** `verbs`: in front of each verb. */
   constructor(line: StorageLine, by: ByAttempt, signal: AbortSignal, verbs: '' | 'cache-' = '') {
     this.#line = line;
+    this.#time = line.time ?? machineTime;
     this.#verbs = verbs;
     this.#by = by;
     this.#signal = signal;
@@ -66,7 +68,7 @@ export class StorageCalls {
         return await this.#upload(sha256, sizeBytes, bytes());
       } catch (error) {
         if (!(error instanceof NotFound) || beginning >= BEGINNINGS_MAX) throw error;
-        await pause(backoffMs(beginning, BACKOFF), this.#signal);
+        await this.#time.pause(this.#waitMs(beginning), this.#signal);
       }
     }
   }
@@ -132,19 +134,24 @@ export class StorageCalls {
     }
   }
 
+  #waitMs(tries: number): number {
+    const { random } = this.#line;
+    return backoffMs(tries, random === undefined ? BACKOFF : { ...BACKOFF, random });
+  }
+
   #verb(verb: string): string {
     return `${this.#verbs}${verb}`;
   }
 
   async #patiently<Req, Rep>(verb: string, body: Req): Promise<Rep> {
-    const begun = performance.now();
+    const begun = this.#time.bootNow();
     for (let tries = 1; ; tries += 1) {
       this.#signal.throwIfAborted();
       try {
         return (await this.#line(verb, body)) as Rep;
       } catch (error) {
-        if (!(error instanceof Unavailable) || performance.now() - begun > AWAY_MS_MAX) throw error;
-        await pause(backoffMs(tries, BACKOFF), this.#signal);
+        if (!(error instanceof Unavailable) || this.#time.bootNow() - begun > AWAY_MS_MAX) throw error;
+        await this.#time.pause(this.#waitMs(tries), this.#signal);
       }
     }
   }

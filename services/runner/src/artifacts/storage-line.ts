@@ -1,5 +1,6 @@
 /** How a runner asks those who keep bytes: by the bus, or straight where they live in the same process. */
 import type { DirectWay } from '@penstock/artifacts';
+import type { Time } from '@penstock/async';
 import type { Bus } from '@penstock/bus';
 import { callService } from '@penstock/service';
 
@@ -11,6 +12,10 @@ export interface StorageLine {
   (verb: string, body: unknown): Promise<unknown>;
   /** For large contents, where there is one. */
   readonly direct?: Pick<DirectWay, 'isOpen' | 'read' | 'send'> | undefined;
+  /** By which it is waited for; default: the machine's. */
+  readonly time?: Pick<Time, 'bootNow' | 'pause'> | undefined;
+  /** Spreads what is tried again; default: `Math.random`. */
+  readonly random?: (() => number) | undefined;
 }
 
 /** Of one call: a part is written to a disk that may be slow. */

@@ -510,6 +510,8 @@ export class Attempt {
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
+      // Whatever is said of it: it has no result.
+      if (this.#abandoned) return failedBecause('runner_lost');
       if (error instanceof ArtifactsFailed) {
         void chunker.remark(error.message);
         return failedBecause(error.reason);

@@ -4,7 +4,7 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { createReadStream, mkdirSync, readdirSync } from 'node:fs';
-import { open, rm, type FileHandle } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   ArtifactsFailed,
@@ -37,15 +37,30 @@ export interface StageCachesOptions {
   readonly log: Log;
 }
 
+/** An archive on its way. */
+interface ArchiveFile {
+  readonly descriptor: number;
+  append(bytes: Uint8Array): Promise<void>;
+  /** All of it. */
+  read(): AsyncIterable<Uint8Array>;
+}
+
+export interface KeptArchivesOptions {
+  readonly storage: StorageLine;
+  readonly log: Log;
+  /** Makes an empty one, which is gone when the work has ended. */
+  readonly withFile: <T>(work: (file: ArchiveFile) => Promise<T>) => Promise<T>;
+}
+
 /** What stands in a stage's folders gives way. */
 export type CachedJob = Omit<CachedStage, 'replace'> & { readonly job: Job };
 
 export class StageCaches {
-  readonly #options: StageCachesOptions;
+  readonly #options: KeptArchivesOptions;
 
   constructor(options: StageCachesOptions) {
-    this.#options = options;
-    const { folder, log } = options;
+    const { storage, folder, log } = options;
+    this.#options = { storage, log, withFile: (work) => withFileIn(folder, work) };
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     for (const name of readdirSync(folder))
       removeTree(join(folder, name)).catch((error: unknown) =>
@@ -65,12 +80,13 @@ export class StageCaches {
   }
 }
 
-class KeptArchives implements CacheSource<FoundCache>, CacheTarget<SavedCache> {
-  readonly #options: StageCachesOptions;
+/** The archives that one attempt has and leaves. */
+export class KeptArchives implements CacheSource<FoundCache>, CacheTarget<SavedCache> {
+  readonly #options: KeptArchivesOptions;
   readonly #runId: string;
   readonly #calls: StorageCalls;
 
-  constructor(options: StageCachesOptions, job: Job, signal: AbortSignal) {
+  constructor(options: KeptArchivesOptions, job: Job, signal: AbortSignal) {
     this.#options = options;
     const { runId, stage, attempt, session, credit, partition } = job;
     this.#runId = runId;
@@ -86,21 +102,21 @@ class KeptArchives implements CacheSource<FoundCache>, CacheTarget<SavedCache> {
     { id, scope, sha256, sizeBytes }: FoundCache,
     use: (descriptor: number) => Promise<void>,
   ): Promise<boolean> {
-    return await this.#withFile(async (file) => {
+    return await this.#options.withFile(async (file) => {
       const hash = createHash('sha256');
       let received = 0;
       for await (const bytes of this.#calls.read(sha256, { scope })) {
         received += bytes.length;
         if (received > sizeBytes) break;
         hash.update(bytes);
-        await file.appendFile(bytes);
+        await file.append(bytes);
         letGo(bytes);
       }
       if (received !== sizeBytes || hash.digest('hex') !== sha256) {
         await this.#calls.ask<DropCacheRequest, null>('drop', { id });
         return false;
       }
-      await use(file.fd);
+      await use(file.descriptor);
       return true;
     });
   }
@@ -109,19 +125,19 @@ class KeptArchives implements CacheSource<FoundCache>, CacheTarget<SavedCache> {
     key: string,
     write: (take: (bytes: Buffer) => Promise<void>) => Promise<boolean>,
   ): Promise<SavedCache | null | undefined> {
-    return await this.#withFile(async (file, path) => {
+    return await this.#options.withFile(async (file) => {
       const hash = createHash('sha256');
       let sizeBytes = 0;
       const isSomething = await write(async (bytes) => {
         sizeBytes += bytes.length;
         hash.update(bytes);
-        await file.appendFile(bytes);
+        await file.append(bytes);
       });
       if (!isSomething) return undefined;
       const { wanted } = await this.#calls.ask<BeginCacheRequest, BeginCacheAnswer>('begin', { key, sizeBytes });
       if (!wanted) return null;
       const sha256 = hash.digest('hex');
-      await this.#calls.store(sha256, sizeBytes, () => createReadStream(path));
+      await this.#calls.store(sha256, sizeBytes, () => file.read());
       return { key, sha256, bytes: sizeBytes };
     });
   }
@@ -135,16 +151,20 @@ class KeptArchives implements CacheSource<FoundCache>, CacheTarget<SavedCache> {
       ? 'the runner met an error of its own'
       : systemReason(error);
   }
+}
 
-  async #withFile<T>(work: (file: FileHandle, path: string) => Promise<T>): Promise<T> {
-    const path = join(this.#options.folder, randomUUID());
-    const file = await open(path, 'wx', 0o600);
-    try {
-      return await work(file, path);
-    } finally {
-      await file.close();
-      await rm(path, { force: true });
-    }
+async function withFileIn<T>(folder: string, work: (file: ArchiveFile) => Promise<T>): Promise<T> {
+  const path = join(folder, randomUUID());
+  const file = await open(path, 'wx', 0o600);
+  try {
+    return await work({
+      descriptor: file.fd,
+      append: (bytes) => file.appendFile(bytes),
+      read: () => createReadStream(path),
+    });
+  } finally {
+    await file.close();
+    await rm(path, { force: true });
   }
 }
 

@@ -168,6 +168,7 @@ async function startParts(
     store,
     tiers,
     policy: options.extensionPolicy,
+    partitions,
     logRetentionMs: options.retention.logMs,
     log: logFor('registry'),
     objects: await openObjectStore(options.objectsUrl, { bus, bucket: PACKAGES_BUCKET }),
