@@ -235,8 +235,8 @@ describe.each([
       const commit = host.commit(`  look:
     run: |
       cat private.txt; cat .git/config; git log -1 --format=%H; env
-      cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c "kanari[e]/4711" || true
-      grep -rl "kanari[e]/4711" /dev/shm /tmp . 2>/dev/null || true
+      echo "processes: $(cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -c "kanari[e]/4711")"
+      echo "files: $(grep -rl "kanari[e]/4711" /dev/shm . 2>/dev/null | wc -l)"
       echo "printed: kanarie""/4711+geel"
       touch ${printed}
       until [ -e ${go} ]; do sleep 0.05; done
@@ -252,7 +252,7 @@ describe.each([
       expect(log).toContain(commit);
       expect(log).toContain('printed: ***');
       expect(log).not.toContain('kanarie');
-      expect(log.split('\n')).toContain('0');
+      expect(log.split('\n')).toEqual(expect.arrayContaining(['processes: 0', 'files: 0']));
       expect(leaks(running.folder)).toEqual([]);
       expect(running.output()).not.toContain(CANARY);
       expect(new Set(host.asked)).toEqual(new Set(['x-access-token']));
