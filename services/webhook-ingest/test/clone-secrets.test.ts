@@ -215,6 +215,9 @@ describe('a connected repository with a secret of its own', () => {
     await connections.end('c7', id, 7);
     expect(await rows.get(id)).toBeNull();
 
+    // What ends is the schedule of a repository that nobody has connected.
+    await connections.end('', '', 7);
+
     await rows.replaceNewer([left]);
     await connect('c7', 'acme/half');
     expect([await shown('c7'), await rows.get(id)]).toEqual([[null], null]);

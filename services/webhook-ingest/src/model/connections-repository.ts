@@ -151,8 +151,9 @@ export class ConnectionsRepository {
     return gone;
   }
 
-  /** Ends this very connection, where it has not ended; one that was made since stays. */
+  /** Ends this very connection, where it has not ended; one that was made since stays. '': the schedule of a repository ends that nobody has connected. */
   async end(userId: string, id: string, createdAt: number): Promise<void> {
+    if (id === '') return;
     if ((await this.find(userId, id))?.createdAt === createdAt) await this.disconnect(userId, id);
     // Who began to end it may not have come to that.
     else await this.cloneSecrets.forget({ id, createdAt });
