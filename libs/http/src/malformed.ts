@@ -2,7 +2,6 @@
  * What never becomes a request: bytes that are not HTTP, headers too large or too slow. Node hands over the bare socket,
  * so the answer is written as text, with the same headers and body shape as any other error.
  */
-import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 import { newIdHeader } from './request-ids.ts';
@@ -43,7 +42,7 @@ export function rawResponse(
     Connection: 'close',
   };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${text}`;
+  return `HTTP/1.1 ${status} ${process.getBuiltinModule('node:http').STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${text}`;
 }
 
 function refusalOf(error: ParserError): readonly [status: number, code: string, message: string] {

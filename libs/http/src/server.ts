@@ -2,7 +2,7 @@
  * The HTTP server that every route stands on: headers on all responses, CORS, 404 and 405, error bodies, limits in size
  * and time. Routes are registered on what `buildServer` returns.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ERROR_CODES, RateLimited, ServiceError, Unauthenticated, Unavailable } from '@penstock/errors';
@@ -77,7 +77,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
       return sendError(options.log, error, request, reply);
     },
     serverFactory: (handler, settings) => {
-      const server = createServer(
+      // An import of it would load all of `fetch` too (docs/adr/0066-commands-put-together.md).
+      const server = process.getBuiltinModule('node:http').createServer(
         {
           headersTimeout: HEADERS_MS_MAX,
           maxHeaderSize: HEADER_BYTES_MAX,

@@ -16,7 +16,7 @@ import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, metricsText, type Meter } from '@penstock/telemetry/metrics';
 import { openTracer, tracesProblems, tracesSecrets, type Tracer } from '@penstock/telemetry/traces';
 import { pauseOrAbort } from '@penstock/async';
-import { startInternalServer } from './internal-server.ts';
+import { giveBackWhenIdle } from './idle-memory.ts';
 
 const COMMON_KEYS = ['logLevel', 'internalListen'] as const;
 type CommonKey = (typeof COMMON_KEYS)[number];
@@ -145,6 +145,8 @@ export async function runServiceWithoutBroker<K extends VariableKey>(
     definition.sendsTraces === true
       ? await openTracer(env, { service: definition.name, log, meter: metrics })
       : undefined;
+  // `serve` loads this file in the engine's thread, which has no use for what answers HTTP.
+  const { startInternalServer } = await import('./internal-server.ts');
   const internal = await startInternalServer({
     listen: settings.internalListen,
     ready: async () => {
@@ -155,6 +157,7 @@ export async function runServiceWithoutBroker<K extends VariableKey>(
     metrics: async (accept) => await metricsText([await metrics.snapshot()], accept),
   });
   log.info({ port: internal.port }, 'the internal port is open');
+  giveBackWhenIdle();
   try {
     service = await definition.start({
       ...{ settings, log, tracer },

@@ -1,6 +1,7 @@
 /** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
-import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
+import { HTTP_KEYS, runService } from '@penstock/service';
+import { publicServer } from '@penstock/service/public-server';
 import { auditCollections, AuditRepository, cloneSecretsSpec, openStore } from '@penstock/store';
 import { checkAuthSettings } from './check-settings.ts';
 import { startAuth } from './start.ts';
@@ -39,7 +40,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
           throw new ConfigurationError([
             'JWT_SECRET is missing; services that run apart share one: openssl rand -hex 32',
           ]);
-        checkAuthSettings(settings, serverMode(settings) ?? 'production');
+        checkAuthSettings(settings);
       },
       async start({ settings, bus, log, meter, untilDone }) {
         const { jwtSecret = '' } = settings;

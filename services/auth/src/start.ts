@@ -14,7 +14,7 @@ import { Fleet, type FleetDoor } from './flows/fleet.ts';
 import { AuthRefusal } from './model/errors.ts';
 import { OneTimeClaims } from './model/one-time-claims.ts';
 import { MasterKeys } from './model/master-keys.ts';
-import { NamedAccounts } from './model/named-accounts.ts';
+import { namedAccounts, type Named } from './model/named-accounts.ts';
 import { PAGE_HEADERS, messagePage } from './routes/pages.ts';
 import { PersonalTokens } from './model/personal-tokens.ts';
 import { chosenProvider } from './flows/provider-choice.ts';
@@ -253,19 +253,6 @@ const REFUSED_LOGINS = {
   not_allowed:
     'This account may not log in here: the operator of this server names who may. The device was not logged in.',
 } as const;
-
-interface Named {
-  readonly admins: NamedAccounts;
-  readonly allowed: NamedAccounts | null;
-}
-
-/** Throws a RangeError that names the variable with an entry that can mean nobody. */
-export function namedAccounts({ admins, allowedLogins }: Pick<AuthOptions, 'admins' | 'allowedLogins'>): Named {
-  return {
-    admins: new NamedAccounts('SERVICE_ADMINS', admins, 'each'),
-    allowed: allowedLogins === undefined ? null : new NamedAccounts('SERVICE_ALLOWED_LOGINS', allowedLogins, 'all'),
-  };
-}
 
 function warnOfNames({ admins, allowed }: Named, { mode, provider, log }: AuthOptions): void {
   const kind = provider.clientId === undefined ? 'oidc' : (provider.provider ?? 'github');

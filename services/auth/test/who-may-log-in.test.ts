@@ -2,7 +2,7 @@
 import { ConfigurationError } from '@penstock/config';
 import type { FakeAccount, IdTokenFault } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { checkAuthSettings, type ProviderSettings } from '../src/index.ts';
+import { checkAuthSettings, type ProviderSettings } from '../src/settings.ts';
 import type { AuthOptions } from '../src/start.ts';
 import { ALICE, Browser, CLIENT, fragmentOf, isArrival, makeWorld, type TestServer, type World } from './support.ts';
 
@@ -169,14 +169,14 @@ describe('the settings of logins', () => {
     ['an organisation at an issuer', { ...oidc, allowedLogins: ['org:acme'] }, 'SERVICE_ALLOWED_LOGINS'],
     ['no domain behind the sign', { allowedLogins: ['@'] }, 'SERVICE_ALLOWED_LOGINS'],
   ])('is a start that is refused: %s', (_what, settings, variable) => {
-    const check = (): void => checkAuthSettings({ admins: [], ...settings }, 'production');
+    const check = (): void => checkAuthSettings({ admins: [], ...settings });
     expect(check).toThrow(ConfigurationError);
     expect(check).toThrow(variable);
   });
 
   it('let an issuer on this machine speak plain http', () => {
     expect(() =>
-      checkAuthSettings({ admins: ['sub:7'], ...oidc, gitHostIssuer: 'http://127.0.0.1:9000' }, 'production'),
+      checkAuthSettings({ admins: ['sub:7'], ...oidc, gitHostIssuer: 'http://127.0.0.1:9000' }),
     ).not.toThrow();
   });
 });

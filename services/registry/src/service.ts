@@ -2,7 +2,8 @@
 import { ConfigurationError, loadTiers } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
-import { HTTP_KEYS, publicServer, runService } from '@penstock/service';
+import { HTTP_KEYS, runService } from '@penstock/service';
+import { publicServer } from '@penstock/service/public-server';
 import { auditCollections, AuditRepository, openStore, runCollections } from '@penstock/store';
 import { builtInExtensions } from './built-in-extensions.ts';
 import { registryCollections } from './catalogue/collections.ts';

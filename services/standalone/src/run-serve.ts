@@ -1,7 +1,7 @@
 /** The command `penstock serve`: settings from flags and environment, the lines that a person wants to see, signals. */
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { checkAuthSettings, providerSettings } from '@penstock/auth';
+import { checkAuthSettings, providerSettings } from '@penstock/auth/settings';
 import { kubernetesSettings, STAGE_KEYS, stageLimitsOf } from '@penstock/runner';
 import {
   checkAdminKey,
@@ -14,7 +14,7 @@ import {
   serverMode,
   unknownVariables,
 } from '@penstock/config';
-import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest';
+import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest/settings';
 import { tracesProblems } from '@penstock/telemetry/traces';
 import { adoptLegacyDataFolder } from './legacy-data-folder.ts';
 import { apiKeyFile, jwtSecretFile, keptSecret, masterKeyFile } from './keys.ts';
@@ -153,7 +153,7 @@ function prepare(
   loadTiers(settings.tiersFile);
   const webhooks = webhookSettings(settings, mode);
   checkAdminKey(settings);
-  checkAuthSettings(settings, mode);
+  checkAuthSettings(settings);
   const options = (): ServeOptions => ({
     listen: settings.listen,
     dataDir,

@@ -22,6 +22,7 @@ import {
   type RunnerOptions,
 } from '@penstock/runner';
 import { LOG_BYTES_MAX, startScheduler, type Scheduler } from '@penstock/scheduler';
+import { giveBackWhenIdle } from '@penstock/service';
 import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, type Meter } from '@penstock/telemetry/metrics';
@@ -113,6 +114,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   try {
     const lock = lockDataFolder(dataDir);
     started.push(() => lock.release());
+    giveBackWhenIdle();
     const api = new ApiThread(log);
     started.push(() => api.close());
     const metrics = new Metrics({ process: true });

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readConfiguration } from '@penstock/config';
 import { describe, expect, it } from 'vitest';
-import { WEBHOOK_KEYS, webhookSettings } from '../src/index.ts';
+import { WEBHOOK_KEYS, webhookSettings } from '../src/settings.ts';
 
 const settingsOf = (env: Record<string, string>, mode: 'development' | 'production' = 'production') =>
   webhookSettings(readConfiguration(WEBHOOK_KEYS, { env }), mode);

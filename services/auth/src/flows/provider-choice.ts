@@ -2,8 +2,9 @@
 import { startEmbedded, type Embedded } from '../embedded/embedded-provider.ts';
 import { githubProvider } from '../providers/github.ts';
 import { gitlabProvider } from '../providers/gitlab.ts';
-import { isProtected, oidcProvider } from '../providers/oidc.ts';
+import { oidcProvider } from '../providers/oidc.ts';
 import type { IdentityProvider } from '../providers/port.ts';
+import { checkedOidc } from '../providers/provider-check.ts';
 import { withoutSlash, type ProviderSettings } from '../providers/settings.ts';
 
 export interface ChosenProvider {
@@ -55,16 +56,6 @@ function providerOf(settings: ProviderSettings, clientId: string, organizations:
     case 'gitlab':
       return gitlabProvider(host);
     case 'oidc':
-      if (settings.issuer === undefined)
-        throw new RangeError('GIT_HOST_ISSUER is missing, where GIT_HOST_PROVIDER is oidc');
-      if (!isProtected(settings.issuer))
-        throw new RangeError(
-          `GIT_HOST_ISSUER is ${settings.issuer}: over plain http anybody on the way could say who somebody is; use https`,
-        );
-      if (organizations.length > 0)
-        throw new RangeError(
-          'SERVICE_ALLOWED_LOGINS names an org:…, which only GitHub and GitLab know; use emails, @domain or sub:<subject>',
-        );
-      return oidcProvider({ issuer: settings.issuer, clientId, clientSecret });
+      return oidcProvider({ ...checkedOidc(settings, organizations), clientId, clientSecret });
   }
 }

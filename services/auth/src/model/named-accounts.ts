@@ -108,3 +108,22 @@ function means({ form, value }: Name, account: KnownAccount): boolean {
       return account.kind !== 'oidc' && account.organizations.includes(value);
   }
 }
+
+export interface Named {
+  readonly admins: NamedAccounts;
+  readonly allowed: NamedAccounts | null;
+}
+
+/** Throws a RangeError that names the variable with an entry that can mean nobody. */
+export function namedAccounts({
+  admins,
+  allowedLogins,
+}: {
+  readonly admins: readonly string[];
+  readonly allowedLogins?: readonly string[] | undefined;
+}): Named {
+  return {
+    admins: new NamedAccounts('SERVICE_ADMINS', admins, 'each'),
+    allowed: allowedLogins === undefined ? null : new NamedAccounts('SERVICE_ALLOWED_LOGINS', allowedLogins, 'all'),
+  };
+}

@@ -6,7 +6,6 @@
  *     and expiry. Over which connection it came does not matter.
  * ISSUER-2 Everything of an issuer is reached over https, or is on this machine; the embedded provider is this very server.
  */
-import { isLoopback } from '@penstock/config';
 import {
   allowInsecureRequests,
   authorizationCodeGrant,
@@ -27,6 +26,7 @@ import { ProviderRefused, ProviderUnavailable } from '../model/errors.ts';
 import { hashedVerifier } from './pkce.ts';
 import type { Profile } from '../model/profile.ts';
 import type { IdentityProvider, WebRequest } from './port.ts';
+import { isProtected } from './provider-check.ts';
 import { PROVIDER_MS_MAX, textOf, fieldOf } from './provider-http.ts';
 
 export interface OidcSettings {
@@ -140,13 +140,6 @@ async function discovered({ issuer, clientId, clientSecret, allowsPlainHttp = fa
   config.timeout = PROVIDER_MS_MAX / 1000;
   if (insecure) allowInsecureRequests(config);
   return { client: config, keys: createRemoteJWKSet(new URL(keysUrl), { timeoutDuration: PROVIDER_MS_MAX }) };
-}
-
-/** Whether nobody between here and there can change what is said: over https, or on this machine. */
-export function isProtected(address: string): boolean {
-  if (!URL.canParse(address)) return false;
-  const { protocol, hostname } = new URL(address);
-  return protocol === 'https:' || (protocol === 'http:' && isLoopback(hostname.replace(/^\[|\]$/gu, '')));
 }
 
 function endpointsOf(metadata: ServerMetadata): readonly string[] {

@@ -8,7 +8,7 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer, type Server } from 'node:https';
+import type { Server } from 'node:https';
 import { isIP, isIPv4, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { TLSSocket } from 'node:tls';
@@ -54,7 +54,7 @@ export class DirectDoor {
   private constructor({ log, meter }: DirectDoorOptions) {
     this.#log = log;
     this.#meter = meter;
-    this.#server = createServer(
+    this.#server = process.getBuiltinModule('node:https').createServer(
       {
         ...LINE_TLS,
         pskCallback: (socket, id) => this.#keyFor(socket, id),

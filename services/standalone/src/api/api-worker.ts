@@ -2,7 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
 import { Unavailable } from '@penstock/errors';
-import { answerOf, type CallAnswer } from '@penstock/service';
+import { answerOf, giveBackWhenIdle, type CallAnswer } from '@penstock/service';
 import { withRequest, type RequestContext } from '@penstock/telemetry/request';
 import { doorByCalls } from './door-calls.ts';
 import { givenInAnswer } from './given-away.ts';
@@ -25,6 +25,7 @@ export interface ApiCalls {
 const port = parentPort;
 if (port === null) throw new Error('the API thread is started by api-thread.ts only');
 
+giveBackWhenIdle();
 let api: RunningApi | undefined;
 const engine = createBirpc<EngineCalls, ApiCalls>(
   {

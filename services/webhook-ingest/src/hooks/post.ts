@@ -1,6 +1,5 @@
 /** One request of a webhook, and what its answer means. Nothing of the answer is kept but its status. */
-import { request as requestHttp, type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
-import { request as requestHttps } from 'node:https';
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http';
 import { isIP } from 'node:net';
 import { unlessAborted } from '@penstock/async';
 import type { ServerMode } from '@penstock/config';
@@ -80,7 +79,7 @@ function answerOf(
     ...(isIP(name) === 0 ? { servername: name } : {}),
   };
   return new Promise((resolve, reject) => {
-    const request: ClientRequest = isSecure ? requestHttps(options) : requestHttp(options);
+    const request: ClientRequest = process.getBuiltinModule(isSecure ? 'node:https' : 'node:http').request(options);
     request.once('response', (response) => {
       const { statusCode, headers: answered } = response;
       let bytes = 0;
