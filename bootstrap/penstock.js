@@ -6,6 +6,7 @@ import { madeCommand } from './command.js';
 import { withCompileCache } from './compile-cache.js';
 import { ensure, root } from './ensure.js';
 import { runEntry } from './errors.js';
+import { withBoundedMemory } from './memory.js';
 import { withoutNpm } from './without-npm.js';
 
 await runEntry(async () => {
@@ -28,5 +29,5 @@ await runEntry(async () => {
     return;
   }
   const { exitLike, runChild } = await import('./child.js');
-  exitLike(await runChild(node, [main, ...args], { env: given, cwd }));
+  exitLike(await runChild(node, [main, ...args], { env: withBoundedMemory(given, args[0]), cwd }));
 });

@@ -8,4 +8,11 @@ here=${file%/*}
 node26=
 { read -r node26 <"$here/../node_modules/.penstock-node"; } 2>/dev/null
 [ -x "$node26" ] || node26=node
+# As memory.js has it.
+case ${1-} in
+  serve | service | runner)
+    export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX-2}" MALLOC_TRIM_THRESHOLD_="${MALLOC_TRIM_THRESHOLD_-131072}"
+    export NODE_OPTIONS="--max-semi-space-size=8${NODE_OPTIONS:+ $NODE_OPTIONS}"
+    ;;
+esac
 exec "$node26" "$here/penstock.js" "$@"

@@ -4,13 +4,14 @@ import { exitLike, runChild } from './child.js';
 import { withCompileCache } from './compile-cache.js';
 import { ensure, root } from './ensure.js';
 import { runEntry } from './errors.js';
+import { withBoundedMemory } from './memory.js';
 import { withoutNpm } from './without-npm.js';
 
 await runEntry(async () => {
   const { node, env } = await ensure({ broker: true, dashboard: true });
   exitLike(
     await runChild(node, [join(root, 'cli/src/main.ts'), 'serve', ...process.argv.slice(2)], {
-      env: withCompileCache(withoutNpm(env, root)),
+      env: withBoundedMemory(withCompileCache(withoutNpm(env, root)), 'serve'),
     }),
   );
 });

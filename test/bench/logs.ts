@@ -5,11 +5,11 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { get, type IncomingMessage } from 'node:http';
 import { connectBus, createLogWriter, encodeChunk, ensureStreams, subjects } from '@penstock/bus';
 import { startTestBroker } from '@penstock/testkit';
 import { startServer, trigger } from '../support/server.ts';
+import { memoryOf } from './process-memory.ts';
 import { processorTimes } from './processor-times.ts';
 
 const LINES = 1_000_000;
@@ -71,13 +71,6 @@ async function linesOf(response: IncomingMessage): Promise<number> {
     rest = text.subarray(Math.max(end, text.length - wanted.length + 1));
   }
   return count;
-}
-
-/** Of the process so far (`VmHWM`) or now (`VmRSS`), in MB. */
-function memoryOf(pid: number, field: 'VmHWM' | 'VmRSS'): number {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  const [, kibibytes = '0'] = new RegExp(`^${field}:\\s+(\\d+) kB`, 'mu').exec(status) ?? [];
-  return (Number(kibibytes) * 1024) / 1e6;
 }
 
 /** The same bytes in the largest chunks, as a runner stores them. */

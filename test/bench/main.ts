@@ -22,6 +22,7 @@ const benches: Readonly<Record<string, () => Promise<string[]>>> = {
   logs: async () => (await import('./logs.ts')).benchLogs(),
   masking: async () => (await import('./masking.ts')).benchMasking(),
   memory: async () => (await import('./memory.ts')).benchMemory(),
+  resident: async () => (await import('./resident.ts')).benchResident(),
   schedules: async () => (await import('./schedules.ts')).benchSchedules(),
   gateway: async () => (await import('./gateway.ts')).benchGateway(),
   reads: async () => (await import('./reads.ts')).benchReads(),

@@ -9,14 +9,13 @@ import { setTimeout as rest } from 'node:timers/promises';
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
-import { TRIGGER } from '../support/server.ts';
+import { endRuns, PIPELINES } from './ended-runs.ts';
 import { processorTimes } from './processor-times.ts';
 
 const SLOTS = 8;
 const ALONE_RUNS = 60;
 const MANY_RUNS = 600;
 const IN_FLIGHT = 32;
-const PIPELINES = 40;
 /** Projections are written, and processes have ended. */
 const SETTLED_MS = 3_000;
 
@@ -55,12 +54,12 @@ export async function benchSizing(): Promise<string[]> {
         runner: runner ?? 0,
       };
     };
-    await runs(cluster, 40, 8);
+    await endRuns(cluster, 40, 8);
     const before = await look();
-    await runs(cluster, ALONE_RUNS, 1);
+    await endRuns(cluster, ALONE_RUNS, 1);
     const alone = await look();
     const from = performance.now();
-    await runs(cluster, MANY_RUNS, IN_FLIGHT);
+    await endRuns(cluster, MANY_RUNS, IN_FLIGHT);
     const rate = MANY_RUNS / ((performance.now() - from) / 1_000);
     const many = await look();
     const [one, busy] = [perRun(before, alone, ALONE_RUNS), perRun(alone, many, MANY_RUNS)];
@@ -74,33 +73,6 @@ export async function benchSizing(): Promise<string[]> {
     await connection.close();
     await cluster.stop();
   }
-}
-
-/** To their ends, so many in flight. */
-async function runs(cluster: Cluster, count: number, inFlight: number): Promise<void> {
-  let next = 0;
-  const one = async (): Promise<void> => {
-    while (next < count) {
-      const index = (next += 1);
-      const yaml = [
-        `pipeline: {name: sizing-${index % PIPELINES}}`,
-        'stages:',
-        '  a: {run: echo a}',
-        '  b: {run: echo b, after: a}',
-        '  c: {run: echo c, after: b}',
-      ].join('\n');
-      const response = await fetch(`${cluster.url}/graphql`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', authorization: `Bearer ${cluster.apiKey}` },
-        body: JSON.stringify({ query: TRIGGER, variables: { yaml, waitSeconds: 30 } }),
-        signal: AbortSignal.timeout(60_000),
-      });
-      const answer = (await response.json()) as { data?: { triggerPipeline?: { run: { status: string } } } };
-      const status = answer.data?.triggerPipeline?.run.status;
-      if (status !== 'SUCCESS') throw new Error(`a run was ${status ?? JSON.stringify(answer)}`);
-    }
-  };
-  await Promise.all(Array.from({ length: inFlight }, one));
 }
 
 /** The database with its journal. */

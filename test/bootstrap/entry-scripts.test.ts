@@ -13,7 +13,7 @@ if (last === 'wait') {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, () => { console.log(signal); process.exit(7); });
   setInterval(() => undefined, 1000);
 } else process.exitCode = 3;
-console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null, path: process.env.PATH, npm: Object.keys(process.env).filter((name) => /^npm_|INIT_CWD/.test(name)) }));
+console.log(JSON.stringify({ pid: process.pid, args: process.argv.slice(2), cwd: process.cwd(), major: Number.parseInt(process.versions.node, 10), broker: process.env.SERVICE_NATS_SERVER ?? null, path: process.env.PATH, memory: ['NODE_OPTIONS', 'MALLOC_ARENA_MAX', 'MALLOC_TRIM_THRESHOLD_'].map((name) => process.env[name] ?? null), npm: Object.keys(process.env).filter((name) => /^npm_|INIT_CWD/.test(name)) }));
 if (last === 'die') process.kill(process.pid, 'SIGKILL');
 `;
 
@@ -41,6 +41,28 @@ it('penstock works through a link, in the folder of its user, and has a broker o
   expect(JSON.parse(run.stdout)).toMatchObject({ args: ['run', 'a b.yaml'], cwd: realpathSync(folder), broker: null });
   const serve = await checkout.run('work/penstock', ['serve'], {}, folder);
   expect(JSON.parse(serve.stdout)).toMatchObject({ broker: join(checkout.bin, 'nats-server') });
+});
+
+it('a server is started with bounds on its memory, whichever way; what its user has set himself counts', async () => {
+  const memoryOf = async (outcome: ReturnType<typeof outcomeOf>) =>
+    JSON.parse((await outcome).stdout).memory as unknown;
+  const own = { NODE_OPTIONS: '--max-semi-space-size=32', MALLOC_ARENA_MAX: '8' };
+  const bounds = ['--max-semi-space-size=8', '2', '131072'];
+  expect(await memoryOf(checkout.run('bootstrap/start.js', []))).toEqual(bounds);
+  expect(await memoryOf(checkout.run('bootstrap/start.js', [], own))).toEqual([
+    '--max-semi-space-size=8 --max-semi-space-size=32',
+    '8',
+    '131072',
+  ]);
+  for (const command of ['serve', 'service', 'runner', 'run']) {
+    const expected = command === 'run' ? [null, null, null] : bounds;
+    expect(await memoryOf(outcomeOf(launchShell('bootstrap/penstock.sh', [command])))).toEqual(expected);
+  }
+  expect(await memoryOf(outcomeOf(launchShell('bootstrap/penstock.sh', ['serve'], own)))).toEqual([
+    '--max-semi-space-size=8 --max-semi-space-size=32',
+    '8',
+    '131072',
+  ]);
 });
 
 function launchShell(

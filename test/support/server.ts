@@ -9,6 +9,10 @@ import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const START_MS = 60_000;
+/** The bootstrap is plain JavaScript; a user's server is started by it. */
+const { withBoundedMemory } = (await import(fileURLToPath(new URL('../../bootstrap/memory.js', import.meta.url)))) as {
+  withBoundedMemory(env: NodeJS.ProcessEnv, command: 'serve'): NodeJS.ProcessEnv;
+};
 
 /** All clients of a test have one address, and ask more often than a person does. */
 export const NO_RATE_LIMITS = {
@@ -59,7 +63,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
   const serve = [process.execPath, MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir];
   const [file = '', ...args] = [...(options.through ?? []), ...serve, ...(options.arguments ?? [])];
   const child = spawn(file, args, {
-    env: { ...process.env, ...NO_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env },
+    env: withBoundedMemory({ ...process.env, ...NO_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env }, 'serve'),
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });

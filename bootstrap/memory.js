@@ -1,0 +1,20 @@
+/**
+ * What a server is started with so that it takes no more memory than it needs (docs/adr/0075-memory-of-a-server.md). Whoever sets one
+ * of these himself is asked.
+ */
+const SERVERS = ['serve', 'service', 'runner'];
+/** A third of V8's own bound on what has just been made: collecting costs no more, and each thread has such a space of its own. */
+const YOUNG = '--max-semi-space-size=8';
+
+/** `penstock.sh` and `deploy/Dockerfile` have the same. `command`: the first argument. */
+export function withBoundedMemory(env, command) {
+  if (!SERVERS.includes(command)) return env;
+  return {
+    // Or each of a dozen threads keeps what it has freed for itself.
+    MALLOC_ARENA_MAX: '2',
+    MALLOC_TRIM_THRESHOLD_: '131072',
+    ...env,
+    // The last one counts.
+    NODE_OPTIONS: [YOUNG, env.NODE_OPTIONS].filter(Boolean).join(' '),
+  };
+}
