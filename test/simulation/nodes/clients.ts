@@ -146,7 +146,7 @@ export class Clients {
     if (profile.gates > 0) this.#gateVisitors.begin();
     this.#scheduleWriters.start();
     this.administrators.start();
-    if (profile.keeps > 0) this.#keptReaders.start(() => this.#intents.map(({ request }) => request.runId));
+    if (profile.keeps > 0) this.#keptReaders.start(() => this.#intents.map(({ request }) => request));
   }
 
   /** Over hours most runs come at the beginning: where they were is quiet for long. */

@@ -1,7 +1,7 @@
 /** Who reads what stages have kept, at a gateway, as the store shows the runs: all that has not expired is there, and as it was. */
 import { NotFound, Unavailable } from '@penstock/errors';
 import { KeptFiles, keptIn } from '@penstock/gateway/testing';
-import type { Bus } from '@penstock/bus';
+import type { Bus, CreateRequest } from '@penstock/bus';
 import type { RunView } from '@penstock/run';
 import { SimBus } from '../world/sim-bus.ts';
 import type { SimNode } from '../world/sim-node.ts';
@@ -22,7 +22,7 @@ export class KeptReaders {
     this.#gateways = gateways;
   }
 
-  start(runs: () => readonly string[]): void {
+  start(runs: () => readonly CreateRequest[]): void {
     const { exchange } = this.#dependencies;
     for (const gateway of this.#gateways) {
       const bus = new SimBus(this.#world, exchange, gateway) as Bus;
@@ -30,12 +30,14 @@ export class KeptReaders {
     }
   }
 
-  #readLater(gateway: SimNode, kept: KeptFiles, runs: () => readonly string[]): void {
+  #readLater(gateway: SimNode, kept: KeptFiles, runs: () => readonly CreateRequest[]): void {
     const world = this.#world;
     world.after(world.random.exponential(EVERY_MS), () => {
       if (world.healed) return;
       const all = runs();
-      if (all.length > 0) this.#read(gateway, kept, world.random.pick(all));
+      const reruns = all.filter(({ rerun }) => rerun !== undefined);
+      const some = reruns.length > 0 && world.random.chance(0.5) ? reruns : all;
+      if (some.length > 0) this.#read(gateway, kept, world.random.pick(some).runId);
       this.#readLater(gateway, kept, runs);
     });
   }

@@ -28,7 +28,7 @@ import { SimTime } from '../world/sim-time.ts';
 import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 
-const SWEEP_MS = 4_000;
+const SWEEP_MS = 7_000;
 /** More than any clock of a registry is wrong. */
 const EXPIRED_FOR_MS = 3 * 60 * 60 * 1000;
 /** Once the world is healed: what was counted by a clock an hour ahead goes as well. */

@@ -241,7 +241,7 @@ function withKept(
   keeps: Random,
 ): Profile {
   const sweptAfterMs = keeps.between(500, 20_000);
-  if (!keeps.chance(0.15) || profile.keeps !== undefined) return { ...profile, keeps: 0, sweptAfterMs };
+  if (!keeps.chance(0.1) || profile.keeps !== undefined) return { ...profile, keeps: 0, sweptAfterMs };
   const some = (probability: number, high: number): number =>
     keeps.chance(probability) ? keeps.between(0.5, high) : 0;
   const faults = {
@@ -251,7 +251,11 @@ function withKept(
     storageOutage: some(0.4, 3),
     cacheDamaged: some(0.5, 12),
   };
-  return { ...profile, faults, keeps: keeps.between(0.3, 0.9), sweptAfterMs };
+  // Half of them have runs that take over what others have kept, some of which are deleted.
+  const taken = keeps.chance(0.5)
+    ? { reruns: keeps.between(0.4, 0.9), deletes: keeps.chance(0.5) ? keeps.between(0.1, 0.5) : 0, pulls: 0 }
+    : {};
+  return { ...profile, ...taken, faults, keeps: keeps.between(0.3, 0.9), sweptAfterMs };
 }
 
 type Drawn = Omit<Profile, 'pauses' | 'keeps' | 'sweptAfterMs'> & { readonly pauses?: number; readonly keeps?: number };
