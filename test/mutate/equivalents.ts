@@ -16,6 +16,18 @@ export interface Equivalent {
 export const equivalents: readonly Equivalent[] = [
   {
     file: 'libs/bus/src/jetstream/partition-log.ts',
+    operator: 'has a bound ten times as high',
+    line: 'const READ_BYTES = 4 * 1024 * 1024;',
+    why: 'The same commits come in fewer and larger answers, below the 64 MiB that may wait for a client at the broker.',
+  },
+  {
+    file: 'libs/store/src/run-documents.ts',
+    operator: 'includes a bound',
+    line: 'if (step < STEP_CHARACTERS) continue;',
+    why: 'A step that has just so many characters has one event more.',
+  },
+  {
+    file: 'libs/bus/src/jetstream/partition-log.ts',
     operator: 'includes a bound',
     line: 'config.max_bytes > 0 ? state.bytes / config.max_bytes : 0,',
     why: 'A stream without a limit has -1; the broker stores no limit of 0.',

@@ -211,6 +211,14 @@ describe('the guard', () => {
     expect(isAlive(identityOf(pid))).toBe(true);
   });
 
+  it('has fired when it is gone, and what it held with it: who waits for that may give up its lease (P15)', async () => {
+    const guard = new Guard();
+    const held = identityOf(sleeper().pid ?? 0);
+    await guard.hold([held]);
+    await guard.fire();
+    expect([isAlive(guard.identity), isAlive(held)]).toEqual([false, false]);
+  });
+
   it('lets go of what is gone', async () => {
     const guard = new Guard();
     const held = sleeper();

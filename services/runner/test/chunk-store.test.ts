@@ -164,3 +164,21 @@ describe('chunks that went to disk', () => {
     expect(() => store.open('run-2', 'r1').drop()).not.toThrow();
   });
 });
+
+it('P18: what an earlier process has left on disk is brought a chunk at a time, as the writer has room', async () => {
+  const room = Promise.withResolvers<void>();
+  const writer: LogWriter = {
+    pending: 0,
+    publish: () => Promise.resolve({ sequence: 1 }),
+    room: () => room.promise,
+    close: () => {},
+  };
+  const log = storeOn(writer).open('run-1', 'r1');
+  let isBrought = false;
+  const bringing = log.resend(Buffer.from('x')).then(() => (isBrought = true));
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(isBrought).toBe(false);
+  room.resolve();
+  await bringing;
+  expect(isBrought).toBe(true);
+});
