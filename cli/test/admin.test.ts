@@ -30,8 +30,8 @@ const STATUS = {
     { id: 's3', answers: true, trouble: null, journalUsed: 0, knowsPauses: false, partitions: [] },
   ],
   runners: [
-    { id: 'r1', session: 'x', labels: ['linux', 'gpu'], slots: 4, busy: 4, isDrained: false },
-    { id: 'r2', session: 'y', labels: ['linux'], slots: 4, busy: 1, isDrained: true },
+    { id: 'r1', session: 'x', labels: ['linux', 'gpu'], slots: 4, busy: 4, isDrained: false, tenant: null },
+    { id: 'r2', session: 'y', labels: ['linux'], slots: 4, busy: 1, isDrained: true, tenant: 'user/7' },
     { id: 'r3', session: 'z', labels: [], slots: 4, busy: 0, isDrained: true },
   ],
   queues: [{ labels: [], key: 'user/1', stages: 12, since: null, isPaused: true }],
@@ -48,7 +48,9 @@ describe('penstock admin status', () => {
     expect(stdout).toMatch(/\ns1 +0,1,2,3,4,5,6,7,… \(10\) +20 +10 +0\.3s +12% +ok\n/);
     expect(stdout).toMatch(/\ns2 .* does not answer\n/);
     expect(stdout).toMatch(/\ns3 .* grants nothing: has not heard what is paused\n/);
-    expect(stdout).toMatch(/\nr1 +4 +4 +full +linux,gpu\nr2 +1 +4 +draining +linux\nr3 +0 +4 +drained\n/);
+    expect(stdout).toMatch(
+      /\nr1 +4 +4 +full +all +linux,gpu\nr2 +1 +4 +draining +user\/7 +linux\nr3 +0 +4 +drained +all\n/,
+    );
     expect(stdout).toMatch(/\n +12 +- +paused +user\/1 +\(any\)\n$/);
     expect(stdout).not.toContain('\u001b');
     const json = await penstock(['admin', 'status', '--json'], { cwd: folder(), env });

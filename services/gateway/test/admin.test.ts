@@ -10,7 +10,7 @@ import { API_KEY, graphql, makeWorld, type World } from './harness.ts';
 const ADMIN_KEY = 'test-admin-key-of-forty-characters-at-least';
 const STATUS = `{ adminStatus {
   schedulers { id answers trouble journalUsed knowsPauses partitions { number isOpen runs parked lagSecs } }
-  runners { id session labels slots busy isDrained } queues { labels key stages since isPaused }
+  runners { id session labels slots busy isDrained tenant } queues { labels key stages since isPaused }
   pauses { kind name since by reason } isCut } }`;
 const PAUSE =
   'mutation ($key: String, $label: String, $reason: String) { adminPause(key: $key, label: $label, reason: $reason) { kind name by reason } }';
@@ -119,7 +119,7 @@ describe('adminStatus', () => {
         { id: 'gone', answers: false, partitions: [] },
       ],
       runners: [
-        { id: 'r1', session: 's-a', labels: ['linux'], slots: 4, busy: 1, isDrained: false },
+        { id: 'r1', session: 's-a', labels: ['linux'], slots: 4, busy: 1, isDrained: false, tenant: null },
         { id: 'r1', session: 's-b' },
       ],
       queues: [

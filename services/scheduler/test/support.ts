@@ -298,7 +298,7 @@ export class Harness {
 
   create(
     yaml: string,
-    more: { readonly id?: string } & Partial<Omit<CreateRequest, 'runId' | 'tenant' | 'yaml'>> = {},
+    more: { readonly id?: string } & Partial<Omit<CreateRequest, 'runId' | 'yaml'>> = {},
   ): { readonly id: string; readonly replies: Parameters<Parameters<Partition['create']>[1]>[0][] } {
     const { key = 'ada', id = this.id({ key }), origin = { kind: 'api' }, ...rest } = more;
     const replies: Parameters<Parameters<Partition['create']>[1]>[0][] = [];

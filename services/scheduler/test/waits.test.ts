@@ -149,6 +149,36 @@ describe('what a run waits for', () => {
     ]);
   });
 
+  it("runner and no_runner: of a tenant's own runners that tenant alone is told, and nobody else's stages stand before its own there", () => {
+    const world = new Harness();
+    const own = `fr_${'a'.repeat(32)}`;
+    const entry = { labels: ['gpu'], untrusted: false, tenant: 'ada' };
+    world.dispatch.fleetChanged({ kind: 'put', key: own, value: entry, revision: 1 });
+    const gpu = text([stage('a', { runsOn: ['gpu'] })]);
+    const eves = [1, 2].map(() => world.create(gpu, { tenant: 'eve', key: 'eve' }).id);
+    world.session('own-s', { runner: own, labels: ['gpu'] });
+    const adas = [1, 2].map(() => world.create(gpu).id);
+    world.settle();
+    expect(adas.map((id) => ask(world, id).waits[0])).toMatchObject([
+      { kind: 'runner', position: 1, message: expect.stringContaining('None of the 4 slots that could take it') },
+      { kind: 'runner', position: 2 },
+    ]);
+    expect(ask(world, eves[0] ?? '', ['eve']).waits).toEqual([
+      { kind: 'no_runner', since: NOW, message: 'No runner is connected.' },
+    ]);
+    world.session('r1-s', { labels: ['linux'] });
+    expect(ask(world, eves[0] ?? '', ['eve']).waits).toMatchObject([
+      { message: "No runner has the label 'gpu': 'r1' lacks 'gpu'." },
+    ]);
+    world.session('r2-s', { labels: ['gpu'] });
+    expect(eves.map((id) => ask(world, id, ['eve']).waits[0]?.kind)).toEqual(['runner', 'runner']);
+    world.dispatch.sessionGone('own-s');
+    world.dispatch.sessionGone('r2-s');
+    expect(ask(world, adas[0] ?? '').waits).toMatchObject([
+      { kind: 'no_runner', message: "No runner has the label 'gpu': 'r1' lacks 'gpu'." },
+    ]);
+  });
+
   it('no_runner: the runner with its working folder is away', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });

@@ -9,7 +9,7 @@ import type { NamedAction } from '../../server/named-actions.ts';
 import { pauseRow, PAUSE_COLUMNS } from './pauses.ts';
 import { sinceOf } from './times.ts';
 
-const RUNNER_FIELDS = 'id session labels slots busy isDrained';
+const RUNNER_FIELDS = 'id session labels slots busy isDrained tenant';
 const STATUS_QUERY = `query { adminStatus {
   schedulers { id answers trouble journalUsed knowsPauses partitions { number isOpen runs parked lagSecs } }
   runners { ${RUNNER_FIELDS} }
@@ -23,6 +23,7 @@ const RUNNER_COLUMNS: readonly Column[] = [
   { title: 'BUSY', isRight: true },
   { title: 'SLOTS', isRight: true },
   { title: 'STATE' },
+  { title: 'FOR' },
   { title: 'LABELS' },
 ];
 const SCHEDULER_COLUMNS: readonly Column[] = [
@@ -101,7 +102,8 @@ function runnerRow(runner: unknown): string[] {
       : busy < slots
         ? 'busy'
         : 'full';
-  return [cellOf(runner, 'id'), String(busy), String(slots), state, cellOf(runner, 'labels')];
+  const whose = typeof fieldOf(runner, 'tenant') === 'string' ? cellOf(runner, 'tenant') : 'all';
+  return [cellOf(runner, 'id'), String(busy), String(slots), state, whose, cellOf(runner, 'labels')];
 }
 
 function schedulerRow(scheduler: unknown): string[] {

@@ -196,7 +196,7 @@ function Runners({ runners, onDone }: { readonly runners: Status['runners']; onD
         <p class="problem">There is none: nothing can run. A machine becomes one with a token of the next page.</p>
       ) : (
         <ul class="cards">
-          {runners.map(({ id, labels, slots, busy, isDrained }) => (
+          {runners.map(({ id, labels, slots, busy, isDrained, tenant }) => (
             <li key={id} class="row">
               <strong>
                 <Name text={id} />
@@ -209,6 +209,7 @@ function Runners({ runners, onDone }: { readonly runners: Status['runners']; onD
               </span>
               <meter min={0} max={Math.max(1, slots)} value={busy} aria-label={`Slots of ${id} in use`} />
               {isDrained ? <span class="tag">drained</span> : null}
+              {tenant === null ? null : <span class="tag">for {tenant} alone</span>}
               <button
                 type="button"
                 class="quiet"

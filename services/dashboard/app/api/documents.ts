@@ -122,7 +122,7 @@ export const documents = {
     adminStatus {
       isCut
       schedulers { id answers trouble journalUsed knowsPauses partitions { number isOpen runs parked lagSecs } }
-      runners { id session labels slots busy isDrained }
+      runners { id session labels slots busy isDrained tenant }
       queues { labels key stages since isPaused }
       pauses { kind name since by reason }
     }

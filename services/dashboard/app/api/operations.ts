@@ -684,6 +684,7 @@ export interface Operations {
           readonly slots: number;
           readonly busy: number;
           readonly isDrained: boolean;
+          readonly tenant: string | null;
         }[];
         readonly queues: readonly {
           readonly labels: readonly string[];

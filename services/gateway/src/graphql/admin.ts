@@ -58,6 +58,8 @@ const SDL = /* GraphQL */ `
     busy: Int!
     "It gets nothing but stages of runs whose working folder it has."
     isDrained: Boolean!
+    "Whose runs alone it gets stages of; null: everybody's."
+    tenant: String
   }
 
   "Stages of one owner that wait for runners with the same labels (additional)."
