@@ -143,19 +143,20 @@ export function startAuth(options: AuthOptions): RunningAuth {
   const keyHolders = new KeyHolders({ store, keys: masterKeys, now, log });
   const signingKeys = new SigningKeys(store, masterKeys, now);
   const idTokens = { keys: signingKeys, issuer: baseUrl, now };
-  const clones = new CloneSecrets(store, stageSecrets);
-  const slips = answerSlips({
-    ...{ bus, secrets: stageSecrets, clones, idTokens, log, now },
-    slipKey: options.slipKey,
-    needsProofs: mode === 'production',
-  });
-  const cloneAnswers = answerCloneRequests({ bus, clones, log });
   const runnerTokens = new RunnerTokens(store, now);
   const isShut = async (tenant: string): Promise<boolean> => {
     const userId = userOfTenant(tenant);
     return userId !== undefined && (await users.isSuspended(userId));
   };
   const fleet = new Fleet({ bus, tokens: runnerTokens, isShut, door: options.fleetDoor, jwtSecret, log, now });
+  const tenantOf = (runner: string): Promise<string | undefined> => fleet.tenantOf(runner);
+  const clones = new CloneSecrets(store, stageSecrets);
+  const slips = answerSlips({
+    ...{ bus, secrets: stageSecrets, clones, idTokens, tenantOf, log, now },
+    slipKey: options.slipKey,
+    needsProofs: mode === 'production',
+  });
+  const cloneAnswers = answerCloneRequests({ bus, clones, log });
   const calls = answerAuthCalls({
     bus,
     users,

@@ -387,3 +387,32 @@ describe('of several secrets of a name', () => {
     expect(chosen({ ...push, trusted: false })).toMatch('not trusted');
   });
 });
+
+describe("a tenant's own runner", () => {
+  const runner = `fr_${'7'.repeat(32)}`;
+
+  it("gets nothing by a slip for another tenant's run, whatever it is signed by, and what is its own tenant's", async () => {
+    await world.reset();
+    const inside = { id: runner, publicKey: 'k', tokenId: 't', name: '', tenant, leftMs: 60_000 };
+    const fleetDoor = {
+      admit: () => Promise.resolve(true),
+      shut: () => Promise.resolve(),
+      admitted: () => Promise.resolve([inside]),
+    };
+    await world.server({ masterKeys: [MASTER_KEY], slipKey: SLIP_KEY, fleetDoor });
+    const value: RunnerLease = {
+      runner,
+      session,
+      labels: [],
+      slots: 1,
+      sealTo: SEAL_TO,
+      attempts: [{ runId: 'run-1' as never, stage: 'deploy', attempt: 1, session, credit: 1 }],
+    };
+    await acquireLease(world.bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: 60_000 });
+    expect(await present(slipOf({ runner, tenant: 'user/other', names: [] }), runner)).toMatchObject({
+      kind: 'refused',
+      why: expect.stringContaining("another tenant's run"),
+    });
+    expect(await present(slipOf({ runner, names: [] }), runner)).toMatchObject({ kind: 'sealed' });
+  });
+});

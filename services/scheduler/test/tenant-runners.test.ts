@@ -212,7 +212,20 @@ describe("a tenant's own runner", () => {
     const offers = Array.from({ length: 40 }, (_, index) =>
       dispatch.addCredits(0, { runner: OF_ADA, session: `s${index}`, credits: [1] }),
     );
-    expect(offers.filter((taken) => taken)).toHaveLength(16);
+    expect(offers.filter((taken) => taken)).toHaveLength(8);
+  });
+
+  it('has so many credits open and remembered, however many it offers and withdraws', () => {
+    const { dispatch } = new World();
+    const entry = { labels: [], untrusted: false, tenant: 'ada' };
+    dispatch.fleetChanged({ kind: 'put', key: OF_ADA, value: entry, revision: 1 });
+    let withdrawn = 0;
+    for (let round = 0; round < 100; round += 1) {
+      const credits = Array.from({ length: 1_000 }, (_, index) => round * 1_000 + index);
+      dispatch.addCredits(0, { runner: OF_ADA, session: 's', credits });
+      withdrawn += dispatch.withdraw('s', credits).length;
+    }
+    expect(withdrawn).toBe(4_096);
   });
 
   it("offers nothing in another's session", () => {

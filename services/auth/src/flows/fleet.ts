@@ -119,6 +119,12 @@ export class Fleet {
     };
   }
 
+  /** Of a runner that is let in; undefined: everybody's, or none that is. */
+  async tenantOf(runner: string): Promise<string | undefined> {
+    const admitted = (await this.#options.door?.admitted()) ?? [];
+    return admitted.find(({ id }) => id === runner)?.tenant;
+  }
+
   /** Undefined: of everybody. */
   async list(tenant?: string): Promise<RunnerTokenInfo[]> {
     const { tokens, now } = this.#options;

@@ -8,8 +8,11 @@ import { invariant } from '../run/invariant.ts';
 
 /** Open credits of one session; more would be a runner gone mad. */
 const CREDITS_PER_SESSION_MAX = 4096;
+/** Of a tenant's own runner: open ones, and those that are remembered. Its machine is a stranger's, and has few slots. */
+const OWN_CREDITS_MAX = 256;
+const OWN_SPENT_MAX = 4096;
 /** Of one runner, that may be without a lease: one that starts again and again has some whose leases are not over yet. */
-const SESSIONS_PER_RUNNER_MAX = 16;
+const SESSIONS_PER_RUNNER_MAX = 8;
 
 export interface Session {
   readonly runner: string;
@@ -142,8 +145,10 @@ export class Sessions {
 
 /** Numbers beyond the bound are dropped, their slots will be offered again. */
 export function addCredits(session: Session, credits: readonly number[], now: number): void {
+  const max = session.tenant === undefined ? CREDITS_PER_SESSION_MAX : OWN_CREDITS_MAX;
+  if (session.tenant !== undefined && session.spent.size >= OWN_SPENT_MAX) return;
   for (const credit of credits) {
-    if (session.credits.size < CREDITS_PER_SESSION_MAX && !session.credits.has(credit) && !session.spent.has(credit)) {
+    if (session.credits.size < max && !session.credits.has(credit) && !session.spent.has(credit)) {
       session.credits.set(credit, now + CREDIT_SPENT_WITHIN_MS);
     }
   }

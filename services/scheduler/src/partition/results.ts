@@ -9,6 +9,7 @@ import {
   type RunCommand,
   type SavedCache,
   type StageArtifacts,
+  type StageReason,
   type StageReport,
 } from '@penstock/run';
 import { PIPELINE_LIMITS, type PipelineDefinition } from '@penstock/pipeline';
@@ -47,12 +48,49 @@ export function resultCommand(
   expireMs: number,
   added?: ResultCommand['added'],
 ): RunCommand {
-  const { stage, attempt, status, reason, exitCode, outputs, logBytes } = request;
+  const { stage, attempt } = request;
+  const status = request.status === 'success' ? 'success' : 'failed';
+  const reason = request.reason !== undefined && Object.hasOwn(REASONS, request.reason) ? request.reason : undefined;
+  const exitCode = Number.isSafeInteger(request.exitCode) ? request.exitCode : undefined;
+  const logBytes = isCount(request.logBytes) ? request.logBytes : 0;
+  const outputs = textsOf(request.outputs);
   const artifacts = request.artifacts === undefined ? undefined : keptUntil(request.artifacts, at + expireMs);
   const report = request.report === undefined ? undefined : reportUntil(request.report, at + expireMs);
   const caches = status === 'success' ? savedCaches(request.caches) : undefined;
   const kept = { outputs, artifacts, report, caches };
   return { type: 'result', at, stage, attempt, status, reason, exitCode, ...kept, added, logBytes };
+}
+
+/** All there are: what a runner says becomes a label of figures. */
+const REASONS: Readonly<Record<StageReason, true>> = {
+  exit: true,
+  timeout: true,
+  oom: true,
+  signal: true,
+  runner_lost: true,
+  no_runner: true,
+  checkout: true,
+  image: true,
+  service: true,
+  artifacts: true,
+  evicted: true,
+  secret: true,
+  pipeline_file: true,
+  log_limit: true,
+  quota: true,
+  quarantined: true,
+  rejected: true,
+  cancelled: true,
+  dependency: true,
+  when: true,
+  approval: true,
+  parent: true,
+};
+
+function textsOf(outputs: ResultRequest['outputs'] | null): ResultRequest['outputs'] {
+  if (typeof outputs !== 'object' || outputs === null) return undefined;
+  const texts = Object.entries(outputs).filter(([, value]) => typeof value === 'string');
+  return texts.length === 0 ? undefined : Object.fromEntries(texts);
 }
 
 /** With what it takes of what the texts of a run may take (P29). */
