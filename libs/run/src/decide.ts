@@ -14,6 +14,7 @@ import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './
 import { approvedBy, awaitsRunner, isOpenGate } from './gates.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { isFailureTolerated } from './tolerated.ts';
+import { sharedNames } from './name-lists.ts';
 import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import { stagesIn } from './lineage.ts';
 import { dependenciesOf } from './rerun.ts';
@@ -507,8 +508,9 @@ export class Decision {
     this.effects.push({ type: 'rest' });
   }
 
-  #queue(at: number, stages: readonly string[]): void {
-    if (stages.length === 0) return;
+  #queue(at: number, names: readonly string[]): void {
+    if (names.length === 0) return;
+    const stages = sharedNames(this.#plan, names);
     this.#emit({ type: 'stages_queued', at, stages });
     this.effects.push({ type: 'offer-stages', stages });
     this.effects.push({ type: 'wake-at', at: at + this.#settings.queueTimeoutMs });

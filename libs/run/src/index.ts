@@ -7,6 +7,7 @@ export type * from './deletion.ts';
 export type * from './effects.ts';
 export * from './brands.ts';
 export * from './run-id.ts';
+export { sharedNames } from './name-lists.ts';
 export { planOf, type Plan, type PlannedStage } from './plan.ts';
 export { addedTextOptions, type AddedTextOptions, NotAdded, readAdded, withNames } from './added-stages.ts';
 export type { StagePicture } from './stages.ts';

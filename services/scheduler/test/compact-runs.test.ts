@@ -48,24 +48,24 @@ function bytesPerRun(yaml: string, count: number): { readonly taken: number; rea
 }
 
 describe('runs that wait', () => {
-  it('2,000 stages take less than 100 KiB, and the estimate by which runs are admitted is above what they take', () => {
+  it('2,000 stages take less than 56 KiB, and the estimate by which runs are admitted is above what they take', () => {
     const { taken, estimated } = bytesPerRun(
       text(Array.from({ length: 2_000 }, (_, index) => stage(`s${index}`, { runsOn: ['nobody'] }))),
       40,
     );
-    expect(taken).toBeLessThan(100 * 1024);
+    expect(taken).toBeLessThan(56 * 1024);
     expect(estimated).toBeGreaterThan(taken);
-    expect(estimated).toBeLessThan(2 * 100 * 1024);
+    expect(estimated).toBeLessThan(2 * 56 * 1024);
   });
 
-  it('three stages take less than 4 KiB', () => {
+  it('three stages take less than 3 KiB', () => {
     const chain = text([
       stage('a', { runsOn: ['nobody'] }),
       stage('b', { after: ['a'] }),
       stage('c', { after: ['b'] }),
     ]);
     const { taken, estimated } = bytesPerRun(chain, 1_000);
-    expect(taken).toBeLessThan(4 * 1024);
+    expect(taken).toBeLessThan(3 * 1024);
     expect(estimated).toBeGreaterThan(taken);
   });
 });

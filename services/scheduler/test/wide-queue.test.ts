@@ -23,6 +23,10 @@ it('keeps the order of a set, whatever is added, deleted and taken from its fron
     });
     expect(got).toEqual(wanted);
   }
+  wide.clear();
+  expect([...wide, wide.size, wide.has('1')]).toEqual([0, false]);
+  wide.add('1');
+  expect([...wide]).toEqual(['1']);
 });
 
 /** As the backlog does: what is at hand leaves. */

@@ -22,6 +22,7 @@ import {
 import type { LiveRun } from '../run/live-run.ts';
 import type { JobAnswer, PartitionPorts } from '../run/ports.ts';
 import { runFields } from '../run/run-log.ts';
+import { StageMap } from '../run/stage-map.ts';
 import { JOB_REPEAT_MS } from '@penstock/bus';
 
 /** Not sent by this owner yet: the boot clock may have begun a moment ago. */
@@ -68,8 +69,8 @@ export class JobDeliveries {
   readonly #settings: JobDeliverySettings;
   readonly #ports: PartitionPorts;
   readonly #host: JobDeliveryHost;
-  readonly #grants = new Map<string, Delivery>();
-  readonly #stops = new Map<string, Delivery>();
+  readonly #grants = new StageMap<Delivery>();
+  readonly #stops = new StageMap<Delivery>();
   /** Where the repeating stands. */
   #round: Generator<boolean, undefined, number> | undefined;
 
@@ -82,13 +83,13 @@ export class JobDeliveries {
   /** A grant of this owner, its commit acknowledged. */
   grant(run: LiveRun, stage: string, attempt: number): void {
     const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: LONG_AGO };
-    this.#grants.set(deliveryId(run, stage), delivery);
+    this.#grants.set(run, stage, delivery);
     this.#sendGrant(delivery);
   }
 
   /** A grant of an earlier owner, found live at take-over: its session is asked again. */
   adopt(run: LiveRun, stage: string, attempt: number): void {
-    this.#grants.set(deliveryId(run, stage), {
+    this.#grants.set(run, stage, {
       run,
       stage,
       attempt,
@@ -101,7 +102,7 @@ export class JobDeliveries {
 
   stop(run: LiveRun, stage: string, attempt: number): void {
     const delivery = { run, stage, attempt, own: true, sends: 0, acknowledged: false, sentAt: LONG_AGO };
-    this.#stops.set(deliveryId(run, stage), delivery);
+    this.#stops.set(run, stage, delivery);
     this.#sendStop(delivery);
   }
 
@@ -121,10 +122,9 @@ export class JobDeliveries {
           this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
         continue;
       }
-      const id = deliveryId(run, ref.stage);
-      const grant = this.#grants.get(id);
+      const grant = this.#grants.get(run, ref.stage);
       if (grant?.attempt === ref.attempt) grant.acknowledged = true;
-      const stop = this.#stops.get(id);
+      const stop = this.#stops.get(run, ref.stage);
       if (stop !== undefined) this.#sendStop(stop);
     }
   }
@@ -154,17 +154,17 @@ export class JobDeliveries {
   /** One after the other; says whether it was sent again. It is told the present time at each step. */
   *#repeating(): Generator<boolean, undefined, number> {
     let now = this.#ports.bootNow();
-    for (const [id, grant] of this.#grants) {
+    for (const grant of this.#grants.values()) {
       const isOver = grant.acknowledged || !this.#lives(grant);
       const isDue = !isOver && now - grant.sentAt >= JOB_REPEAT_MS;
-      if (isOver) this.#grants.delete(id);
+      if (isOver) this.#grants.delete(grant.run, grant.stage);
       else if (isDue) this.#sendGrant(grant);
       now = yield isDue;
     }
-    for (const [id, stop] of this.#stops) {
+    for (const stop of this.#stops.values()) {
       const isOver = !this.#lives(stop);
       const isDue = !isOver && !stop.acknowledged && now - stop.sentAt >= JOB_REPEAT_MS;
-      if (isOver) this.#stops.delete(id);
+      if (isOver) this.#stops.delete(stop.run, stop.stage);
       else if (isDue) this.#sendStop(stop);
       now = yield isDue;
     }
@@ -187,7 +187,7 @@ export class JobDeliveries {
     if (answer === 'accepted' || answer === 'held') {
       grant.acknowledged = true;
     } else if (answer === 'refused' || (answer === 'no-responders' && first && grant.sends === 1)) {
-      this.#grants.delete(deliveryId(grant.run, grant.stage));
+      this.#grants.delete(grant.run, grant.stage);
       this.#host.returned(grant.run, grant.stage, grant.attempt);
     } else if (answer === 'too-large') {
       this.#host.undeliverable(grant.run, grant.stage, grant.attempt);
@@ -203,7 +203,7 @@ export class JobDeliveries {
     this.#ports.sendStop(live.runner, { ...refOf(stop, live), reason: live.stopping }, (answer) => {
       if (answer === 'stopping') stop.acknowledged = true;
       if (answer === 'gone' && liveAttemptOf(stop.run, stop.stage)?.attempt === stop.attempt) {
-        this.#stops.delete(deliveryId(stop.run, stop.stage));
+        this.#stops.delete(stop.run, stop.stage);
         this.#host.gone(stop.run, stop.stage, stop.attempt, live.runner);
       }
     });
@@ -299,8 +299,4 @@ export function liveAttemptOf(run: LiveRun, stage: string): LiveAttempt | undefi
 
 function refOf({ run, stage, attempt }: Delivery, live: LiveAttempt): AttemptRef {
   return { runId: run.id, stage, attempt, session: live.session, credit: live.credit };
-}
-
-function deliveryId(run: LiveRun, stage: string): string {
-  return `${run.id}\n${stage}`;
 }

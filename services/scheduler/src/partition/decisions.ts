@@ -3,7 +3,15 @@
  * the next commit, and is told to all that keep something of the run; what it calls for is carried out (`effects.ts`). Owns
  * nothing.
  */
-import { awaitsRunner, type Decided, type RunCommand, type RunEvent, type RunId, type Version } from '@penstock/run';
+import {
+  awaitsRunner,
+  sharedNames,
+  type Decided,
+  type RunCommand,
+  type RunEvent,
+  type RunId,
+  type Version,
+} from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
 import type { JobDeliveries } from '../dispatch/job-deliveries.ts';
@@ -103,7 +111,7 @@ export class Decisions {
 
   offerWaiting(run: LiveRun): void {
     const waiting = run.state.stages.filter(awaitsRunner).map((stage) => stage.name);
-    this.#offer(run, waiting);
+    this.#offer(run, sharedNames(run.plan, waiting));
   }
 
   #offer(run: LiveRun, stages: readonly string[]): void {

@@ -131,7 +131,8 @@ function fingerprintOf(
   const hash = createHash('sha256')
     .update(JSON.stringify([lock, Object.entries(inputs).toSorted()]))
     .update(yaml);
-  return hash.digest('base64url').slice(0, FINGERPRINT_CHARACTERS);
+  // A part of a string would keep all of it.
+  return Buffer.from(hash.digest('base64url'), 'latin1').toString('latin1', 0, FINGERPRINT_CHARACTERS);
 }
 
 /** 132 bits. */

@@ -18,6 +18,7 @@ import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { ParkedRun } from '../run/parked-run.ts';
 import { hasNoBytesLeft, isTight, type SchedulerLoad } from '../run/scheduler-load.ts';
+import { WideMap } from '../run/wide-map.ts';
 
 /** Documents read at a time: each may be some MiB, and with its run twice that. */
 const READS_AT_ONCE = 8;
@@ -74,7 +75,7 @@ interface Line {
 
 export class Parking {
   readonly #host: ParkingHost;
-  readonly #entries = new Map<RunId, Entry>();
+  readonly #entries = new WideMap<RunId, Entry>((id) => id);
   readonly #lines = new Map<string, Line>();
   /** Keys whose next run may come, in turn; one that has all it may have is put back once something of it goes. */
   readonly #turns = new Set<string>();

@@ -6,6 +6,7 @@
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { JobDeliveries } from '../dispatch/job-deliveries.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { WideQueue } from '../run/wide-queue.ts';
 import type { HeldAttempts } from './held-attempts.ts';
 import type { RunBorder } from './run-border.ts';
 
@@ -28,7 +29,7 @@ export interface ResumptionHost {
 
 export class Resumption {
   readonly #host: ResumptionHost;
-  readonly #left = new Set<LiveRun>();
+  readonly #left = new WideQueue<LiveRun>(({ id }) => id);
   /** To the time from which on they are taken up again; earliest first. */
   readonly #afterFault = new Map<LiveRun, number>();
 

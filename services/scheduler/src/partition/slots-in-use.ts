@@ -8,12 +8,13 @@ import type { RunEvent } from '@penstock/run';
 import type { KeySlots, SlotsHolder } from '../dispatch/key-slots.ts';
 import { invariant } from '../run/invariant.ts';
 import type { LiveRun } from '../run/live-run.ts';
+import { StageMap } from '../run/stage-map.ts';
 
 export class SlotsInUse {
   readonly #keySlots: KeySlots;
   #holder: SlotsHolder = { isGone: false };
-  /** Stage to runner, of runs with live attempts. */
-  readonly #runnerOf = new Map<LiveRun, Map<string, string>>();
+  /** Of stages with live attempts. */
+  readonly #runnerOf = new StageMap<string>();
 
   constructor(keySlots: KeySlots) {
     this.#keySlots = keySlots;
@@ -52,7 +53,7 @@ export class SlotsInUse {
 
   assertInvariants(runs: Iterable<LiveRun>): void {
     for (const run of runs) {
-      const known = this.#runnerOf.get(run)?.size ?? 0;
+      const known = this.#runnerOf.count(run);
       const { liveAttempts } = run.state;
       // Most runs have none, and there may be ten thousand.
       if (known === liveAttempts) continue;
@@ -65,18 +66,14 @@ export class SlotsInUse {
   }
 
   #begin(run: LiveRun, stage: string, runner: string): void {
-    let stages = this.#runnerOf.get(run);
-    if (stages === undefined) this.#runnerOf.set(run, (stages = new Map()));
-    stages.set(stage, runner);
+    this.#runnerOf.set(run, stage, runner);
     this.#keySlots.add(run.state.key, runner, 1, this.#holder);
   }
 
   #end(run: LiveRun, stage: string): void {
-    const stages = this.#runnerOf.get(run);
-    const runner = stages?.get(stage);
-    if (stages === undefined || runner === undefined) return;
-    stages.delete(stage);
-    if (stages.size === 0) this.#runnerOf.delete(run);
+    const runner = this.#runnerOf.get(run, stage);
+    if (runner === undefined) return;
+    this.#runnerOf.delete(run, stage);
     this.#keySlots.add(run.state.key, runner, -1, this.#holder);
   }
 }

@@ -7,6 +7,7 @@
 import type { RunId } from '@penstock/run';
 import { Heap } from './heap.ts';
 import type { LiveRun } from './live-run.ts';
+import { WideMap } from './wide-map.ts';
 
 /** Deadlines within this are kept as timers. All live runs are looked at in less, or a deadline would be met late. */
 const NEAR_MS = 3 * 60 * 1000;
@@ -22,7 +23,7 @@ const TIMERS_AT_ONCE = 1_000;
 export class Deadlines {
   readonly #timers = new Heap<{ readonly at: number; readonly runId: RunId }>((a, b) => a.at < b.at);
   /** Run id to the time at which it is woken; its timer takes it out. */
-  readonly #wakeAt = new Map<RunId, number>();
+  readonly #wakeAt = new WideMap<RunId, number>((id) => id);
   /** Where the look through the live runs stands. */
   #round: Iterator<LiveRun> | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;

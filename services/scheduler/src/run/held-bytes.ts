@@ -13,7 +13,7 @@ import { WideMap } from './wide-map.ts';
 
 /** Measured with test/bench/memory.ts, rounded up: a run with its places in maps; a stage that waits, with its place in a queue. */
 const RUN_BYTES = 4 * 1024;
-const STAGE_BYTES = 40;
+const STAGE_BYTES = 24;
 /** Of a stage to which more has happened than that it waits. */
 const RECORD_BYTES = 256;
 /** Of an event with its names, which it shares with the definition. */

@@ -7,6 +7,7 @@
  */
 import type { RunEvent } from '@penstock/run';
 import type { LiveRun } from './live-run.ts';
+import { StageMap } from './stage-map.ts';
 
 const WINDOW = 20;
 /** Of so few times between two grants no pace is made. */
@@ -21,6 +22,25 @@ export interface RunningAttempt {
   readonly name: string;
   /** By the boot clock. */
   readonly beganAt: number;
+}
+
+/** The same as its partition has it: a name of its own for each would be most of what it takes. */
+class Running implements RunningAttempt {
+  readonly run: LiveRun;
+  readonly stage: string;
+  readonly runner: string;
+  readonly beganAt: number;
+
+  constructor(run: LiveRun, stage: string, runner: string, beganAt: number) {
+    this.run = run;
+    this.stage = stage;
+    this.runner = runner;
+    this.beganAt = beganAt;
+  }
+
+  get name(): string {
+    return stageLengthName(this.run, this.stage);
+  }
 }
 
 export class Lengths {
@@ -134,9 +154,8 @@ export function runLengthName({ key, pipelineName }: { readonly key: string; rea
 /** What one partition tells of its runs. */
 export class RunLengths {
   readonly #lengths: Lengths;
-  /** Of runs with live attempts, by stage. */
-  readonly #attempts = new Map<LiveRun, Map<string, { readonly runner: string; readonly attempt: RunningAttempt }>>();
-  readonly #onRunner = new Map<string, Set<RunningAttempt>>();
+  readonly #attempts = new StageMap<Running>();
+  readonly #onRunner = new Map<string, Set<Running>>();
 
   constructor(lengths: Lengths) {
     this.#lengths = lengths;
@@ -191,10 +210,8 @@ export class RunLengths {
   }
 
   #begin(run: LiveRun, stage: string, runner: string, beganAt: number): void {
-    let stages = this.#attempts.get(run);
-    if (stages === undefined) this.#attempts.set(run, (stages = new Map()));
-    const attempt = { name: stageLengthName(run, stage), beganAt };
-    stages.set(stage, { runner, attempt });
+    const attempt = new Running(run, stage, runner, beganAt);
+    this.#attempts.set(run, stage, attempt);
     let onRunner = this.#onRunner.get(runner);
     if (onRunner === undefined) {
       this.#onRunner.set(runner, (onRunner = new Set()));
@@ -205,18 +222,16 @@ export class RunLengths {
 
   /** Since when it was executed. */
   #end(run: LiveRun, stage: string): number | undefined {
-    const stages = this.#attempts.get(run);
-    const known = stages?.get(stage);
-    if (stages === undefined || known === undefined) return undefined;
-    stages.delete(stage);
-    if (stages.size === 0) this.#attempts.delete(run);
+    const known = this.#attempts.get(run, stage);
+    if (known === undefined) return undefined;
+    this.#attempts.delete(run, stage);
     const onRunner = this.#onRunner.get(known.runner);
-    onRunner?.delete(known.attempt);
+    onRunner?.delete(known);
     if (onRunner?.size === 0) {
       this.#onRunner.delete(known.runner);
       this.#lengths.runsNoMore(known.runner, onRunner);
     }
-    return known.attempt.beganAt;
+    return known.beganAt;
   }
 }
 

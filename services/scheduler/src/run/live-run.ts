@@ -19,6 +19,7 @@ import {
   type RunState,
   type RunId,
   type Sequence,
+  sharedNames,
   type Version,
   withNames,
 } from '@penstock/run';
@@ -27,6 +28,8 @@ import { StageTimes, type WaitSettings } from './stage-times.ts';
 
 /** Of the cause of a quarantine: a message may quote what made it. */
 const CAUSE_LENGTH_MAX = 1_000;
+/** Of more events, what takes them is little beside what they take. */
+const EXACT_EVENTS_MAX = 64;
 
 /** What is committed of a run: all of its events, version 1 first, and the sequence of the last commit with some of them. */
 export interface RunHistory {
@@ -67,7 +70,10 @@ export class LiveRun {
   readonly times: StageTimes;
   /** Since when it goes on, by the boot clock; undefined: it does not yet, or nobody knows. Written by `RunLengths`. */
   beganAt: number | undefined = undefined;
-  readonly #events: RunEvent[];
+  /** Up to which version its events are in the outbox of hooks, and what they left in caches is known. Written by `HookAnnouncer`, and by `Projector`. */
+  announcedVersion: Version;
+  cachesVersion: Version = 0;
+  #events: RunEvent[];
   #committedVersion: Version;
   #committedSequence: Sequence;
   readonly #settings: WaitSettings;
@@ -81,6 +87,7 @@ export class LiveRun {
     this.times = new StageTimes(settings);
     this.restoreError = beginning.restoreError;
     this.versionInDocument = beginning.versionInDocument;
+    this.announcedVersion = beginning.versionInDocument;
     this.#events = beginning.events;
     this.#committedVersion = beginning.committedVersion;
     this.#committedSequence = beginning.committedSequence;
@@ -244,6 +251,8 @@ export class LiveRun {
   /** Nothing is about to happen to it: what only deciding needs is let go of. */
   rest(): void {
     this.#actor.rest();
+    // An array that has grown has room for as many again, and for sixteen more.
+    if (this.#events.length <= EXACT_EVENTS_MAX) this.#events = this.#events.slice();
   }
 
   /** The state that the committed events make; a copy where decisions are ahead of them. */
@@ -279,11 +288,12 @@ function copyOf(state: RunState): RunState {
  * Names as the definition has them: those of a journal or a document are strings of their own, thousands in a large run. The journal
  * has none of those that were added.
  */
-function withSharedNames(events: readonly RunEvent[], { indexOf, stages }: Plan): RunEvent[] {
+function withSharedNames(events: readonly RunEvent[], plan: Plan): RunEvent[] {
+  const { indexOf, stages } = plan;
   const shared = (name: string): string => stages[indexOf.get(name) ?? -1]?.definition.name ?? name;
   return events.map((event) => {
     if (event.type === 'stages_added') return withNames(event);
-    return 'stages' in event ? { ...event, stages: event.stages.map(shared) } : event;
+    return 'stages' in event ? { ...event, stages: sharedNames(plan, event.stages.map(shared)) } : event;
   });
 }
 

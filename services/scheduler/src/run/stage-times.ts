@@ -10,7 +10,7 @@ export interface WaitSettings extends RunSettings {
 }
 
 export class StageTimes {
-  /** By stage; made when there is something to say: most stages of a large run only ever wait for a runner at first. */
+  /** By stage, not a number where there is none; made when there is something to say: most stages of a large run only ever wait for a runner at first. */
   #queued: number[] | undefined;
   /** Since when it waits for its next attempt, or for the end of one. */
   #other: number[] | undefined;
@@ -24,9 +24,9 @@ export class StageTimes {
   happened({ stages: { plan } }: RunState, events: readonly RunEvent[], boot: number): void {
     for (const event of events) {
       if (event.type === 'stages_queued' || event.type === 'gates_queued')
-        for (const stage of event.stages) begin((this.#queued ??= []), plan, stage, boot);
+        for (const stage of event.stages) begin((this.#queued ??= noTimes(plan)), plan, stage, boot);
       else if (event.type === 'stage_started' || event.type === 'stage_retrying')
-        begin((this.#other ??= []), plan, event.stage, boot);
+        begin((this.#other ??= noTimes(plan)), plan, event.stage, boot);
     }
   }
 
@@ -42,17 +42,18 @@ export class StageTimes {
       // One that is granted may come back to the queue, in which it has waited for longer.
       if (stage.queuedAt !== undefined) {
         const lengthMs = timer?.kind === 'gate' ? timer.lengthMs : this.#settings.queueTimeoutMs;
-        (this.#queued ??= [])[index] = now.boot - ageOf(stage.queuedAt, lengthMs, now.wall);
+        (this.#queued ??= noTimes(run.stages.plan))[index] = now.boot - ageOf(stage.queuedAt, lengthMs, now.wall);
       }
       if (timer !== undefined && timer.kind !== 'queue' && timer.kind !== 'gate')
-        (this.#other ??= [])[index] = now.boot - ageOf(timer.since, timer.lengthMs, now.wall);
+        (this.#other ??= noTimes(run.stages.plan))[index] = now.boot - ageOf(timer.since, timer.lengthMs, now.wall);
     }
   }
 
   /** Of a run of which no stage was granted yet: its stages wait for a runner until then, whatever the wall clock says now. */
   restoreQueued(run: RunState, dueAt: number): void {
     for (const { index } of run.stages.plan.stages)
-      if (run.stages.statusOf(index) === 'QUEUED') (this.#queued ??= [])[index] = dueAt - this.#settings.queueTimeoutMs;
+      if (run.stages.statusOf(index) === 'QUEUED')
+        (this.#queued ??= noTimes(run.stages.plan))[index] = dueAt - this.#settings.queueTimeoutMs;
   }
 
   /** The stages whose wait is over. */
@@ -94,6 +95,11 @@ export class StageTimes {
   #since({ kind }: StageTimer, index: number): number | undefined {
     return (kind === 'queue' || kind === 'gate' ? this.#queued : this.#other)?.[index];
   }
+}
+
+/** With room for no more stages than there are. */
+function noTimes({ stages }: Plan): number[] {
+  return Array.from({ length: stages.length }, () => Number.NaN);
 }
 
 function begin(times: number[], { indexOf }: Plan, stage: string, boot: number): void {

@@ -49,6 +49,12 @@ export class WideQueue<T> implements Iterable<T> {
     else after.before = before;
   }
 
+  clear(): void {
+    this.#places.clear();
+    this.#first = undefined;
+    this.#last = undefined;
+  }
+
   /** The one that is at hand may leave meanwhile. */
   *[Symbol.iterator](): Generator<T, void> {
     for (let place = this.#first; place !== undefined; place = place.after) yield place.item;

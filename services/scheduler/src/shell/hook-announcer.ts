@@ -43,8 +43,6 @@ const SLICE = 32;
 
 export class HookAnnouncer {
   readonly #options: HookAnnouncerOptions;
-  /** Up to which version a run's events are in the outbox. */
-  readonly #announced = new WeakMap<LiveRun, number>();
   readonly #measured = new Map<string, { readonly at: number; readonly isFull: boolean }>();
 
   constructor(options: HookAnnouncerOptions) {
@@ -54,11 +52,11 @@ export class HookAnnouncer {
   /** Throws what the store does; then nothing of it counts as announced. */
   async announce(dirty: readonly Pick<DirtyRun, 'run' | 'events'>[]): Promise<void> {
     const captured = dirty.flatMap(({ run, events }): Captured[] => {
-      const announcements = announcementsIn(events, this.#announced.get(run) ?? run.versionInDocument);
+      const announcements = announcementsIn(events, run.announcedVersion);
       return announcements.length === 0 ? [] : [{ run, events, announcements }];
     });
     if (captured.length > 0) await this.#add(captured);
-    for (const { run, events } of dirty) this.#announced.set(run, events.length);
+    for (const { run, events } of dirty) run.announcedVersion = events.length;
   }
 
   async #add(captured: readonly Captured[]): Promise<void> {
