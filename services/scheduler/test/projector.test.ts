@@ -45,7 +45,11 @@ function projectorOf(
   harness: Harness,
   store: SlowStore,
   pauses: () => void = () => {},
-  more: { readonly partition?: Partition; readonly failed?: (error: unknown) => void } = {},
+  more: {
+    readonly partition?: Partition;
+    readonly stories?: EncodedStories;
+    readonly failed?: (error: unknown) => void;
+  } = {},
 ): Projector {
   return new Projector({
     partition: more.partition ?? harness.partition,
@@ -54,6 +58,7 @@ function projectorOf(
     journal: {} as never,
     load: harness.load,
     log: { warn: () => {}, error: () => {} },
+    stories: more.stories,
     failed: more.failed ?? ((error) => void unexpected.push(error)),
     clock: { bootNow: () => harness.boot, pause: async () => pauses(), turn: async () => {} },
   });
@@ -219,19 +224,27 @@ describe('the document of a large run', () => {
       for (const document of documents) if ('story' in document) stories.push(document.story);
       return save(documents);
     };
-    const projector = projectorOf(harness, store);
+    const kept = new EncodedStories();
+    const projector = projectorOf(harness, store, () => {}, { stories: kept });
     projector.projectSoon();
     await until(() => store.checkpoints.length === 1);
+    // It may wait for long now, and never be written again before it leaves.
+    expect(kept.get(run as LiveRun)).toBeUndefined();
     harness.session('r1-s', { credits: 1 });
     harness.settle();
     projector.projectSoon();
     await until(() => store.checkpoints.length === 2);
+    expect(kept.get(run as LiveRun)?.count).toBe(3);
+    harness.result(harness.job(0));
+    harness.settle();
+    projector.projectSoon();
+    await until(() => store.checkpoints.length === 3);
     await projector.stop();
-    expect(encoded).toBe(1);
-    expect(stories).toHaveLength(2);
-    const { events } = JSON.parse(stories[1] ?? '') as { readonly events: readonly unknown[] };
+    expect(encoded).toBe(2);
+    expect(stories).toHaveLength(3);
+    const { events } = JSON.parse(stories[2] ?? '') as { readonly events: readonly unknown[] };
     expect(events).toEqual([plain, ...(run?.events.slice(1) ?? [])]);
-    expect(events).toHaveLength(3);
+    expect(events).toHaveLength(5);
   });
 
   it('is remembered within a bound, the last ones first', () => {
@@ -348,6 +361,74 @@ describe('a call to project that was lost', () => {
     expect(store.checkpoints).toEqual([harness.partition.sequence]);
     projector.tick();
     expect(store.written).toHaveLength(RUNS);
+  });
+});
+
+describe('documents of very many runs', () => {
+  const LARGE = 1024 * 1024;
+  const COUNT = 20;
+
+  function withLargeRuns(): Harness {
+    const harness = new Harness();
+    const stages = Array.from({ length: 8 }, (_, index) =>
+      stage(`s${index}`, { env: { LARGE: ['x'.repeat(LARGE / 8)] } }),
+    );
+    for (let index = 0; index < COUNT; index++) harness.create(text(stages, { name: `p${index}` }));
+    harness.settle();
+    return harness;
+  }
+
+  it('are made as the store takes them, some MiB at a time, and the checkpoint stands behind all of them', async () => {
+    const harness = withLargeRuns();
+    const store = new SlowStore();
+    const waiting: number[] = [];
+    const save = store.ledger.saveBatch.bind(store.ledger);
+    store.ledger.saveBatch = (documents) => {
+      waiting.push(harness.partition.dirtyRuns);
+      expect(store.checkpoints).toEqual([]);
+      const characters = documents.reduce((sum, each) => sum + ('story' in each ? each.story.length : 0), 0);
+      expect(characters).toBeLessThan(10 * LARGE);
+      return save(documents);
+    };
+    await projected(harness, store).done();
+    expect(waiting.length).toBeGreaterThan(1);
+    expect(waiting[0]).toBeGreaterThan(COUNT / 3);
+    expect(waiting.at(-1)).toBe(0);
+    expect(new Set(store.written).size).toBe(COUNT);
+    expect(store.written).toHaveLength(COUNT);
+    expect(store.checkpoints).toEqual([harness.partition.sequence]);
+  });
+
+  it('are left to who owns the partition next where it is closed between two of them', async () => {
+    const harness = withLargeRuns();
+    const store = new SlowStore();
+    const save = store.ledger.saveBatch.bind(store.ledger);
+    store.ledger.saveBatch = (documents) => {
+      harness.partition.close();
+      return save(documents);
+    };
+    const projector = projectorOf(harness, store);
+    projector.projectSoon();
+    await until(() => store.written.length > 0);
+    await projector.stop();
+    expect(store.written.length).toBeLessThan(COUNT);
+    expect(store.checkpoints).toEqual([]);
+  });
+
+  it('count for as much as the store has not taken of ended runs, those that were not made yet included', async () => {
+    const harness = withEndedRuns();
+    const store = new SlowStore();
+    store.atOnce = 0;
+    let unprojected = 0;
+    const projector = projectorOf(harness, store, () => {
+      unprojected = Math.max(unprojected, harness.load.unprojectedBytes);
+      if (unprojected > 0) store.atOnce = RUNS;
+    });
+    projector.projectSoon();
+    await until(() => store.checkpoints.length > 0);
+    await projector.stop();
+    expect(unprojected).toBeGreaterThan(RUNS * 300);
+    expect(harness.load.unprojectedBytes).toBe(0);
   });
 });
 

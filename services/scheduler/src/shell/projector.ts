@@ -49,8 +49,28 @@ const DOCUMENTS_MAX = 500;
 /** Runs, and characters of their documents, encoded without giving the event loop back. */
 const ENCODE_SLICE = 32;
 const ENCODE_CHARACTERS = 256 * 1024;
+/** Characters of documents that are in memory at a time, beyond the last of them. */
+const BATCH_CHARACTERS = 8 * 1024 * 1024;
 /** Encoding takes no more than one part in so many of the time: a large run that changes all the time is written less often. */
 const ENCODE_SHARE = 5;
+
+/** Runs that were captured together, with their documents. */
+interface Batch {
+  /** How many were asked for to find them. */
+  looks: number;
+  readonly encoded: EncodedRun[];
+  readonly runs: LiveRun[];
+  readonly captured: Pick<DirtyRun, 'run' | 'events'>[];
+}
+
+/** What is written behind the documents, as it stood before the first of them was captured. */
+interface Rest {
+  readonly sequence: Sequence;
+  readonly commitNumber: number;
+  readonly counters: readonly KeyCounter[];
+  readonly schedules: readonly DirtySchedule[];
+  readonly deleted: readonly DirtyDeletion[];
+}
 
 type ProjectorClock = Pick<Time, 'bootNow' | 'pause' | 'turn'>;
 
@@ -87,8 +107,8 @@ export class Projector {
   /** Runs whose documents are written, with no checkpoint behind them yet: what follows failed. */
   readonly #written = new Set<LiveRun>();
   readonly #stories: EncodedStories;
-  /** Of runs that were captured: what their successes have left for later runs, and up to which version of the run that is. */
-  readonly #caches = new WeakMap<LiveRun, { readonly left: readonly NewCacheEntry[]; readonly version: number }>();
+  /** What successes of runs that were captured have left for later runs, and the store has not. */
+  readonly #caches = new Map<LiveRun, readonly NewCacheEntry[]>();
 
   constructor(options: ProjectorOptions) {
     this.#options = options;
@@ -165,36 +185,17 @@ export class Projector {
       // Everything dirty now is captured below, as of now or later: the checkpoint may stand here.
       const { sequence, commitNumber, dirtyRuns } = partition;
       if (!this.#isBehind) return;
-      const counters = partition.takeCounters();
-      const schedules = partition.takeDirtySchedules();
-      const deleted = partition.takeDeleted();
       const begunAt = this.#clock.bootNow();
-      const { encoded, runs, captured } = await this.#encode(dirtyRuns);
-      const restMs = Math.max(INTERVAL_MS, (ENCODE_SHARE - 1) * (this.#clock.bootNow() - begunAt));
-      let taken = 0;
-      try {
-        for (; taken < runs.length; taken += this.#documentsAtOnce) {
-          await this.#addCaches(runs.slice(taken, taken + this.#documentsAtOnce));
-          // Before the documents as well (P35): who takes a run over from its document announces what comes behind it.
-          await this.#options.announcer?.announce(captured.slice(taken, taken + this.#documentsAtOnce));
-          await this.#save(
-            encoded.slice(taken, taken + this.#documentsAtOnce),
-            runs.slice(taken, taken + this.#documentsAtOnce),
-          );
-          for (const run of runs.slice(taken, taken + this.#documentsAtOnce)) this.#written.add(run);
-        }
-        await this.#saveSchedules(schedules);
-        await this.#saveTombstones(deleted);
-        await this.#writePosition(counters, sequence, commitNumber);
-      } catch (error) {
-        const left = encoded.slice(taken);
-        this.#options.log.warn(
-          { err: error, runs: left.length, atOnce: this.#documentsAtOnce },
-          'the store did not take run documents; they are written again',
-        );
-        this.#countUnprojected(left.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0));
-        this.#documentsAtOnce = Math.max(DOCUMENTS_MIN, Math.floor(this.#documentsAtOnce / 2));
-        partition.stillDirty(runs.slice(taken), counters, schedules, deleted);
+      const rest: Rest = {
+        sequence,
+        commitNumber,
+        counters: partition.takeCounters(),
+        schedules: partition.takeDirtySchedules(),
+        deleted: partition.takeDeleted(),
+      };
+      const encodingMs = await this.#write(dirtyRuns, rest);
+      if (encodingMs === 'closed') return;
+      if (encodingMs === 'not taken') {
         await this.#clock.pause(retryMs, signal);
         retryMs = Math.min(retryMs * 2, RETRY_MS_MAX);
         continue;
@@ -211,55 +212,104 @@ export class Projector {
       this.#purge.reached(sequence);
       retryMs = RETRY_MS_MIN;
       if (partition.dirtyRuns === 0 && partition.sequence === sequence) return;
-      await this.#clock.pause(restMs, signal);
+      await this.#clock.pause(Math.max(INTERVAL_MS, (ENCODE_SHARE - 1) * encodingMs), signal);
     }
   }
 
-  /** Captures and encodes in slices, so that commits are not held up; each run's state in one turn, for states live on. */
-  async #encode(count: number): Promise<{
-    readonly encoded: EncodedRun[];
-    readonly runs: LiveRun[];
-    readonly captured: Pick<DirtyRun, 'run' | 'events'>[];
-  }> {
+  /** The documents of so many runs, batch by batch, and what stands behind them; answers for how long it has encoded. */
+  async #write(dirtyRuns: number, rest: Rest): Promise<number | 'not taken' | 'closed'> {
     const { partition } = this.#options;
-    const encoded: EncodedRun[] = [];
-    const runs: LiveRun[] = [];
-    const captured: Pick<DirtyRun, 'run' | 'events'>[] = [];
+    const { counters, schedules, deleted, sequence, commitNumber } = rest;
+    let encodingMs = 0;
+    for (let left = dirtyRuns; partition.open;) {
+      const begunAt = this.#clock.bootNow();
+      const batch = await this.#encode(left);
+      encodingMs += this.#clock.bootNow() - begunAt;
+      left -= batch.looks;
+      try {
+        await this.#saveBatch(batch);
+        if (left > 0) continue;
+        await this.#saveSchedules(schedules);
+        await this.#saveTombstones(deleted);
+        await this.#writePosition(counters, sequence, commitNumber);
+        return encodingMs;
+      } catch (error) {
+        this.#notWritten(error, batch, left);
+        partition.stillDirty(batch.runs, counters, schedules, deleted);
+        return 'not taken';
+      }
+    }
+    return 'closed';
+  }
+
+  /**
+   * Captures and encodes in slices, so that commits are not held up; each run's state in one turn, for states live on. At most so
+   * many runs, and no more than a batch may take: documents of very many would be most of what the scheduler has in memory.
+   */
+  async #encode(count: number): Promise<Batch> {
+    const { partition } = this.#options;
+    const batch: Batch = { looks: 0, encoded: [], runs: [], captured: [] };
     let inSlice = 0;
     let characters = 0;
-    for (let left = count; left > 0; left -= 1) {
+    let inBatch = 0;
+    while (batch.looks < count && inBatch < BATCH_CHARACTERS) {
+      batch.looks += 1;
       for (const dirty of partition.takeDirty(1)) {
         const document = await this.#encodeRun(dirty);
-        runs.push(dirty.run);
-        captured.push({ run: dirty.run, events: dirty.events });
+        batch.runs.push(dirty.run);
+        batch.captured.push({ run: dirty.run, events: dirty.events });
         this.#captureCaches(dirty);
-        encoded.push(document);
+        batch.encoded.push(document);
         characters += document.story.length + document.view.length;
       }
       inSlice += 1;
       if (inSlice < ENCODE_SLICE && characters < ENCODE_CHARACTERS) continue;
+      inBatch += characters;
       inSlice = 0;
       characters = 0;
       await this.#clock.turn();
     }
-    return { encoded, runs, captured };
+    return batch;
+  }
+
+  /** What is written is taken out of it: what throws leaves the rest. */
+  async #saveBatch({ encoded, runs, captured }: Batch): Promise<void> {
+    while (runs.length > 0) {
+      const count = this.#documentsAtOnce;
+      await this.#addCaches(runs.slice(0, count));
+      // Before the documents as well (P35): who takes a run over from its document announces what comes behind it.
+      await this.#options.announcer?.announce(captured.slice(0, count));
+      await this.#save(encoded.slice(0, count), runs.slice(0, count));
+      for (const run of runs.slice(0, count)) this.#written.add(run);
+      for (const part of [encoded, runs, captured]) part.splice(0, count);
+    }
+  }
+
+  /** `unencoded`: how many runs wait behind the batch; of them it is supposed that they are as large. */
+  #notWritten(error: unknown, { encoded }: Batch, unencoded: number): void {
+    const runs = encoded.length + unencoded;
+    this.#options.log.warn(
+      { err: error, runs, atOnce: this.#documentsAtOnce },
+      'the store did not take run documents; they are written again',
+    );
+    const bytes = encoded.reduce((sum, run) => sum + (run.open ? 0 : run.story.length + run.view.length), 0);
+    this.#countUnprojected((bytes * runs) / Math.max(1, encoded.length));
+    this.#documentsAtOnce = Math.max(DOCUMENTS_MIN, Math.floor(this.#documentsAtOnce / 2));
   }
 
   #captureCaches({ run, state, events }: DirtyRun): void {
-    const known = this.#caches.get(run);
-    this.#caches.set(run, {
-      left: [...(known?.left ?? []), ...cachesIn(events, known?.version ?? 0, state)],
-      version: events.length,
-    });
+    const caches = cachesIn(events, run.cachesVersion, state);
+    run.cachesVersion = events.length;
+    if (caches.length > 0) this.#caches.set(run, [...(this.#caches.get(run) ?? []), ...caches]);
   }
 
   /** Before the documents: what the checkpoint has passed nobody looks at again. */
   async #addCaches(runs: readonly LiveRun[]): Promise<void> {
     for (const run of runs) {
-      const known = this.#caches.get(run);
-      if (known === undefined || known.left.length === 0) continue;
-      await this.#options.ledger.addCaches(known.left);
-      this.#caches.set(run, { ...known, left: [] });
+      const caches = this.#caches.get(run);
+      if (caches === undefined) continue;
+      await this.#options.ledger.addCaches(caches);
+      this.#caches.delete(run);
     }
   }
 
@@ -271,7 +321,8 @@ export class Projector {
       let step = steps.next();
       for (; step.done !== true; step = steps.next()) await this.#clock.turn();
       const { encodedEvents, ...encoded } = step.value;
-      if (encoded.open) this.#stories.keep(dirty.run, encodedEvents);
+      // One that is written for the first time may wait for long, and never be written again before it leaves.
+      if (encoded.open && dirty.run.cachesVersion > 0) this.#stories.keep(dirty.run, encodedEvents);
       else this.#stories.forget(dirty.run);
       return encoded;
     } catch (error) {
