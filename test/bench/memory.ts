@@ -11,8 +11,9 @@ const KEYS = 2;
 const LARGE_RUNS = 200;
 const LARGE_STAGES = 2_000;
 const CREATES_IN_FLIGHT = 100;
-/** What documents are written from is garbage once they are: memory is settled when it does not fall by more than this in a second. */
+/** Documents are made and written for some seconds yet: memory is settled when it moves by no more than this in each of so many seconds. */
 const SETTLED_BYTES = 256 * 1024;
+const SETTLED_SECONDS = 3;
 
 export async function benchMemory(): Promise<string[]> {
   return [...(await waitingRuns()), ...(await openGates())];
@@ -86,10 +87,12 @@ function largeFile(): string {
 export async function settledMemory(): Promise<{ readonly rss: number; readonly heap: number }> {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
-  for (let last = Infinity; ;) {
+  let last = Infinity;
+  for (let quiet = 0; ;) {
     collect();
     const { rss, heapUsed } = process.memoryUsage();
-    if (last - heapUsed < SETTLED_BYTES) return { rss, heap: heapUsed };
+    quiet = Math.abs(last - heapUsed) < SETTLED_BYTES ? quiet + 1 : 0;
+    if (quiet === SETTLED_SECONDS) return { rss, heap: heapUsed };
     last = heapUsed;
     await delay(1_000);
   }
