@@ -16,7 +16,7 @@ import { ROUTE_USER, serverConfiguration, type ServerSettings } from './configur
 const USAGE = `usage: node bootstrap/run.js deploy/nats/generate.ts --runners r1,r2 --out <folder> [options]
   --listen <host:port>      for clients; default 0.0.0.0:4222
   --store-dir <folder>      on the servers; default /var/lib/nats
-  --store-bytes-max <n>     of the streams on disk; default 10737418240 (they reserve 6.2 GiB)
+  --store-bytes-max <n>     of the streams on disk; default 10737418240 (they reserve 7 GiB)
   --sync always|default     default: SERVICE_NATS_SYNC, else always
   --tls <folder>            on the servers, with server.crt, server.key and ca.crt
   --cluster <list>          name=host:port of each server's route, e.g. n1=nats-1:6222,n2=nats-2:6222,n3=nats-3:6222`;

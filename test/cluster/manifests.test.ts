@@ -198,7 +198,7 @@ describe.runIf(builder !== undefined)('the overlay `single`', () => {
     }
   });
 
-  it('takes the scaler, whose account may read and write how many runners there are, and nothing else', () => {
+  it('takes the scaler, whose account may read and write how many runners there are, and nothing else, and says no number of its own', () => {
     const overlay = join(temporary.path, 'k8s/overlays/scaled');
     mkdirSync(overlay, { recursive: true });
     writeFileSync(
@@ -230,6 +230,9 @@ describe.runIf(builder !== undefined)('the overlay `single`', () => {
     expect(unknownVariables(Object.fromEntries((container?.env ?? []).map(({ name }) => [name, ''])))).toEqual([]);
     const asked = built.find(({ kind }) => kind === 'ScaledObject') as { spec: object } | undefined;
     expect(asked?.spec).toMatchObject({ triggers: [{ metadata: { query: DEMAND_QUERY } }] });
+    const numbered = ({ kind, metadata: { name }, spec }: Manifest): boolean =>
+      kind === 'StatefulSet' && name === 'runner' && 'replicas' in spec;
+    expect([manifests.some(numbered), built.some(numbered)]).toEqual([true, false]);
   });
 
   it('closes the network but for what a policy names', () => {
