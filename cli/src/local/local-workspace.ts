@@ -11,7 +11,7 @@ import { copyFile, lstat, mkdir, readlink, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
-import { removeTree } from '@penstock/executor';
+import { removeTreeHere } from '@penstock/executor';
 import { workdirFault } from '@penstock/pipeline';
 import { WorkspaceProblem } from '../process/errors.ts';
 
@@ -52,11 +52,11 @@ export class LocalWorkspace {
 
   /** Of a path that `fresh` gave. */
   async discard(copy: string): Promise<void> {
-    await removeTree(copy);
+    await removeTreeHere(copy);
   }
 
   async remove(): Promise<void> {
-    await removeTree(this.#scratch);
+    await removeTreeHere(this.#scratch);
   }
 }
 

@@ -4,3 +4,4 @@ export { BoundedQueue } from './bounded-queue.ts';
 export { unlessAborted, within } from './deadline.ts';
 export { pause, pauseOrAbort } from './pause.ts';
 export { deadlineIn, machineTime, type Time } from './time.ts';
+export { answerTasks, TaskThread, type TaskThreadOptions } from './task-thread.ts';

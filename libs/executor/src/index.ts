@@ -38,7 +38,7 @@ export { killLeftovers } from './process/leftovers.ts';
 export { SandboxExecutor } from './sandbox/executor.ts';
 export { whySandboxLacks } from './sandbox/probe.ts';
 export { bootClockMs } from './system/proc.ts';
-export { giveTree, removeTree } from './workspace/trees.ts';
+export { giveTree, removeTree, removeTreeHere } from './workspace/trees.ts';
 export { Spares } from './workspace/spares.ts';
 export { type StageFolders, Workspaces } from './workspace/workspaces.ts';
 export { imageLogins, withLogins } from './attempt/image-logins.ts';

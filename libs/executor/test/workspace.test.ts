@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -102,8 +111,15 @@ describe('the folders of a run', () => {
     ].entries()) {
       await inodeAfter(`run-left-${index}`, 'c', script);
     }
-    // Those of `a` and `b` with what served as their /tmp, and none of what was left.
-    expect(readdirSync(join(folder, 'work'))).toHaveLength(4);
+    // Those of `a`, `b` and `c` with what served as their /tmp, and none of what was left.
+    const kept = execFileSync('find', [join(folder, 'work'), '-mindepth', '1', '-printf', '%y %f\n'], {
+      encoding: 'utf8',
+    });
+    expect(kept.trim().split('\n').toSorted()).toEqual([
+      ...Array.from({ length: 6 }, () => expect.stringMatching(/^d \.spare-/u)),
+      'd shared',
+      'd shared',
+    ]);
     // What was left in its /tmp goes alone.
     for (const [index, script] of ['mkdir .left', 'chmod 755 .'].entries()) {
       const run = await inodeAfter(`run-tmp-${index}`, 'd', `cd "../../.tmp-run-tmp-${index}"; ${script}`);
@@ -111,6 +127,31 @@ describe('the folders of a run', () => {
     }
     void new Workspaces(join(folder, 'work'));
     await expect.poll(() => readdirSync(join(folder, 'work'))).toEqual([]);
+  });
+
+  it('serve a later run of the same key with what was in its working folder gone, which is filled anew (WORKSPACES-4)', async () => {
+    const workspaces = new Workspaces(join(folder, 'work'));
+    const filledWith = (name: string) => async (path: string) => {
+      mkdirSync(path, { mode: 0o700 });
+      writeFileSync(join(path, name), '');
+      await Promise.resolve();
+    };
+    const begin = async (runId: string, more: object = {}) => {
+      const { workspace, home, temporary } = await workspaces.prepare(attempt('a', { runId, key: 'a', ...more }));
+      return { inodes: [home, temporary].map((path) => statSync(path).ino), left: readdirSync(workspace), workspace };
+    };
+    const first = await begin('run-1', { fill: filledWith('one') });
+    mkdirSync(join(first.workspace, 'made', 'by'), { recursive: true });
+    await workspaces.remove('run-1');
+    const second = await begin('run-2', { fill: filledWith('two') });
+    expect(second).toMatchObject({ inodes: first.inodes, left: ['two'] });
+    await workspaces.remove('run-2');
+    // And one that begins empty, which then leaves its empty folder to one that is filled.
+    expect(await begin('run-3')).toMatchObject({ inodes: first.inodes, left: [] });
+    await workspaces.remove('run-3');
+    const fresh = await begin('run-4', { fill: filledWith('four'), fresh: true });
+    expect(fresh).toMatchObject({ inodes: first.inodes, left: ['four'] });
+    expect(await begin('run-4', { fill: filledWith('five') })).toMatchObject({ left: ['five'] });
   });
 
   it.each([

@@ -3,14 +3,16 @@
  * runs, no filter, no submodule is fetched, large files kept elsewhere (LFS) stay pointers. Links stand as git has them;
  * git writes nothing through one.
  */
-import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdirSync, readdirSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { GitCommandFailed, GitError } from './errors.ts';
 import { describeBytes, runGit } from './git-command.ts';
+import { TaskThread } from '@penstock/async';
 import { writeSkeleton } from './skeleton.ts';
 import type { SmallCommit } from './small-commit.ts';
-import { writeCheckout, type WriteOptions } from './write-checkout.ts';
+import type { WriteOptions, WriteTask } from './write-checkout.ts';
 
 export interface CheckoutOptions {
   readonly mirror: string;
@@ -28,6 +30,10 @@ export interface CheckoutOptions {
 const TREE_FILES_MAX = 1_000_000;
 const SCRIPT = fileURLToPath(new URL('./checkout.sh', import.meta.url));
 const TOO_LARGE = 65;
+/** Of 500 files, on a disk that hardly answers. */
+const SMALL_MS_MAX = 5 * 60_000;
+/** More stages than begin at the same time. */
+const WAITING_MAX = 10_000;
 
 /** The folder is whole when this resolves, and gone when it rejects. @throws as `runGit`; GitError `too_large` */
 export async function checkOut({
@@ -39,7 +45,7 @@ export async function checkOut({
   timeoutMs,
   signal,
 }: CheckoutOptions): Promise<void> {
-  await emptyFolder(folder);
+  emptyFolder(folder);
   try {
     const gitFolder = join(folder, '.git');
     await writeSkeleton(gitFolder, { bare: false, url, sha256: commit.length === 64, partial: false });
@@ -48,7 +54,16 @@ export async function checkOut({
     await writeFile(join(gitFolder, 'shallow'), `${commit}\n`);
     await runGit({
       file: '/bin/sh',
-      args: [SCRIPT, mirror, commit, folder, String(TREE_FILES_MAX), String(bytesMax)],
+      args: [
+        SCRIPT,
+        mirror,
+        // In quotes, as in C: in a list of folders a colon would end it.
+        JSON.stringify(join(mirror, 'objects')),
+        commit,
+        folder,
+        String(TREE_FILES_MAX),
+        String(bytesMax),
+      ],
       cwd: folder,
       timeoutMs,
       signal,
@@ -63,19 +78,45 @@ export async function checkOut({
   }
 }
 
+export type CheckoutThread = TaskThread<WriteTask, void>;
+
+export function startCheckoutThread(): CheckoutThread {
+  return new TaskThread({
+    program: new URL('./checkout-thread.ts', import.meta.url),
+    name: 'penstock-checkout',
+    taskMsMax: SMALL_MS_MAX,
+    tasksMax: WAITING_MAX,
+  });
+}
+
 /** Without a process. @throws the signal's reason */
-export async function checkOutSmall(commit: SmallCommit, options: WriteOptions): Promise<void> {
+export async function checkOutSmall(
+  thread: CheckoutThread,
+  commit: SmallCommit,
+  { signal, ...options }: WriteOptions & { readonly signal: AbortSignal },
+): Promise<void> {
+  signal.throwIfAborted();
+  const calledOff = new Int32Array(new SharedArrayBuffer(4));
+  const callOff = (): void => {
+    Atomics.store(calledOff, 0, 1);
+  };
+  signal.addEventListener('abort', callOff, { once: true });
   const { folder } = options;
-  await emptyFolder(folder);
+  emptyFolder(folder);
   try {
-    await writeCheckout(commit, options);
+    await thread.ask({ commit, options, calledOff });
+    signal.throwIfAborted();
   } catch (error) {
     await rm(folder, { recursive: true, force: true });
+    signal.throwIfAborted();
     throw error;
+  } finally {
+    signal.removeEventListener('abort', callOff);
   }
 }
 
-async function emptyFolder(folder: string): Promise<void> {
-  await mkdir(folder, { recursive: true, mode: 0o700 });
-  if ((await readdir(folder)).length > 0) throw new Error('a workspace is checked out into an empty folder only');
+function emptyFolder(folder: string): void {
+  // Undefined: it is there.
+  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) return;
+  if (readdirSync(folder).length > 0) throw new Error('a workspace is checked out into an empty folder only');
 }

@@ -60,7 +60,7 @@ export function readSmallFile(
     if (entry === undefined) continue;
     if (entry.kind === 'link' || entry.kind === 'submodule')
       throw new BadFile(path, `is ${kindOf(entry.kind === 'link' ? '120000' : '160000')}, not a file`);
-    return { path, text: textOf(path, entry.content, bytesMax) };
+    return { path, text: textOf(path, Buffer.from(entry.content), bytesMax) };
   }
   return null;
 }

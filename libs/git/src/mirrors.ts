@@ -13,7 +13,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { checkOut, checkOutSmall } from './checkout.ts';
+import { checkOut, checkOutSmall, startCheckoutThread } from './checkout.ts';
 import {
   findFile,
   MESSAGE_BYTES_MAX,
@@ -158,6 +158,7 @@ class FolderMirrorCache implements MirrorCache {
   readonly #mirrors = new Map<string, Mirror>();
   readonly #readers = new ObjectReaders();
   readonly #small = new SmallCommits(SMALL_COMMITS_BYTES_MAX);
+  readonly #checkouts = startCheckoutThread();
   readonly #closing = new AbortController();
   readonly #active = new Set<Promise<unknown>>();
   /** Of the mirrors that were found, done before the first eviction. */
@@ -234,7 +235,7 @@ class FolderMirrorCache implements MirrorCache {
     const bytesMax = this.#dependencies.repositoryBytesMax;
     const small = await this.#smallOf(within);
     if (small !== null && small.bytes <= bytesMax) {
-      await checkOutSmall(small, { url, folder, owner, signal });
+      await checkOutSmall(this.#checkouts, small, { url, folder, owner, signal });
       return true;
     }
     await checkOut({ mirror: mirror.folder, commit: own, url, folder, bytesMax, timeoutMs: CHECKOUT_MS_MAX, signal });
@@ -281,6 +282,7 @@ class FolderMirrorCache implements MirrorCache {
     this.#closing.abort(new Error('the mirrors are closed'));
     await Promise.allSettled([...this.#active, this.#measured]);
     this.#readers.closeAll();
+    await this.#checkouts.close();
   }
 
   async #with<T>(

@@ -12,8 +12,8 @@ export interface PackedObject {
 export interface Pack {
   /** Of its files, before `.pack` and `.idx`. */
   readonly name: string;
-  readonly pack: Buffer;
-  readonly index: Buffer;
+  readonly pack: Uint8Array;
+  readonly index: Uint8Array;
 }
 
 const TYPES = { commit: 1, tree: 2, blob: 3 } as const;

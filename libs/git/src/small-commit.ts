@@ -13,7 +13,7 @@ export interface CommitEntry {
   readonly kind: 'file' | 'program' | 'link' | 'submodule';
   readonly id: string;
   /** Empty of a submodule. */
-  readonly content: Buffer;
+  readonly content: Uint8Array;
 }
 
 export interface SmallCommit {
@@ -36,6 +36,7 @@ const ENTRY_BYTES = 300;
 /** No backslash, no colon, no control character, nothing outside ASCII, and neither `.git` nor a short form of it. */
 const PLAIN_NAME = /^(?!\.{1,2}$)(?!\.?git(?:$|[~. ]))(?!.*[. ]$)[ !#-.0-9;=@-[\]-{}~]{1,255}$/iu;
 const ATTRIBUTES = '.gitattributes';
+const NOTHING = new Uint8Array();
 const KINDS: Readonly<Record<string, CommitEntry['kind'] | 'folder'>> = {
   '100644': 'file',
   '100755': 'program',
@@ -96,26 +97,44 @@ export async function readSmallCommit(objects: Objects, commit: string): Promise
     const id = ids[index] ?? '';
     packed.set(id, { id, type: 'blob', content });
   }
+  const pack = packOf([...packed.values()]);
+  const [packBytes = NOTHING, indexBytes = NOTHING, ...contents] = shared([
+    pack.pack,
+    pack.index,
+    ...ids.map((id) => packed.get(id)?.content ?? NOTHING),
+  ]);
+  const contentOf = new Map(ids.map((id, index) => [id, contents[index] ?? NOTHING]));
   const entries = found
     .map(({ path, kind, id }): CommitEntry => ({
       path,
       kind: kind === 'folder' ? 'file' : kind,
       id,
-      content: packed.get(id)?.content ?? Buffer.alloc(0),
+      content: contentOf.get(id) ?? NOTHING,
     }))
     .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
   // Two blobs of one id are written twice.
   if (entries.reduce((sum, { content }) => sum + content.length, 0) > BYTES_MAX) return null;
   const body = raw.indexOf('\n\n');
-  const pack = packOf([...packed.values()]);
   return {
     id: commit,
     message: body === -1 ? '' : raw.toString('utf8', body + 2),
     entries,
     folders,
-    pack,
-    bytes: bytes + pack.pack.length + pack.index.length + (entries.length + packed.size) * ENTRY_BYTES,
+    pack: { name: pack.name, pack: packBytes, index: indexBytes },
+    bytes: bytes + packBytes.length + indexBytes.length + (entries.length + packed.size) * ENTRY_BYTES,
   };
+}
+
+/** In memory that the thread which writes workspaces sees without a copy; nobody writes there. */
+function shared(parts: readonly Uint8Array[]): Uint8Array[] {
+  const memory = new SharedArrayBuffer(parts.reduce((sum, { length }) => sum + length, 0));
+  let end = 0;
+  return parts.map((part) => {
+    const view = new Uint8Array(memory, end, part.length);
+    view.set(part);
+    end += part.length;
+    return view;
+  });
 }
 
 /** Null: it holds something that git is to judge. */

@@ -1,6 +1,7 @@
 /**
  * A workspace at a small commit, written by this process: every file is made anew, so that no stage has a byte in common with
- * another, and belongs to its user from the beginning. The same as `checkout.ts` makes.
+ * another, and belongs to its user from the beginning. The same as `checkout.ts` makes. On a thread of its own: how long a
+ * disk takes to make a file is nobody's to say, and the loop has leases to keep meanwhile.
  */
 import {
   closeSync,
@@ -15,7 +16,6 @@ import {
   type BigIntStats,
 } from 'node:fs';
 import { join } from 'node:path';
-import { setImmediate as turn } from 'node:timers/promises';
 import { digestOf } from './pack.ts';
 import { configOf } from './skeleton.ts';
 import type { CommitEntry, SmallCommit } from './small-commit.ts';
@@ -31,16 +31,22 @@ export interface WriteOptions {
   /** Is there, and empty. */
   readonly folder: string;
   readonly owner: Owner | undefined;
-  readonly signal: AbortSignal;
 }
 
-/** Two milliseconds' work on a disk of this time. */
-const FILES_A_TURN = 50;
-const OBJECT_FOLDERS = ['objects', 'objects/pack', 'objects/info', 'refs', 'refs/heads', 'refs/tags'];
+/** What the thread is asked for. */
+export interface WriteTask {
+  readonly commit: SmallCommit;
+  readonly options: WriteOptions;
+  /** Shared with the asker, who sets the first of it to another value than 0 to call the writing off. */
+  readonly calledOff: Int32Array;
+}
 
-/** What has been written of it stays where it rejects. @throws the signal's reason */
-export async function writeCheckout(commit: SmallCommit, options: WriteOptions): Promise<void> {
-  const { url, folder, owner, signal } = options;
+/** What git knows a repository by, and where its pack goes; whatever else a clone has git makes when it needs it. */
+const GIT_FOLDERS = ['objects', 'objects/pack', 'refs'];
+
+/** What has been written of it stays where it throws. */
+export function writeCheckout({ commit, options, calledOff }: WriteTask): void {
+  const { url, folder, owner } = options;
   const makeFolder = (path: string, mode: number): void => {
     mkdirSync(path, { mode });
     if (owner !== undefined) lchownSync(path, owner.uid, owner.gid);
@@ -48,18 +54,15 @@ export async function writeCheckout(commit: SmallCommit, options: WriteOptions):
   const git = join(folder, '.git');
   if (owner !== undefined) lchownSync(folder, owner.uid, owner.gid);
   makeFolder(git, 0o700);
-  for (const name of OBJECT_FOLDERS) makeFolder(join(git, name), 0o700);
+  for (const name of GIT_FOLDERS) makeFolder(join(git, name), 0o700);
   for (const path of commit.folders) makeFolder(join(folder, path), 0o777);
   const indexed: { readonly entry: CommitEntry; readonly stat: BigIntStats }[] = [];
   for (const entry of commit.entries) {
-    if (indexed.length % FILES_A_TURN === FILES_A_TURN - 1) {
-      await turn();
-      signal.throwIfAborted();
-    }
+    if (Atomics.load(calledOff, 0) !== 0) throw new Error('the workspace is no longer wanted');
     indexed.push({ entry, stat: writeEntry(join(folder, entry.path), entry, makeFolder, owner) });
   }
   const { name, pack, index } = commit.pack;
-  const own: readonly (readonly [string, string | Buffer, number])[] = [
+  const own: readonly (readonly [string, string | Uint8Array, number])[] = [
     [`objects/pack/${name}.pack`, pack, 0o444],
     [`objects/pack/${name}.idx`, index, 0o444],
     ['config', configOf({ bare: false, url, sha256: false, partial: false }), 0o600],
@@ -82,13 +85,13 @@ function writeEntry(
   if (kind === 'submodule') {
     makeFolder(path, 0o777);
   } else {
-    symlinkSync(content, path);
+    symlinkSync(Buffer.from(content), path);
     if (owner !== undefined) lchownSync(path, owner.uid, owner.gid);
   }
   return lstatSync(path, { bigint: true });
 }
 
-function writeFile(path: string, content: string | Buffer, mode: number, owner: Owner | undefined): BigIntStats {
+function writeFile(path: string, content: string | Uint8Array, mode: number, owner: Owner | undefined): BigIntStats {
   const file = openSync(path, 'wx', mode);
   try {
     writeFileSync(file, content);

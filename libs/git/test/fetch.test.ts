@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { MirrorCache } from '../src/mirrors.ts';
@@ -160,6 +160,23 @@ it('a repository with ids of 64 digits is fetched like any other', async () => {
   expect(execFileSync('git', ['-C', join(folder, 'workspace'), 'rev-parse', 'HEAD'], { encoding: 'utf8' }).trim()).toBe(
     commit,
   );
+});
+
+it('a commit that is not small comes with its own objects alone, from and to folders of any name', async () => {
+  const repository = new Repository(join(folder, 'repository'));
+  // Left to git for its attributes.
+  const before = repository.commit({ '.gitattributes': '*.bin binary\n', 'a.bin': randomBytes(10_000) });
+  const commit = repository.commit({ 'a.bin': randomBytes(10_000) });
+  const opened = mirrors({}, 'a "strange": folder\\ of ü');
+  await opened.fetch({ url: repository.url, commit: before });
+  const workspace = join(folder, 'the: "workspace"');
+  await (await opened.fetch({ url: repository.url, commit })).checkout(workspace);
+  const git = (...args: string[]): string => execFileSync('git', args, { cwd: workspace, encoding: 'utf8' }).trim();
+  expect(git('rev-list', '--objects', '--all', 'HEAD').split('\n')).toHaveLength(4);
+  expect(git('cat-file', '--batch-all-objects', '--batch-check').split('\n')).toHaveLength(4);
+  expect(git('status', '--porcelain')).toBe('');
+  git('fsck', '--strict');
+  expect(readdirSync(join(workspace, '.git', 'objects', 'info'))).toEqual([]);
 });
 
 it('a partial mirror leaves the contents of files where they are, until one is read', async () => {

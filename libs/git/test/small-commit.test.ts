@@ -95,6 +95,24 @@ describe('a workspace at a small commit', () => {
     expect(git(workspace, 'status', '--porcelain')).toBe('M a.txt');
   });
 
+  it('is one that git works on: it makes the folders that were left out when it needs them', async () => {
+    const commit = varied();
+    const workspace = join(folder, 'workspace');
+    await (await mirrors().fetch({ url: repository.url, commit })).checkout(workspace);
+    const as = ['-c', 'user.name=a', '-c', 'user.email=a@example.com'];
+    git(workspace, 'switch', '-q', '-c', 'topic/one');
+    writeFileSync(join(workspace, 'a.txt'), 'b\n');
+    git(workspace, ...as, 'commit', '-q', '-a', '-m', 'another');
+    git(workspace, 'tag', 'v1');
+    git(workspace, ...as, 'stash', 'list');
+    git(workspace, 'pack-refs', '--all', '--prune');
+    git(workspace, 'gc', '-q', '--prune=now');
+    git(workspace, 'fsck', '--strict');
+    git(workspace, 'worktree', 'add', '-q', join(folder, 'beside'), 'v1');
+    git(workspace, 'clone', '-q', workspace, join(folder, 'cloned'));
+    expect(git(join(folder, 'cloned'), 'rev-parse', 'HEAD~1')).toBe(commit);
+  });
+
   it('is made without a process once the commit was read, and nothing of one is seen in another', async () => {
     const commit = varied();
     const fetched = await mirrors().fetch({ url: repository.url, commit });

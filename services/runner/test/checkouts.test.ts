@@ -211,7 +211,7 @@ describe('a run with a repository', () => {
     const origin = originAt(commit('first'));
     const traces = join(folder, 'traces');
     // What git would run for whoever asks it for anything here.
-    const script = `cat .git/config; ls .git/objects/info; find . -type f -links +1; git config core.fsmonitor "touch ${traces}; :"; printf '#!/bin/sh\\ntouch ${traces}\\n' >.git/hooks-post; git config core.hooksPath .`;
+    const script = `cat .git/config; cat .git/objects/info/alternates || true; find . -type f -links +1; git config core.fsmonitor "touch ${traces}; :"; printf '#!/bin/sh\\ntouch ${traces}\\n' >.git/hooks-post; git config core.hooksPath .`;
     const { job, result, log } = await run({ origin, script });
     expect(result).toMatchObject({ status: 'success' });
     expect(log).not.toContain(dataDir);

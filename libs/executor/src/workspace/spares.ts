@@ -1,5 +1,5 @@
 /**
- * Folders that runs left as they were made, kept for later runs of their keys: half of what a short run costs the disk, and what a
+ * Folders of runs with nothing of theirs left in them, kept for later runs of their keys: half of what a short run costs the disk, and what a
  * helper shows of them need not be mounted anew. As many are worth keeping as there are helpers that idle.
  *
  * SPARES-1. No more than `max` of all roots together; of more, the one kept for longest is given back to be removed.

@@ -2,35 +2,32 @@
  * Whole trees of files that stages have written: given to a user, and removed.
  *
  * TREES-1. What belongs to a stage's user is removed with that user's rights, from inside its folder and by descriptors: whatever
- *     is swapped for a link meanwhile, nothing goes that does not stand in the folder. A small tree is removed by this process: in
+ *     is swapped for a link meanwhile, nothing goes that does not stand in the folder. A small tree is removed by a thread: in
  *     folders alone that the user owns, as their descriptors say, for there it may remove everything itself.
  */
 import { execFile } from 'node:child_process';
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  opendirSync,
-  openSync,
-  rmdirSync,
-  unlinkSync,
-  type Stats,
-} from 'node:fs';
+import { constants, lstatSync, type Stats } from 'node:fs';
 import { chmod, open, rm, rmdir, unlink, type FileHandle } from 'node:fs/promises';
 import { promisify } from 'node:util';
+import { TaskThread } from '@penstock/async';
 import type { StageUser } from '../contract/port.ts';
+import { O_PATH, removeSmallTree, type SmallTree } from './small-tree.ts';
 
 /** For a tree that needs `rm`; a large one on a slow disk takes minutes. */
 const TREE_MS_MAX = 10 * 60_000;
-/** Some milliseconds of this thread; of more a process is not dear. */
-const SMALL_TREE_ENTRIES = 300;
-const SMALL_TREE_DEPTH = 32;
+/** Of a small one; beyond it a process tries. */
+const SMALL_TREE_MS_MAX = 60_000;
+const REMOVALS_WAITING_MAX = 1_000;
 const OPTIONS = { timeout: TREE_MS_MAX, maxBuffer: 64 * 1024 };
-/** Of Linux, where Node names it not. */
-const O_PATH = 0o10000000;
 const EMPTY_THIS_FOLDER = 'chmod -R u+rwX . 2>/dev/null; exec find . -mindepth 1 -delete';
 const run = promisify(execFile);
+/** How long a disk takes to remove a file is nobody's to say: one that tells its device of each keeps a thread for milliseconds. */
+const removals = new TaskThread<SmallTree, boolean>({
+  program: new URL('./tree-thread.ts', import.meta.url),
+  name: 'penstock-removal',
+  taskMsMax: SMALL_TREE_MS_MAX,
+  tasksMax: REMOVALS_WAITING_MAX,
+});
 
 /** Of a tree that no stage can reach yet. */
 export async function giveTree(path: string, { uid, gid }: StageUser): Promise<void> {
@@ -38,14 +35,25 @@ export async function giveTree(path: string, { uid, gid }: StageUser): Promise<v
 }
 
 /** Also with folders that nobody may read and paths longer than the kernel takes. Nothing there: nothing is done. */
-export async function removeTree(path: string): Promise<void> {
+export function removeTree(path: string): Promise<void> {
+  return removeWith(path, (tree) => removals.ask(tree).catch(() => false));
+}
+
+/** The same for a process that has nothing else to do: a thread takes longer to begin than a small tree to go. */
+export function removeTreeHere(path: string): Promise<void> {
+  return removeWith(path, (tree) => Promise.resolve(removeSmallTree(tree)));
+}
+
+type RemoveSmall = (tree: SmallTree) => Promise<boolean>;
+
+async function removeWith(path: string, removeSmall: RemoveSmall): Promise<void> {
   const found = statusOf(path);
   if (found === undefined) return;
   const own = process.getuid?.();
   if (!found.isDirectory()) await unlink(path);
-  else if (own === 0 && found.uid !== own) await removeFromInside(path, found.uid, asUser(found));
-  // A runner that is not root shares its user with the stages: what is theirs to swap is not ours to walk by names.
-  else if (own !== 0 && process.platform === 'linux') await removeFromInside(path, found.uid, []);
+  else if (own === 0 && found.uid !== own) await removeFromInside(path, found.uid, asUser(found), removeSmall);
+  // A runner that shares its user with the stages: what is theirs to swap is not ours to walk by names.
+  else if (process.platform === 'linux') await removeFromInside(path, found.uid, [], removeSmall);
   else await removeOwn(path);
 }
 
@@ -69,59 +77,22 @@ async function removeOwn(path: string): Promise<void> {
   }
 }
 
-/** TREES-1. An empty folder needs no process. */
-async function removeFromInside(path: string, uid: number, as: readonly string[]): Promise<void> {
+/** TREES-1. A small tree needs no process. */
+async function removeFromInside(
+  path: string,
+  uid: number,
+  as: readonly string[],
+  removeSmall: RemoveSmall,
+): Promise<void> {
+  if (await removeSmall({ path, uid })) return;
+  // Also of a folder that its owner has shut.
+  const folder = await open(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   try {
-    await rmdir(path);
-  } catch {
-    // Also of a folder that its owner has shut.
-    const folder = await open(path, O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-    try {
-      if (!isEmptied(folder.fd, uid)) await emptyFolder(folder, as);
-    } finally {
-      await folder.close();
-    }
-    await rmdir(path);
+    await emptyFolder(folder, as);
+  } finally {
+    await folder.close();
   }
-}
-
-/** TREES-1. False where the tree is large, or something in it is not the user's to remove: part of it may have gone. */
-function isEmptied(folder: number, uid: number): boolean {
-  let left = SMALL_TREE_ENTRIES;
-  const { dev } = fstatSync(folder);
-  const empty = (fd: number, depth: number): boolean => {
-    const found = fstatSync(fd);
-    if (found.uid !== uid || found.dev !== dev || depth > SMALL_TREE_DEPTH) return false;
-    const here = Buffer.from(`/proc/self/fd/${fd}/`);
-    const listing = opendirSync(here, { encoding: 'buffer' as BufferEncoding });
-    try {
-      for (let entry = listing.readSync(); entry !== null; entry = listing.readSync()) {
-        left -= 1;
-        if (left < 0) return false;
-        const path = Buffer.concat([here, entry.name as unknown as Buffer]);
-        if (!entry.isDirectory()) {
-          unlinkSync(path);
-          continue;
-        }
-        const inner = openSync(path, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-        try {
-          if (!empty(inner, depth + 1)) return false;
-        } finally {
-          closeSync(inner);
-        }
-        rmdirSync(path);
-      }
-      return true;
-    } finally {
-      listing.closeSync();
-    }
-  };
-  try {
-    return empty(folder, 0);
-  } catch {
-    // Shut, changed meanwhile, or made to stay.
-    return false;
-  }
+  await rmdir(path);
 }
 
 async function emptyFolder(folder: FileHandle, as: readonly string[]): Promise<void> {

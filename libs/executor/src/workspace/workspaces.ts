@@ -10,7 +10,7 @@
  * WORKSPACES-3. A workspace that is to be filled appears complete or not at all: one that is there was filled. `shared` is
  *     filled once, by the first stage that needs it; those that come meanwhile wait, and one of them tries again where the
  *     first has failed.
- * WORKSPACES-4. A folder serves another run only where both are of one key, and the first has left nothing in it.
+ * WORKSPACES-4. A folder serves another run only where both are of one key, and nothing that the first has left is in it.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -110,7 +110,7 @@ export class Workspaces {
     const shared = join(run, 'shared');
     if (key !== undefined) this.#keys.set(runId, key);
     const temporary = this.#temporaryOf(runId);
-    if (key !== undefined && fill === undefined) this.#takeSpare(key, run, temporary);
+    if (key !== undefined) this.#takeSpare(key, { run, temporary, isFilled: fill !== undefined });
     for (const folder of [run, temporary]) makeOpenFolder(folder);
     if (user !== undefined) for (const folder of [run, temporary]) await this.#giveRun(folder, user);
     if (fill === undefined) {
@@ -151,13 +151,21 @@ export class Workspaces {
     this.#keys.delete(runId);
     const temporary = this.#temporaryOf(runId);
     const isKept = key !== undefined && this.#keepSpare(key, folder, temporary);
-    const isEmptied = removeEmpty(temporary);
-    if (isKept && isEmptied) return Promise.resolve();
-    const removal = Promise.all([...(isEmptied ? [] : [removeTree(temporary)]), ...(isKept ? [] : [removeRun(folder)])])
-      .then(() => {})
-      .finally(() => this.#removals.delete(runId));
+    if (isKept && removeEmpty(temporary)) return Promise.resolve();
+    const removal = (isKept ? removeTree(temporary) : this.#removeFilled(folder, temporary, key)).finally(() =>
+      this.#removals.delete(runId),
+    );
     this.#removals.set(runId, removal);
     return removal;
+  }
+
+  /** What was in `shared` goes first: with nothing else left in them the run's folders are kept all the same. */
+  async #removeFilled(folder: string, temporary: string, key: string | undefined): Promise<void> {
+    if (key !== undefined && hasNothingBeside(folder, 'shared')) {
+      await removeTree(join(folder, 'shared'));
+      if (this.#keepSpare(key, folder, temporary)) return removeTree(temporary);
+    }
+    await Promise.all([removeEmpty(temporary) ? undefined : removeTree(temporary), removeRun(folder)]);
   }
 
   /** Of a run whose key had another user before the runner was started again, the whole tree. */
@@ -168,8 +176,11 @@ export class Workspaces {
     else await giveTree(run, user);
   }
 
-  /** Where there is one, and the run has no folders yet. */
-  #takeSpare(key: string, run: string, temporary: string): void {
+  /** Where there is one, and the run has no folders yet. `isFilled`: its `shared` will be; an empty one would pass for it. */
+  #takeSpare(
+    key: string,
+    { run, temporary, isFilled }: { readonly run: string; readonly temporary: string; readonly isFilled: boolean },
+  ): void {
     if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return;
     const spare = this.#spares.take(key, (path) => dirname(path) === this.#root);
     if (spare === undefined) return;
@@ -179,9 +190,10 @@ export class Workspaces {
     } catch {
       // What is missing is made.
     }
+    if (isFilled && !removeEmpty(join(run, 'shared'))) throw new Error('something is in a folder that was kept empty');
   }
 
-  /** WORKSPACES-4. Both folders, so that who shows them to stages can go on as it is. */
+  /** WORKSPACES-4. Run's and /tmp, so that who shows them to stages can go on as it is; with `shared`, where that is empty. */
   #keepSpare(key: string, run: string, temporary: string): boolean {
     const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
     let hasTemporary = false;
@@ -189,8 +201,10 @@ export class Workspaces {
     try {
       const shared = join(run, 'shared');
       const { uid } = lstatSync(run);
-      if (!isAsMade(run, uid) || !isAsMade(shared, uid)) return false;
-      if (readdirSync(shared).length > 0 || readdirSync(run).length > 1) return false;
+      const left = readdirSync(run);
+      const hasShared = left.length === 1 && left[0] === 'shared';
+      if (!isAsMade(run, uid) || (left.length > 0 && !hasShared)) return false;
+      if (hasShared && !(isAsMade(shared, uid) && readdirSync(shared).length === 0)) return false;
       hasTemporary = isAsMade(temporary, uid) && readdirSync(temporary).length === 0;
       if (hasTemporary) renameSync(temporary, `${path}${SPARE_TEMPORARY}`);
       renameSync(run, path);
@@ -272,6 +286,15 @@ function folderAt(path: string): Stats | undefined {
   if (found?.isDirectory()) return found;
   if (found !== undefined) rmSync(path);
   return undefined;
+}
+
+/** False also where it cannot be told. */
+function hasNothingBeside(folder: string, name: string): boolean {
+  try {
+    return readdirSync(folder).every((each) => each === name);
+  } catch {
+    return false;
+  }
 }
 
 function isAsMade(path: string, uid: number): boolean {

@@ -83,7 +83,7 @@ export class Processing {
   /** Of what is under way, or is tried again, in each lane: the request that it came with. */
   readonly #failing = new Map<string, string | undefined>();
   readonly #stopped = new AbortController();
-  #tookMs = 0;
+  #last = { tookMs: 0, endedAt: -Infinity };
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
 
@@ -139,7 +139,8 @@ export class Processing {
     this.#failing.set(lane, delivery.requestId);
     await withRequest(keptRequest(delivery), () => this.#settle({ ...delivery, sequence, storedAt }, behind));
     this.#failing.delete(lane);
-    this.#tookMs = performance.now() - from;
+    const endedAt = performance.now();
+    this.#last = { tookMs: endedAt - from, endedAt };
     this.#backlog.done(lane, piece);
     return true;
   }
@@ -147,7 +148,8 @@ export class Processing {
   /** PROCESSING-5, PROCESSING-6 */
   async #giveWay(): Promise<void> {
     const { isIntakeBusy, areRunsAsked } = this.#options;
-    const ms = restMs(this.#tookMs, { isIntakeBusy: isIntakeBusy(), areRunsAsked: areRunsAsked() });
+    const last = { tookMs: this.#last.tookMs, endedMsAgo: performance.now() - this.#last.endedAt };
+    const ms = restMs(last, { isIntakeBusy: isIntakeBusy(), areRunsAsked: areRunsAsked() });
     if (ms > 0) await pauseOrAbort(ms, this.#stopped.signal);
   }
 

@@ -15,8 +15,15 @@ const SHARE_FOR_RUNS = 1;
 /** What takes longer waits for a host, and keeps nobody from anything. */
 const MS_MAX_FOR_RUNS = 50;
 
-/** `tookMs`: the last delivery. */
-export function restMs(tookMs: number, { isIntakeBusy, areRunsAsked }: Others): number {
-  if (isIntakeBusy) return Math.min(MS_MAX_FOR_INTAKE, tookMs * SHARE_FOR_INTAKE);
-  return areRunsAsked ? Math.min(MS_MAX_FOR_RUNS, tookMs * SHARE_FOR_RUNS) : 0;
+/** What the last delivery took, and how long ago it ended: since then the processing has rested already. */
+export interface Last {
+  readonly tookMs: number;
+  readonly endedMsAgo: number;
+}
+
+export function restMs({ tookMs, endedMsAgo }: Last, { isIntakeBusy, areRunsAsked }: Others): number {
+  let ms = 0;
+  if (isIntakeBusy) ms = Math.min(MS_MAX_FOR_INTAKE, tookMs * SHARE_FOR_INTAKE);
+  else if (areRunsAsked) ms = Math.min(MS_MAX_FOR_RUNS, tookMs * SHARE_FOR_RUNS);
+  return Math.max(0, ms - endedMsAgo);
 }
