@@ -9,7 +9,7 @@
  *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
  *  PROCESSING-5 While pushes come fast, deliveries are processed one at a time with rests between: what is refused never comes again,
  *     and what waits is safe.
- *  PROCESSING-6 While others ask for runs on the same machine, the processing of one repository takes half of the time at most.
+ *  PROCESSING-6 While others ask for runs on the same machine, the processing takes half of the time at most, of however many repositories.
  */
 import { bootMs, pauseOrAbort, within } from '@penstock/async';
 import {
@@ -30,7 +30,7 @@ import type { Delivery } from '../model/delivery.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece } from './backlog.ts';
 import { Lanes } from './lanes.ts';
-import { restMs } from './rest.ts';
+import { Pace } from './pace.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
 import { endConnection, keepSchedule, type PlacedDelivery, type ScheduleSources } from './schedule.ts';
 import type { Owners } from '@penstock/run-client';
@@ -83,7 +83,7 @@ export class Processing {
   /** Of what is under way, or is tried again, in each lane: the request that it came with. */
   readonly #failing = new Map<string, string | undefined>();
   readonly #stopped = new AbortController();
-  #last = { tookMs: 0, endedAt: -Infinity };
+  readonly #pace = new Pace();
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
 
@@ -139,8 +139,7 @@ export class Processing {
     this.#failing.set(lane, delivery.requestId);
     await withRequest(keptRequest(delivery), () => this.#settle({ ...delivery, sequence, storedAt }, behind));
     this.#failing.delete(lane);
-    const endedAt = performance.now();
-    this.#last = { tookMs: endedAt - from, endedAt };
+    this.#pace.took(performance.now() - from);
     this.#backlog.done(lane, piece);
     return true;
   }
@@ -148,8 +147,7 @@ export class Processing {
   /** PROCESSING-5, PROCESSING-6 */
   async #giveWay(): Promise<void> {
     const { isIntakeBusy, areRunsAsked } = this.#options;
-    const last = { tookMs: this.#last.tookMs, endedMsAgo: performance.now() - this.#last.endedAt };
-    const ms = restMs(last, { isIntakeBusy: isIntakeBusy(), areRunsAsked: areRunsAsked() });
+    const ms = this.#pace.next({ isIntakeBusy: isIntakeBusy(), areRunsAsked: areRunsAsked() });
     if (ms > 0) await pauseOrAbort(ms, this.#stopped.signal);
   }
 
