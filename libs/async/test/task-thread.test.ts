@@ -45,7 +45,8 @@ describe('a thread for tasks', () => {
   it('ends when it has had no task for a while, and starts again for the next one', async () => {
     const tasks = thread({ idleMsMax: 0 });
     const [, first] = (await tasks.ask({ say: 'a' })).split(' ');
-    await expect.poll(async () => (await tasks.ask({ say: 'b' })).split(' ')[1]).not.toBe(first);
+    const next = async (): Promise<string | undefined> => (await tasks.ask({ say: 'b' })).split(' ')[1];
+    await expect.poll(next, { timeout: 30_000 }).not.toBe(first);
   });
 
   it('refuses more tasks than it may hold, and all of them once it is closed', async () => {
