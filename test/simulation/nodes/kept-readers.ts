@@ -33,9 +33,12 @@ export class KeptReaders {
   #readLater(gateway: SimNode, kept: KeptFiles, runs: () => readonly CreateRequest[]): void {
     const world = this.#world;
     world.after(world.random.exponential(EVERY_MS), () => {
-      if (world.healed) return;
       const all = runs();
       const reruns = all.filter(({ rerun }) => rerun !== undefined);
+      if (world.healed) {
+        for (const { runId } of reruns) this.#read(gateway, kept, runId);
+        return;
+      }
       const some = reruns.length > 0 && world.random.chance(0.5) ? reruns : all;
       if (some.length > 0) this.#read(gateway, kept, world.random.pick(some).runId);
       this.#readLater(gateway, kept, runs);

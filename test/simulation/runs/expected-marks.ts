@@ -183,7 +183,6 @@ export const expectedMarks: readonly string[] = [
   'kept files asked for in vain',
   'kept files handed on',
   'kept files of another run handed on',
-  'kept files of another run read',
   'kept files read',
   'kept files swept',
   "object storage's answer lost",

@@ -235,6 +235,9 @@ export function drawProfile(random: Random, { memory, hours, pauses, keeps }: So
   return hours.chance(0.002) ? overHours(profile) : profile;
 }
 
+/** With more of them it takes long until all that they keep has been looked at. */
+const KEEPING_RUNS_MAX = 14;
+
 /** Stages that keep files, and what happens to those who have them. */
 function withKept(
   profile: Omit<Profile, 'keeps' | 'sweptAfterMs'> & { readonly keeps?: number },
@@ -255,7 +258,8 @@ function withKept(
   const taken = keeps.chance(0.5)
     ? { reruns: keeps.between(0.4, 0.9), deletes: keeps.chance(0.5) ? keeps.between(0.1, 0.5) : 0, pulls: 0 }
     : {};
-  return { ...profile, ...taken, faults, keeps: keeps.between(0.3, 0.9), sweptAfterMs };
+  const runs = Math.min(profile.runs, KEEPING_RUNS_MAX);
+  return { ...profile, ...taken, runs, faults, keeps: keeps.between(0.3, 0.9), sweptAfterMs };
 }
 
 type Drawn = Omit<Profile, 'pauses' | 'keeps' | 'sweptAfterMs'> & { readonly pauses?: number; readonly keeps?: number };
