@@ -113,6 +113,8 @@ async function scale(services: Cluster): Promise<void> {
   await eventually('all stages run', async () => (await statusesOf(services, ids)).every((each) => each === 'RUNNING'));
   say(`all stages run after ${seconds(asked)} s`);
 
+  // What it has read last it tells for five minutes after its next start: that nothing waits any more.
+  await eventually('Prometheus has read that', async () => (await prometheus.figure('penstock_queue_demand')) === null);
   await prometheus.stop();
   const away = Date.now();
   const seen = new Set<number>();

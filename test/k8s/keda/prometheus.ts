@@ -55,6 +55,14 @@ export class Prometheus {
     );
   }
 
+  /** Null: it has no figure. */
+  async figure(query: string): Promise<number | null> {
+    const response = await fetch(`${this.url}/api/v1/query?query=${encodeURIComponent(query)}`);
+    const { data } = (await response.json()) as { data: { result: { value: [number, string] }[] } };
+    const [first] = data.result;
+    return first === undefined ? null : Number(first.value[1]);
+  }
+
   async stop(): Promise<void> {
     const child = this.#child;
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
