@@ -82,6 +82,11 @@ describe('what a client asks of the broker', () => {
     ['a publish without a size', frame('PUB a\r\n')],
     ['a publish whose size is none', frame('PUB a 1e3\r\n')],
     ['a size that another line end hides', frame('PUB a b\r5\r\n')],
+    ['a line feed that the broker takes for an argument', frame('SUB \nPUB x 99999999\r\nPING\r\nPING\r\n')],
+    ['a line end within a publish, for which the broker reads a tenth of its size', frame('PUB a\r 0000109\r\n')],
+    ['a size before which there is a lone line end', frame('PUB a\r 19\n')],
+    ['a line that ends with a line feed alone', frame('PING\n')],
+    ['a line of no command', frame('\r\n')],
     ['a line without end', frame('x'.repeat(5_000))],
     ['a frame without end', Buffer.from([0x82, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 3, 4])],
   ])('is not guessed at: %s', (_, bytes) => {

@@ -8,6 +8,11 @@
 
 /** A line of the protocol; the broker takes no longer one. */
 const LINE_BYTES_MAX = 4_096;
+/**
+ * As clients write them, without the line feed. The broker reads more: behind a command and a space it takes a line feed for a part of the
+ * arguments, and of a line with a carriage return within it forgets the last byte.
+ */
+const PLAIN_LINE = /^(?:P[IO]NG|(?:CONNECT|SUB|UNSUB|H?PUB)[ \t]+[^ \t\r][^\r]*)\r$/iu;
 const LINE_FEED = 0x0a;
 const MASKED = 0x80;
 const RESERVED = 0x70;
@@ -92,10 +97,11 @@ export class ClientOperations {
 
 /** Behind this line, with its line end. */
 function payloadBytesOf(line: string): number {
-  if (!/^h?pub[ \t]/iu.test(line)) return 0;
+  if (!PLAIN_LINE.test(line)) throw new UnreadableOperation('a line of no plain kind');
+  if (!/^h?pub/iu.test(line)) return 0;
   const size =
     line
-      .replace(/\r$/u, '')
+      .slice(0, -1)
       .split(/[ \t]+/u)
       .at(-1) ?? '';
   if (!/^\d{1,9}$/u.test(size)) throw new UnreadableOperation('a publish without a size');
