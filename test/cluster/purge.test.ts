@@ -1,6 +1,6 @@
 /**
  * Everything of a tenant deleted where each service is a process of its own and the store is a server of MongoDB's protocol: the same as on
- * one machine, by the command too, and while a service or the store is away.
+ * one machine.
  */
 import { randomBytes } from 'node:crypto';
 import { reportNotRun, startMongoServer } from '../support/mongodb.ts';
