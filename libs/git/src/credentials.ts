@@ -38,8 +38,11 @@ const FILE_VARIABLE = 'PENSTOCK_GIT_CREDENTIALS';
 const DESCRIPTOR = 3;
 const NAMELESS_FILE = `/proc/self/fd/${DESCRIPTOR}`;
 const MEMORY = '/dev/shm';
-/** The key comes by the standard input, so that it is in no file; what follows is git's command line. */
-const WITH_AGENT = ['sh', '-c', 'ssh-add -q - && exec "$0" "$@"'] as const;
+/**
+ * The key comes by the standard input, so that it is in no file; what follows is git's command line. By itself the agent looks each ten
+ * seconds whether who has started it is there: until then whoever has the same user could ask it.
+ */
+const WITH_AGENT = ['sh', '-c', 'ssh-add -q - && "$0" "$@"; ended=$?; kill "$SSH_AGENT_PID"; exit "$ended"'] as const;
 /** Asked to `get` only: a store that git may write to would collect what servers accept. */
 const FROM_STORE = `!f() { test "$1" = get || exit 0; exec git credential-store --file="$${FILE_VARIABLE}" get; }; f`;
 const STORED = ['-c', `credential.helper=${FROM_STORE}`];

@@ -151,7 +151,10 @@ describe('a key of its own', () => {
     const publicKey = readFileSync(join(folder, 'own.pub'), 'utf8').trim();
     for (const name of ['own', 'own.pub']) rmSync(join(folder, name));
     // Says what it could offer, and is the server too.
-    watch('ssh', `ssh-add -L >>${folder}/offered; while [ $# -gt 1 ]; do shift; done; exec sh -c "$1"`);
+    watch(
+      'ssh',
+      `ssh-add -L >>${folder}/offered; echo "$SSH_AUTH_SOCK" >${folder}/socket; while [ $# -gt 1 ]; do shift; done; exec sh -c "$1"`,
+    );
     watch('git');
     process.env['SSH_AUTH_SOCK'] = '/of/the/user';
     try {
@@ -161,6 +164,9 @@ describe('a key of its own', () => {
     } finally {
       delete process.env['SSH_AUTH_SOCK'];
     }
+    // Removed by the agent, which has been told to end.
+    const socket = readFileSync(join(folder, 'socket'), 'utf8').trim();
+    await expect.poll(() => existsSync(socket), { timeout: 5_000, interval: 20 }).toBe(false);
     expect(new Set(readFileSync(join(folder, 'offered'), 'utf8').trim().split('\n'))).toEqual(new Set([publicKey]));
     expect(calls()).toContain('IdentityFile=none');
     expect(calls()).toContain('UserKnownHostsFile=/known');
