@@ -110,6 +110,16 @@ describe('the flow of a tenant', () => {
     expect(flow.take('ada', 1, 0)).toBe(10);
   });
 
+  it('is what it is answered, too, which the next questions wait for', () => {
+    let now = 0;
+    const flow = new TenantFlow(BOUNDS, () => now);
+    flow.answered('ada', 3_000);
+    expect(flow.take('ada', 1, 0)).toBe(1_010);
+    expect(flow.take('bob', 1, 0)).toBe(0);
+    now = 60_000;
+    expect(flow.take('ada', 1, 0)).toBe(0);
+  });
+
   it('delays the bytes of all of its connections, in order, and cuts the one that is no protocol', async () => {
     const flow = new TenantFlow({ ...BOUNDS, operationsPerSecond: 10_000, bytesPerSecond: 1e9 });
     const way = flow.connection('ada');

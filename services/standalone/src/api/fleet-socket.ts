@@ -58,7 +58,8 @@ export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: F
       else ofRunner.set(runner, left);
     });
     const passedOn = tenant === undefined ? [...PASSED_ON, EXTENSIONS] : PASSED_ON;
-    lead({ client, head, way, headers: headersOf(request, passedOn), port });
+    const answered = tenant === undefined ? undefined : (bytes: number) => flow.answered(tenant, bytes);
+    lead({ client, head, way, answered, headers: headersOf(request, passedOn), port });
   });
   app.addHook('preClose', () => {
     for (const socket of sockets) socket.destroy();
@@ -71,11 +72,13 @@ interface Led {
   readonly head: Buffer;
   /** Through which the client's bytes go; undefined: straight. */
   readonly way: Duplex | undefined;
+  /** Told what the broker sends. */
+  readonly answered: ((bytes: number) => void) | undefined;
   readonly headers: readonly string[];
   readonly port: number;
 }
 
-function lead({ client, head, way, headers, port }: Led): void {
+function lead({ client, head, way, answered, headers, port }: Led): void {
   client.setTimeout(0);
   client.setNoDelay(true);
   client.setKeepAlive(true, 30_000);
@@ -102,6 +105,7 @@ function lead({ client, head, way, headers, port }: Led): void {
   way?.on('error', () => client.destroy());
   let isLed = false;
   broker.once('data', () => (isLed = true));
+  if (answered !== undefined) broker.on('data', (bytes: Buffer) => answered(bytes.length));
   broker.on('error', () => {
     if (isLed) client.destroy();
     else refuse(client, 502, 'Bad Gateway');

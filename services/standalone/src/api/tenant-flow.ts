@@ -1,6 +1,6 @@
 /**
- * How much the runners of each tenant may send to the broker: so many operations and bytes a second, all of the tenant's together (P37).
- * It owns what each tenant has left. Nobody is refused for it: what is too much comes later, by way of the client's own socket.
+ * How much the runners of each tenant may send to the broker: so many operations and bytes a second, all of the tenant's together (P37);
+ * what they are sent counts as theirs. It owns what each tenant has left. Nobody is refused for it: what is too much comes later, by way of the client's own socket.
  */
 import { Transform } from 'node:stream';
 import { ClientOperations } from './client-operations.ts';
@@ -61,6 +61,11 @@ export class TenantFlow {
         done(error);
       },
     });
+  }
+
+  /** The broker sends it to one of the tenant's machines: a short question may have a long answer, and the next ones wait for it. */
+  answered(tenant: string, bytes: number): void {
+    this.take(tenant, 0, bytes);
   }
 
   /** How long what is taken has to wait. */
