@@ -228,9 +228,9 @@ export const logAndOwner: readonly Mutant[] = [
     rule: 'P6',
     breaks: 'writes the checkpoint before the documents that it stands for',
     file: 'services/scheduler/src/shell/projector.ts',
-    find: '        for (; taken < runs.length; taken += this.#documentsAtOnce) {',
+    find: '    for (let left = dirtyRuns; partition.open;) {',
     replace:
-      '        await this.#writePosition(counters, sequence, commitNumber);\n        for (; taken < runs.length; taken += this.#documentsAtOnce) {',
+      '    await this.#writePosition(counters, sequence, commitNumber);\n    for (let left = dirtyRuns; partition.open;) {',
     noticedBy: [{ tests: 'services/scheduler/test/projector.test.ts' }, worlds],
   },
   {

@@ -85,9 +85,9 @@ export const operating: readonly Mutant[] = [
   {
     rule: 'P35',
     breaks: 'announces nothing of what stands behind the document of a run that it takes over',
-    file: 'services/scheduler/src/shell/hook-announcer.ts',
-    find: 'this.#announced.get(run) ?? run.versionInDocument',
-    replace: 'this.#announced.get(run) ?? run.events.length',
+    file: 'services/scheduler/src/run/live-run.ts',
+    find: 'this.announcedVersion = beginning.versionInDocument;',
+    replace: 'this.announcedVersion = beginning.events.length;',
     noticedBy: [outbox],
   },
   {
