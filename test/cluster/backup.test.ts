@@ -68,8 +68,8 @@ describe.each(kinds)('a backup of services that run apart, with %s', (store) => 
     if (errors !== undefined) throw new Error(JSON.stringify(errors));
     return data;
   };
-  const trigger = async (yaml: string): Promise<string> =>
-    (await graphql<{ triggerPipeline: { run: { id: string } } }>(TRIGGER, { yaml, waitSeconds: 0 })).triggerPipeline.run
+  const trigger = async (yaml: string, waitSeconds = 0): Promise<string> =>
+    (await graphql<{ triggerPipeline: { run: { id: string } } }>(TRIGGER, { yaml, waitSeconds })).triggerPipeline.run
       .id;
   const statusOf = async (id: string): Promise<string | undefined> =>
     (await graphql<{ run: { status: string } | null }>('query ($id: String) { run(id: $id) { status } }', { id })).run
@@ -138,9 +138,13 @@ describe.each(kinds)('a backup of services that run apart, with %s', (store) => 
     const accepted: string[] = [];
     let isBusy = true;
     const load = (async () => {
-      // What is refused, for an owner is not there yet, was not accepted.
+      // What is refused, for an owner is not there yet, was not accepted. Every fourth is waited for: stages that wait take turns with
+      // `last`, and are not to be more than one runner takes.
       for (let count = 0; isBusy; count += 1)
-        await trigger(`pipeline: {name: load-${count}}\nstages: {a: {run: 'true'${lost}}}\n`).then(
+        await trigger(
+          `pipeline: {name: load-${count}}\nstages: {a: {run: 'true'${lost}}}\n`,
+          count % 4 === 3 ? 5 : 0,
+        ).then(
           (id) => accepted.push(id),
           () => {},
         );
