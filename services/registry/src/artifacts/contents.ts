@@ -4,9 +4,11 @@
  * and hash: `caches/<scope>/<sha256>`.
  */
 import { Readable } from 'node:stream';
+import { BoundedQueue } from '@penstock/async';
 import { BadUserInput, NotFound } from '@penstock/errors';
 import { PART_BYTES, type PartAnswer, type PartRequest } from '@penstock/artifacts';
 import { HashMismatch, ObjectDamaged, ObjectTooLarge, type ObjectStore } from '@penstock/object-store';
+import { PARTS_AT_ONCE } from '../catalogue/parts-at-once.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
 import type { DirectDoor } from './direct-door.ts';
 
@@ -25,6 +27,7 @@ export class Contents {
   readonly #objects: ObjectStore;
   readonly #prefix: keyof typeof OWNERS;
   readonly #door: Pick<DirectDoor, 'toGet'> | undefined;
+  readonly #parts = new BoundedQueue({ atOnce: PARTS_AT_ONCE });
 
   /** `door`: for those who can read straight. */
   constructor(objects: ObjectStore, prefix: keyof typeof OWNERS, door?: Pick<DirectDoor, 'toGet'>) {
@@ -48,7 +51,11 @@ export class Contents {
   }
 
   /** As much of it as one message carries. */
-  async part(
+  part(owner: string, request: Omit<PartRequest, 'runId'>): Promise<PartAnswer> {
+    return this.#parts.run(() => this.#read(owner, request));
+  }
+
+  async #read(
     owner: string,
     { sha256, offset, raw, direct: canGoStraight }: Omit<PartRequest, 'runId'>,
   ): Promise<PartAnswer> {

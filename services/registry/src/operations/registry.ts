@@ -6,6 +6,7 @@
  * REGISTRY-2 A change of this registry's own is in its index before it is answered; the others hear of it (`announce`).
  */
 import { Readable } from 'node:stream';
+import { BoundedQueue } from '@penstock/async';
 import type { Tiers } from '@penstock/config';
 import {
   PACKAGE_PART_BYTES,
@@ -31,6 +32,7 @@ import type { DocumentStore } from '@penstock/store';
 import type { ByteRange } from '@penstock/http';
 import { Catalogue } from '../catalogue/catalogue.ts';
 import { Downloads } from '../catalogue/downloads.ts';
+import { PARTS_AT_ONCE } from '../catalogue/parts-at-once.ts';
 import { Publisher, type PublishStep } from './publish.ts';
 import {
   byPrecedence,
@@ -89,6 +91,7 @@ export class Registry {
   readonly #index: SearchIndex;
   readonly #publisher: Publisher;
   readonly #resolver: Resolver;
+  readonly #parts = new BoundedQueue({ atOnce: PARTS_AT_ONCE });
 
   constructor(options: RegistryOptions) {
     const { store, objects, tiers, policy } = options;
@@ -210,7 +213,11 @@ export class Registry {
   }
 
   /** Serves runners, which were given the hash with a job. */
-  async packagePart({ hash, offset }: PackageRequest): Promise<PackagePart> {
+  packagePart(request: PackageRequest): Promise<PackagePart> {
+    return this.#parts.run(() => this.#packagePart(request));
+  }
+
+  async #packagePart({ hash, offset }: PackageRequest): Promise<PackagePart> {
     const found = await this.#catalogue.anyOfPackage(hash);
     if (found === null) throw new NotFound(`No version has the package ${hash}.`);
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
