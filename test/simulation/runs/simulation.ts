@@ -24,8 +24,8 @@ import { Faults } from './faults.ts';
 const STEPS_MAX = 600_000;
 /** In worlds that last for hours. */
 const LOOK_EVERY_MS = 300_000;
-/** Once it is healed, a world has so long to end every run and to forget it. */
-const HEALED_MS_MAX = 900_000;
+/** Once it is healed, a world has so long to end every run and to forget it: slow ones end their last run after a quarter of an hour, and sweep then. */
+const HEALED_MS_MAX = 1_500_000;
 
 export class Simulation {
   readonly world: World;
