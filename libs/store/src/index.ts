@@ -27,6 +27,7 @@ export {
   LogArchive,
   type LogStanding,
 } from './log-archive.ts';
+export { insertWithin } from './insert-within.ts';
 export { cloneSecretsSpec, connectionIdOf } from './clone-secrets.ts';
 export { CacheEntries, cacheScopeId, type CacheEntry, type NewCacheEntry } from './cache-entries.ts';
 export {

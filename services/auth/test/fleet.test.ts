@@ -249,6 +249,15 @@ describe("a tenant's token", { timeout: 60_000 }, () => {
     await create();
   });
 
+  it('is one of so many, too, where all are made at the same moment', async () => {
+    const mallory = await tenantOf('fleet-mallory', 904);
+    const answers = await Promise.allSettled(Array.from({ length: 60 }, () => create({ tenant: mallory })));
+    const made = answers.filter(({ status }) => status === 'fulfilled');
+    expect(made.length).toBeLessThanOrEqual(20);
+    const { tokens } = await callAuth(world.bus, 'runner-tokens.list', { tenant: mallory });
+    expect(tokens).toHaveLength(made.length);
+  });
+
   it.each(['user/nobody', 'user/', 'ada', ''])('is not made for a tenant that there is not: %j', async (tenant) => {
     await expect(create({ tenant })).rejects.toMatchObject({ code: 'BAD_USER_INPUT' });
   });

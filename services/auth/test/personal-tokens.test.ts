@@ -162,6 +162,15 @@ describe('a personal token', () => {
     for (let index = 0; index < 100; index += 1) await create(`t${index}`);
     await expect(create('one more')).rejects.toMatchObject({ code: 'CONFLICT' });
   });
+
+  it('one user has no more where all are made at the same moment', async () => {
+    userId = await newUser('hoarder', 101);
+    const answers = await Promise.allSettled(Array.from({ length: 150 }, (_, index) => create(`t${index}`)));
+    const made = answers.filter(({ status }) => status === 'fulfilled').length;
+    expect(made).toBeLessThanOrEqual(100);
+    const { tokens } = await callAuth(world.bus, 'tokens.list', { userId });
+    expect(tokens).toHaveLength(made);
+  });
 });
 
 it('a user is found by id, and a stranger is not', async () => {

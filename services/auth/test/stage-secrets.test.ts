@@ -120,6 +120,17 @@ describe('a secret', () => {
     expect(await list(tenant)).toHaveLength(100);
   });
 
+  it('is one of a hundred, too, where all are set at the same moment', async () => {
+    await world.server({ masterKeys: [NEW] });
+    const tenant = newTenant();
+    const answers = await Promise.allSettled(
+      Array.from({ length: 150 }, (_, index) => set({ tenant, name: `NAME_${index}` })),
+    );
+    const made = answers.filter(({ status }) => status === 'fulfilled').length;
+    expect(made).toBeLessThanOrEqual(100);
+    expect(await list(tenant)).toHaveLength(made);
+  });
+
   it('is refused in one sentence where there is no master key', async () => {
     await world.server();
     await expect(set({ tenant: newTenant() })).rejects.toMatchObject({

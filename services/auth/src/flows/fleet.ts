@@ -152,12 +152,15 @@ export class Fleet {
   /** All of a tenant's; how many there were. Its runners are cut off. */
   async revokeAll(tenant: string): Promise<number> {
     const { tokens, door } = this.#options;
-    const rows = await tokens.list(tenant);
-    // One that somebody else has revoked meanwhile is gone as well.
-    for (const { id } of rows) await tokens.revoke(id, tenant).catch(ignoreMissing);
+    let count = 0;
+    for (let rows = await tokens.list(tenant); rows.length > 0; rows = await tokens.list(tenant)) {
+      // One that somebody else has revoked meanwhile is gone as well.
+      for (const { id } of rows) await tokens.revoke(id, tenant).catch(ignoreMissing);
+      count += rows.length;
+    }
     if (door !== undefined)
       await this.#cutOff((await door.admitted()).filter((each) => each.tenant === tenant).map(({ id }) => id));
-    return rows.length;
+    return count;
   }
 
   /** Without waiting for it; what fails is done by the next look. */

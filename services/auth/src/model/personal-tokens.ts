@@ -10,7 +10,7 @@ import {
   type TokenInfo,
   type TokenScope,
 } from '@penstock/identity';
-import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { personalTokensSpec, tokenUsesSpec } from './collections.ts';
 import type { Revocations } from './revocations.ts';
 import { newId } from './secrets.ts';
@@ -53,10 +53,7 @@ export class PersonalTokens {
     const checkedScopes = scopesOf(scopes);
     const livesMs = expires === undefined ? null : livesFor(expires);
     const present = await this.#tokens.list({ where: { userId }, limit: TOKENS_MAX });
-    const over = present.filter((row) => this.#isOver(row));
-    for (const { id } of over) await this.#forget(id);
-    if (present.length - over.length >= TOKENS_MAX)
-      throw new Conflict(`A user has at most ${TOKENS_MAX} tokens: revoke one that is not needed any more.`);
+    for (const { id } of present.filter((row) => this.#isOver(row))) await this.#forget(id);
     const token = newPersonalToken();
     const now = this.#now();
     const row: TokenRow = {
@@ -68,7 +65,8 @@ export class PersonalTokens {
       createdAt: now,
       expiresAt: livesMs === null ? NEVER : now + livesMs,
     };
-    await this.#tokens.insert(row);
+    if ((await insertWithin(this.#tokens, row, { where: { userId }, max: TOKENS_MAX })) === 'full')
+      throw new Conflict(`A user has at most ${TOKENS_MAX} tokens: revoke one that is not needed any more.`);
     return {
       id: row.id,
       name: row.name,

@@ -2,7 +2,7 @@
 import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
 import { newRunnerToken, personalTokenHash, type CreatedRunnerToken } from '@penstock/identity';
 import { parseDuration } from '@penstock/config';
-import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { runnerTokensSpec } from './collections.ts';
 import { newId } from './secrets.ts';
 import { isId } from './users.ts';
@@ -20,7 +20,7 @@ export interface RunnerTokenRow {
 }
 
 /** Each is a secret that somebody has to look after. */
-const TOKENS_MAX = 1_000;
+const TOKENS_MAX = 999;
 /** A tenant has fewer machines than this server has. */
 const TOKENS_PER_TENANT_MAX = 20;
 /** Of tenants together, in one list. */
@@ -62,9 +62,6 @@ export class RunnerTokens {
     const lives = wish.expires === undefined ? null : livesFor(wish.expires);
     const tenant = wish.tenant ?? EVERYBODY;
     const max = tenant === EVERYBODY ? TOKENS_MAX : TOKENS_PER_TENANT_MAX;
-    const present = await this.#tokens.list({ where: { tenant }, limit: max });
-    if (present.length >= max)
-      throw new Conflict(`There are ${max} runner tokens already: revoke one that is not needed any more.`);
     const token = newRunnerToken();
     const row = {
       id: newId(now),
@@ -76,7 +73,8 @@ export class RunnerTokens {
       createdAt: now,
       expiresAt: lives === null ? NEVER : now + lives,
     };
-    await this.#tokens.insert(row);
+    if ((await insertWithin(this.#tokens, row, { where: { tenant }, max })) === 'full')
+      throw new Conflict(`There are ${max} runner tokens already: revoke one that is not needed any more.`);
     const { id, createdAt, expiresAt, untrusted, tenant: whose } = rowOf(row);
     return {
       id,

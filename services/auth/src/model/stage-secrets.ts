@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { SecretInfo, SecretScope } from '@penstock/identity';
 import { Conflict } from '@penstock/errors';
-import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import type { MasterKeys } from './master-keys.ts';
 import { stageSecretsSpec, stageSecretUsesSpec } from './collections.ts';
 import { checkName, checkRefs, checkScope, checkValue } from './stage-secret-rules.ts';
@@ -55,7 +55,6 @@ export class StageSecrets {
     const { sealed, keyId } = await this.#keys.seal(id, Buffer.from(value, 'utf8'));
     for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
       const present = await this.#secrets.get(id, { parts: [] });
-      if (present === null) await this.#admit(scope.tenant);
       // Later than what it replaces, whatever the clock says.
       const updatedAt = Math.max(this.#now(), (present?.updatedAt ?? 0) + 1);
       const row = {
@@ -70,8 +69,8 @@ export class StageSecrets {
         updatedAt,
         revision: 0,
       };
-      const { stale } = await this.#secrets.replaceNewer([{ ...row, sealed }]);
-      if (stale.length === 0) return shown(row, (await this.#uses.get(id))?.lastUsedAt);
+      const isSet = present === null ? await this.#insert({ ...row, sealed }) : await this.#replace({ ...row, sealed });
+      if (isSet) return shown(row, (await this.#uses.get(id))?.lastUsedAt);
     }
     throw new Conflict(`The secret '${name}' is being set by others at the same time: try again.`);
   }
@@ -130,14 +129,21 @@ export class StageSecrets {
     if (ids.length > 0) await this.#uses.replaceNewer(ids.map((id) => ({ id, lastUsedAt, revision: 0 })));
   }
 
-  /** Throws `Conflict` where the tenant has as many as it may have. */
-  async #admit(tenant: string): Promise<void> {
-    if ((await this.#rowsOf(tenant)).length >= SECRETS_MAX)
+  /** False: another one of its name came first. Throws `Conflict` where the tenant has as many as it may have. */
+  async #insert(row: DocumentOf<typeof stageSecretsSpec>): Promise<boolean> {
+    const inserted = await insertWithin(this.#secrets, row, { where: { tenant: row.tenant }, max: SECRETS_MAX });
+    if (inserted === 'full')
       throw new Conflict(`A tenant has at most ${SECRETS_MAX} secrets: delete one that is not needed any more.`);
+    return inserted === 'inserted';
+  }
+
+  /** False: a later one stands there. */
+  async #replace(row: DocumentOf<typeof stageSecretsSpec>): Promise<boolean> {
+    return (await this.#secrets.replaceNewer([row])).stale.length === 0;
   }
 
   async #rowsOf(tenant: string): Promise<SecretRow[]> {
-    // Two that are set at the same moment may both find room.
+    // A process that ends while it sets one leaves one too many.
     return await this.#secrets.list({ where: { tenant }, limit: 2 * SECRETS_MAX, parts: [] });
   }
 }

@@ -9,6 +9,7 @@ import {
   HOOKS_PER_TENANT_MAX,
   hooksSpec,
   hookStatesSpec,
+  insertWithin,
   type Collection,
   type DocumentOf,
   type DocumentStore,
@@ -66,11 +67,6 @@ export class HooksRepository {
     if ('refusal' in parsed) throw new BadUserInput(`A webhook cannot go there: ${parsed.refusal}.`, { field: 'url' });
     const wanted = checkedEvents(events);
     if (repository !== undefined) checkRepository(repository);
-    // Two that are made at the same moment may both find room.
-    if ((await this.#rowsOf(tenant)).length >= HOOKS_PER_TENANT_MAX)
-      throw new Conflict(
-        `A tenant has at most ${HOOKS_PER_TENANT_MAX} webhooks: delete one that is not needed any more.`,
-      );
     const secret = newHookSecret();
     const id = randomBytes(ID_BYTES).toString('hex');
     const row = {
@@ -81,7 +77,11 @@ export class HooksRepository {
       repository: repository ?? '',
       createdAt: now,
     };
-    await this.#hooks.insert({ ...row, secret: sealText(this.#keys, id, secret) });
+    const document = { ...row, secret: sealText(this.#keys, id, secret) };
+    if ((await insertWithin(this.#hooks, document, { where: { tenant }, max: HOOKS_PER_TENANT_MAX })) === 'full')
+      throw new Conflict(
+        `A tenant has at most ${HOOKS_PER_TENANT_MAX} webhooks: delete one that is not needed any more.`,
+      );
     return { ...shown(row, undefined), secret };
   }
 
