@@ -18,8 +18,8 @@ const grant = (login: string, role: string, of: typeof SHOP | { repository: stri
 const grantsOf = async (userId: string): Promise<string[]> =>
   (await callAuth(world.bus, 'access.of', { userId })).grants.map(({ repository, role }) => `${repository} ${role}`);
 
-async function userOf(login: string, id: number): Promise<string> {
-  world.host.account = { id, login };
+async function userOf(login: string, id: number, email?: string): Promise<string> {
+  world.host.account = { id, login, email };
   const server = await world.server();
   const { access_token: token } = await loginByWeb(server);
   return String((await server.get('/auth/me', { authorization: `Bearer ${token}` })).body['id']);
@@ -128,8 +128,26 @@ describe('access', () => {
 
   it('is bounded for a person, whoever gives it', async () => {
     await world.server();
-    for (let index = 0; index < 50; index += 1) await grant('gina', 'read', { repository: `acme/r${index}` });
+    for (let index = 0; index < 45; index += 1) await grant('gina', 'read', { repository: `acme/r${index}` });
     await expect(grant('gina', 'read', { repository: 'acme/more' })).rejects.toMatchObject({ code: 'CONFLICT' });
     await grant('gina', 'admin', { repository: 'acme/r7' });
+  });
+
+  it('is bounded for a person, too, where all of it is given at the same moment', async () => {
+    await world.server();
+    const given = Array.from({ length: 90 }, (_, index) => grant('hugo', 'read', { repository: `acme/r${index}` }));
+    const count = (await Promise.allSettled(given)).filter(({ status }) => status === 'fulfilled').length;
+    expect(count).toBeLessThanOrEqual(45);
+    expect(await grantsOf(await userOf('hugo', 41))).toHaveLength(count);
+  });
+
+  it('by one of the names of a person takes nothing away of what was given by another', async () => {
+    await world.server();
+    const own = Array.from({ length: 30 }, (_, index) => `acme/r${index}`);
+    for (const repository of own) await grant('ivy', 'read', { repository });
+    for (let index = 0; index < 45; index += 1)
+      await grant('ivy@example.org', 'read', { repository: `mallory/r${index}` });
+    const ivy = await userOf('ivy', 42, 'ivy@example.org');
+    expect(await grantsOf(ivy)).toEqual(expect.arrayContaining(own.map((repository) => `${repository} read`)));
   });
 });

@@ -15,7 +15,7 @@ import {
   type Grant,
   type OwnedRepository,
 } from '@penstock/identity';
-import type { Collection, DocumentOf, DocumentStore, Selection } from '@penstock/store';
+import { insertWithin, type Collection, type DocumentOf, type DocumentStore, type Selection } from '@penstock/store';
 import { accessGrantsSpec, type UserRow } from './collections.ts';
 import type { Revocations } from './revocations.ts';
 import { hashOf } from './secrets.ts';
@@ -29,8 +29,12 @@ export interface AccessGrantsOptions {
 
 /** Of one repository. */
 const PER_REPOSITORY_MAX = 200;
-/** Of one person, by whoever they are: each is a question more to the store when runs are listed. */
-const PER_PERSON_MAX = 50;
+/** Of one name of a person, whoever gives it: a login, an address. */
+const PER_NAME_MAX = 45;
+/** Of one person: each is a question more to the store when runs are listed, which takes no more than a hundred at a time. */
+const PER_PERSON_MAX = 2 * PER_NAME_MAX;
+/** Of a person who has had many names. */
+const READ_MAX = 1_000;
 const LOGIN_LENGTH_MAX = 300;
 const PLAIN = /^[!-~]+$/u;
 
@@ -62,11 +66,6 @@ export class AccessGrants {
     if (known === null) {
       if ((await this.#of(of)).length >= PER_REPOSITORY_MAX)
         throw new Conflict(`A repository has at most ${PER_REPOSITORY_MAX} people: take somebody's access away first.`);
-      const others = await this.#rows.list({ where: { login }, limit: PER_PERSON_MAX });
-      if (others.length >= PER_PERSON_MAX)
-        throw new Conflict(
-          `'${login}' has access to ${PER_PERSON_MAX} repositories of others already: one of them has to be given up first (penstock access leave).`,
-        );
     }
     const row: GrantRow = {
       id,
@@ -80,9 +79,22 @@ export class AccessGrants {
       revision: (known?.revision ?? 0) + 1,
       step: 0,
     };
-    await this.#rows.replaceNewer([row]);
+    if (known === null) await this.#insert(row);
+    else await this.#rows.replaceNewer([row]);
     await this.#told(userId);
     return shown(row);
+  }
+
+  /** Throws `Conflict` where the name has as many as it may have. */
+  async #insert(row: GrantRow): Promise<void> {
+    const { login } = row;
+    const inserted = await insertWithin(this.#rows, row, { where: { login }, max: PER_NAME_MAX });
+    if (inserted === 'full')
+      throw new Conflict(
+        `'${login}' has access to ${PER_NAME_MAX} repositories of others already: one of them has to be given up first (penstock access leave).`,
+      );
+    // Somebody else gives it at this moment, and what was asked for last is to stand.
+    if (inserted === 'duplicate') await this.#rows.replaceNewer([{ ...row, revision: row.revision + 1 }]);
   }
 
   /** False: there was none. */
@@ -119,9 +131,11 @@ export class AccessGrants {
     return (await this.#of(of)).map(shown).toSorted((a, b) => (a.login < b.login ? -1 : 1));
   }
 
+  /** The first that were given: whoever gives more takes nothing away of what others gave before. */
   async of(userId: string): Promise<Grant[]> {
-    const rows = userId === '' ? [] : await this.#rows.list({ where: { userId }, limit: PER_PERSON_MAX });
-    return rows.flatMap(({ tenant, provider, repository, role }) =>
+    const rows = userId === '' ? [] : await this.#rows.list({ where: { userId }, limit: READ_MAX });
+    const first = rows.toSorted((a, b) => a.grantedAt - b.grantedAt).slice(0, PER_PERSON_MAX);
+    return first.flatMap(({ tenant, provider, repository, role }) =>
       isRole(role) ? [{ tenant, provider, repository, role }] : [],
     );
   }
@@ -130,7 +144,7 @@ export class AccessGrants {
   async bind(user: UserRow): Promise<void> {
     let bound = 0;
     for (const login of this.#options.users.accessNamesOf(user)) {
-      const rows = await this.#rows.list({ where: { login }, limit: PER_PERSON_MAX });
+      const rows = await this.#rows.list({ where: { login }, limit: PER_NAME_MAX });
       const waiting = rows.filter(({ userId, tenant }) => userId === '' && tenant !== `user/${user.id}`);
       await this.#rows.replaceNewer(waiting.map((row) => ({ ...row, userId: user.id, revision: row.revision + 1 })));
       bound += waiting.length;
