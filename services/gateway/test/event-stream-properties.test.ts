@@ -367,26 +367,31 @@ describe('resuming by cursor', () => {
 });
 
 describe('the frames of emissions', () => {
-  /** What must not be trusted to need no escape, and what needs none. */
-  const texts = fc.array(
-    fc.oneof(fc.constantFrom('', 'plain', '"', '\\', '\u0000', '\u001b[31mred', '\r', '\u2028', '😀'), fc.string()),
+  /** What must not be trusted to need no escape, what needs none, and what is no text at all. */
+  const outputs = fc.array(
+    fc.oneof(
+      fc
+        .oneof(fc.constantFrom('', 'plain', '"', '\\', '\u0000', '\u001b[31mred', '\r', '\u2028', '😀'), fc.string())
+        .map((text) => Buffer.from(text)),
+      fc.uint8Array({ maxLength: 12 }).map((bytes) => Buffer.from(bytes)),
+    ),
     { maxLength: 600 },
   );
 
   it('are those of their messages one by one, from wherever a client has come to, whoever else has written', () => {
     fc.assert(
       fc.property(
-        texts,
-        fc.nat({ max: 40_000 }),
+        outputs.map((lines) => lines.map((line) => line.filter((byte) => byte !== 0x0a))),
+        fc.oneof(fc.nat({ max: 1_400 }), fc.nat({ max: 47_000 })),
         fc.nat({ max: 700 }),
         fc.constantFrom(0, 1, 40),
         fc.array(fc.tuple(fc.nat({ max: 45 }), fc.nat()), { maxLength: 3 }),
         (lines, index, given, runner, others) => {
           const envelope = lineEnvelope('build', 'stdout', 0);
-          const text = lines.map((line) => `${line.replaceAll('\n', '')}\n`).join('');
+          const output = Buffer.concat(lines.flatMap((line) => [line, Buffer.from('\n')]));
           let next = index;
           const emissions = [
-            ...lineEmissions(text, envelope, (count) => {
+            ...lineEmissions(output, envelope, (count) => {
               next += count;
               return { kind: 'line', runner, sequence: 77_777, index: next - count };
             }),
@@ -395,7 +400,12 @@ describe('the frames of emissions', () => {
           for (const [other, sequence] of others) reached.advance({ kind: 'line', runner: other, sequence, index: 5 });
           reached.advance({ kind: 'line', runner, sequence: 77_777, index: index + given - 1 });
           const together = reached.copy();
-          const frames = emissions.map((emission) => framesOf(emission, together, RUN_ID)).join('');
+          let frames = '';
+          for (let from = 0; from < emissions.length;) {
+            const some = framesOf(emissions, together, RUN_ID, 20_000, from);
+            frames += some.frames.bytes.toString();
+            from = some.next;
+          }
           const singly = messagesOf(emissions)
             .filter(({ position }) => reached.emittedOf(position) === 0)
             .map((message) => {
@@ -409,7 +419,7 @@ describe('the frames of emissions', () => {
             .slice(0, -1)
             .map((frame) => JSON.parse(frame.split('\ndata: ')[1] ?? '') as { line: string });
           expect(sent.map(({ line }) => line)).toEqual(
-            lines.map((line) => line.replaceAll('\n', '').replace(/\r$/u, '')).slice(given),
+            lines.map((line) => Buffer.from(line).toString().replace(/\r$/u, '')).slice(given),
           );
         },
       ),

@@ -25,10 +25,8 @@ interface RunnerPosition {
   readonly lines: number;
 }
 
-const RADIX = 36;
-/** Of base64: so many bytes are so many letters. */
-const GROUP_BYTES = 3;
-const GROUP_LETTERS = 4;
+/** Of the numbers in a cursor. */
+export const RADIX = 36;
 const ENCODED = /^([\da-z]{1,10})\.([\da-z]{1,10})((?:\.[\da-z]{1,4}:[\da-z]{1,10}:[\da-z]{1,10})*)\.([0-9a-f]{4})$/u;
 /** About a thousand runners of one run; a request with a longer header would be refused. */
 const ENCODED_LENGTH_MAX = 12 * 1024;
@@ -68,29 +66,17 @@ export class Cursor {
   }
 
   /**
-   * What `encode` answers behind each of `count` lines, the first of which stands at `position`. They differ in one number, so they
-   * are encoded together: each fills whole groups of three bytes, and what only fills is left out again.
+   * What `encode` answers behind a line, but for its encoding and the number of lines that stands between the two texts: all that
+   * the cursors of one chunk's lines differ in.
    */
-  encodeLines(position: LinePosition, count: number, runId: string): string[] {
-    const { runner, sequence, index } = position;
+  aroundLine({ runner, sequence }: LinePosition, runId: string): readonly [before: string, behind: string] {
     const before = [
       this.version.toString(RADIX),
       this.notes.toString(RADIX),
       ...this.#runnerTexts((other) => other < runner),
       `${runner.toString(RADIX)}:${sequence.toString(RADIX)}:`,
     ].join('.');
-    const behind = ['', ...this.#runnerTexts((other) => other > runner), runId.slice(-4)].join('.');
-    const same = before.length - (before.length % GROUP_BYTES);
-    const head = Buffer.from(before.slice(0, same), 'latin1').toString('base64url');
-    const rest = before.slice(same);
-    const texts = Array.from({ length: count }, (_, at) => rest + (index + at + 1).toString(RADIX) + behind);
-    const groups = Math.ceil((texts.at(-1)?.length ?? 0) / GROUP_BYTES);
-    const filled = texts.map((text) => text.padEnd(groups * GROUP_BYTES, '\0')).join('');
-    const encoded = Buffer.from(filled, 'latin1').toString('base64url');
-    return texts.map(({ length }, at) => {
-      const from = at * groups * GROUP_LETTERS;
-      return head + encoded.slice(from, from + Math.ceil((length * GROUP_LETTERS) / GROUP_BYTES));
-    });
+    return [before, ['', ...this.#runnerTexts((other) => other > runner), runId.slice(-4)].join('.')];
   }
 
   #runnerTexts(isWanted: (runner: number) => boolean): string[] {

@@ -1,12 +1,13 @@
 /**
  * What an event stream emits, in pieces that are handled as one: an event, or consecutive lines of one chunk. Each message has a
- * position of its own. JSON is made when it is first wanted: a replay skips most of it.
+ * position of its own. JSON is made when it is first wanted: a replay skips most of it. Lines stay the bytes that they came as.
  */
+import { isUtf8 } from 'node:buffer';
 import { isoTime, type PublicEvent, type PublicRunEvent } from '@penstock/run';
 import type { OutputStream } from '@penstock/bus';
 import type { StreamPosition } from './cursor.ts';
 
-export interface Emission {
+interface SomeEmission {
   /** Of its first message; each further one has the next index. */
   readonly position: StreamPosition;
   /** The SSE event of its messages; their data's `type` is the same. */
@@ -19,33 +20,50 @@ export interface Emission {
   readonly size: number;
 }
 
+export type Emission = LineEmission | EventEmission;
+
 /** `id`, `event`, `data` and their line ends, beside the data's own length. */
 const FRAME_BYTES = 80;
 const LINE_FIELDS_BYTES = 110;
-/** Of one emission: with the longest lines and the shortest it takes about two writes. */
-const LINES_MAX = 256;
-export class LineEmission implements Emission {
+/** Of one emission: with the longest lines it takes a write, with the shortest half of one. */
+const LINES_MAX = 128;
+const LINE_FEED = 0x0a;
+const CARRIAGE_RETURN = 0x0d;
+
+export class LineEmission implements SomeEmission {
   readonly event = 'stage_log';
   readonly position: StreamPosition;
+  readonly count: number;
   readonly size: number;
-  readonly #envelope: LineEnvelope;
-  readonly #lines: readonly string[];
+  readonly envelope: LineEnvelope;
+  /** Its lines with their ends, in valid UTF-8. */
+  readonly bytes: Buffer;
 
-  constructor(position: StreamPosition, envelope: LineEnvelope, lines: readonly string[]) {
+  constructor(position: StreamPosition, envelope: LineEnvelope, bytes: Buffer, count: number) {
     this.position = position;
-    this.#envelope = envelope;
-    this.#lines = lines;
-    let length = 0;
-    for (const line of lines) length += line.length;
-    this.size = length + lines.length * (FRAME_BYTES + LINE_FIELDS_BYTES);
-  }
-
-  get count(): number {
-    return this.#lines.length;
+    this.envelope = envelope;
+    this.bytes = bytes;
+    this.count = count;
+    this.size = bytes.length + count * (FRAME_BYTES + LINE_FIELDS_BYTES);
   }
 
   data(index: number): string {
-    return this.#envelope.head + JSON.stringify(this.#lines[index] ?? '') + this.#envelope.tail;
+    const from = this.offsetOf(index);
+    const end = lineEnd(this.bytes, from);
+    // Of a line that has no end a carriage return is the last character.
+    const isCrlf = end > from && end < this.bytes.length && this.bytes[end - 1] === CARRIAGE_RETURN;
+    return (
+      this.envelope.head +
+      JSON.stringify(this.bytes.toString('utf8', from, isCrlf ? end - 1 : end)) +
+      this.envelope.tail
+    );
+  }
+
+  /** Where one of its lines begins in its bytes. */
+  offsetOf(index: number): number {
+    let offset = 0;
+    for (let before = 0; before < index; before += 1) offset = lineEnd(this.bytes, offset) + 1;
+    return offset;
   }
 }
 
@@ -62,30 +80,32 @@ export function lineEnvelope(stage: string, stream: OutputStream, at: number): L
   };
 }
 
-/** The lines of `text`; `positionOf` answers the position of the first of so many lines, in the order of its calls. */
+/** The lines of `output`; `positionOf` answers the position of the first of so many lines, in the order of its calls. */
 export function* lineEmissions(
-  text: string,
+  output: Buffer,
   envelope: LineEnvelope,
   positionOf: (count: number) => StreamPosition,
 ): Iterable<LineEmission> {
-  const lines = linesOf(text);
-  for (let from = 0; from < lines.length; from += LINES_MAX) {
-    const some = lines.slice(from, from + LINES_MAX);
-    yield new LineEmission(positionOf(some.length), envelope, some);
+  const bytes = isUtf8(output) ? output : Buffer.from(output.toString('utf8'));
+  let from = 0;
+  let count = 0;
+  for (let at = 0; at < bytes.length;) {
+    at = lineEnd(bytes, at) + 1;
+    count += 1;
+    if (count < LINES_MAX && at < bytes.length) continue;
+    yield new LineEmission(positionOf(count), envelope, bytes.subarray(from, at), count);
+    from = at;
+    count = 0;
   }
 }
 
-/** Without their ends, `\n` or `\r\n`. A text that does not end in one has its rest as a line. */
-function linesOf(text: string): string[] {
-  const lines = text.split('\n');
-  if (lines.at(-1) === '') lines.pop();
-  if (!text.includes('\r\n')) return lines;
-  return lines.map((line, index) =>
-    line.endsWith('\r') && (index < lines.length - 1 || text.endsWith('\n')) ? line.slice(0, -1) : line,
-  );
+/** Where the line feed of the line is that begins at `from`; the end of the bytes where it has none. */
+function lineEnd(bytes: Buffer, from: number): number {
+  const end = bytes.indexOf(LINE_FEED, from);
+  return end < 0 ? bytes.length : end;
 }
 
-export class EventEmission implements Emission {
+export class EventEmission implements SomeEmission {
   readonly position: StreamPosition;
   readonly event: PublicRunEvent['type'];
   readonly count = 1;

@@ -270,7 +270,7 @@ export class EventStream {
   ): void {
     for (const piece of pieces) {
       const envelope = lineEnvelope(attempt.stage, piece.stream, piece.at ?? gapAt);
-      for (const emission of lineEmissions(piece.text, envelope, position)) this.#emissions.push(emission);
+      for (const emission of lineEmissions(piece.output, envelope, position)) this.#emissions.push(emission);
     }
   }
 }

@@ -11,13 +11,14 @@ import { STAGE_TEXT_BYTES_MAX, type StageText } from '@penstock/run';
 /** Some consecutive output of one stream. A gap is a piece of the stream `system`. */
 export interface Piece {
   readonly stream: OutputStream;
-  readonly text: string;
+  readonly output: Buffer;
   /** When its chunk was closed, milliseconds since 1970; undefined: it is a gap. */
   readonly at: number | undefined;
 }
 
 /** Twice the bytes that a runner may have unacknowledged. */
 const WAITING_BYTES_MAX = 8 * 1024 * 1024;
+const NOTHING = Buffer.alloc(0);
 
 export class OrderedAttemptLog {
   readonly stage: string;
@@ -136,7 +137,7 @@ export class OrderedAttemptLog {
       if (from < to) {
         const output = Buffer.from(chunk.output.buffer, chunk.output.byteOffset + from - chunk.offset, to - from);
         this.#tail.push(output);
-        pieces.push({ stream, text: output.toString('utf8'), at: chunk.at });
+        pieces.push({ stream, output, at: chunk.at });
         this.#next = to;
       }
       partStart += bytes;
@@ -145,36 +146,39 @@ export class OrderedAttemptLog {
 }
 
 function gapOf(bytes: number): Piece {
-  return { stream: 'system', text: `[${bytes} bytes of this log are no longer available]\n`, at: undefined };
+  const output = Buffer.from(`[${bytes} bytes of this log are no longer available]\n`);
+  return { stream: 'system', output, at: undefined };
 }
-
-/** Parts of a text that are dropped and still held. */
-const DROPPED_MAX = 1_024;
 
 /** The last 64 KiB of some text, as bytes. */
 class TailText {
-  #parts: Buffer[] = [];
-  /** Those before it are dropped: taking the first one out of thousands would move all of them. */
-  #first = 0;
-  #bytes = 0;
+  /** Of up to twice as many bytes: what is kept moves to its beginning once for as many that have come. */
+  #buffer: Buffer = NOTHING;
+  #length = 0;
   #cut = false;
 
+  /** The part is copied: it lies in memory of the connection, which is not to live for as long. */
   push(part: Buffer): void {
-    // The part is copied: it lies in a much larger buffer of the connection, which it would keep alive.
-    this.#parts.push(Buffer.from(part));
-    this.#bytes += part.length;
-    for (
-      let first = this.#parts[this.#first];
-      first !== undefined && this.#bytes - first.length >= STAGE_TEXT_BYTES_MAX;
-      first = this.#parts[this.#first]
-    ) {
-      this.#first += 1;
-      this.#bytes -= first.length;
-      this.#cut = true;
+    if (part.length >= STAGE_TEXT_BYTES_MAX) this.#keep(0);
+    else if (this.#length + part.length > 2 * STAGE_TEXT_BYTES_MAX) this.#keep(STAGE_TEXT_BYTES_MAX);
+    const kept = part.subarray(Math.max(0, part.length - STAGE_TEXT_BYTES_MAX));
+    this.#cut ||= kept.length < part.length;
+    const length = this.#length + kept.length;
+    if (length > this.#buffer.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.min(2 * length, 2 * STAGE_TEXT_BYTES_MAX));
+      grown.set(this.#buffer.subarray(0, this.#length));
+      this.#buffer = grown;
     }
-    if (this.#first < DROPPED_MAX || 2 * this.#first < this.#parts.length) return;
-    this.#parts = this.#parts.slice(this.#first);
-    this.#first = 0;
+    this.#buffer.set(kept, this.#length);
+    this.#length = length;
+  }
+
+  /** Of what there is only the end. */
+  #keep(bytes: number): void {
+    if (this.#length <= bytes) return;
+    this.#buffer.copyWithin(0, this.#length - bytes, this.#length);
+    this.#length = bytes;
+    this.#cut = true;
   }
 
   /** A part of it is not to be had. */
@@ -183,7 +187,7 @@ class TailText {
   }
 
   text(): StageText {
-    const all = Buffer.concat(this.#parts.slice(this.#first));
+    const all = this.#buffer.subarray(0, this.#length);
     const truncated = this.#cut || all.length > STAGE_TEXT_BYTES_MAX;
     let from = Math.max(0, all.length - STAGE_TEXT_BYTES_MAX);
     // The text must not begin in the middle of a character, whose later bytes are 10xxxxxx, three at most.
@@ -192,8 +196,7 @@ class TailText {
   }
 
   clear(): void {
-    this.#parts = [];
-    this.#first = 0;
-    this.#bytes = 0;
+    this.#buffer = NOTHING;
+    this.#length = 0;
   }
 }

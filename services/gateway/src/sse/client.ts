@@ -60,9 +60,10 @@ export class StreamClient {
     await this.#room.promise;
   }
 
-  write(bytes: Uint8Array): void {
+  /** `taken` is called once nobody reads the bytes any more, or never. */
+  write(bytes: Uint8Array, taken?: () => void): void {
     if (this.#closed.signal.aborted || this.#ending) return;
-    if (!this.#response.write(bytes)) this.#waitingSince ??= performance.now();
+    if (!this.#response.write(bytes, taken)) this.#waitingSince ??= performance.now();
   }
 
   /** Ends the stream behind what waits. */

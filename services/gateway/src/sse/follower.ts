@@ -6,6 +6,7 @@ import type { Cursor } from '../event-stream/cursor.ts';
 import type { Emission } from '../event-stream/emission.ts';
 import { EventStream } from '../event-stream/event-stream.ts';
 import { WRITE_BYTES, type StreamSink } from './client.ts';
+import type { Frames } from './frame-memory.ts';
 import { framesOf } from './frames.ts';
 import type { Batch, Ring } from './ring.ts';
 import type { RunSource } from './run-source.ts';
@@ -48,11 +49,13 @@ export class Follower {
 
   #write(batch: Batch): void {
     if (this.#filtering && !(batch.before.covers(this.cursor) && this.cursor.covers(batch.before))) {
-      for (const bytes of this.#writesOf(batch.emissions)) this.client.write(bytes);
+      for (const frames of this.#writesOf(batch.emissions)) this.client.write(frames.bytes, frames.letGo);
       return;
     }
     this.#filtering = false;
-    this.client.write(batch.bytes);
+    const { frames } = batch;
+    frames.hold();
+    this.client.write(frames.bytes, frames.letGo);
     this.cursor.set(batch.after);
   }
 
@@ -86,23 +89,19 @@ export class Follower {
   }
 
   async #send(emissions: readonly Emission[]): Promise<void> {
-    for (const bytes of this.#writesOf(emissions)) {
+    for (const frames of this.#writesOf(emissions)) {
       await this.client.room();
       if (this.client.closed.aborted) return;
-      this.client.write(bytes);
+      this.client.write(frames.bytes, frames.letGo);
     }
   }
 
   /** The messages that it does not have yet, in pieces of one write; the cursor moves as they are taken. */
-  *#writesOf(emissions: readonly Emission[]): Iterable<Buffer> {
-    let text = '';
-    for (const emission of emissions) {
-      text += framesOf(emission, this.cursor, this.runId);
-      if (text.length >= WRITE_BYTES) {
-        yield Buffer.from(text);
-        text = '';
-      }
+  *#writesOf(emissions: readonly Emission[]): Iterable<Frames> {
+    for (let from = 0; from < emissions.length;) {
+      const { frames, next } = framesOf(emissions, this.cursor, this.runId, WRITE_BYTES, from);
+      from = next;
+      if (frames.bytes.length > 0) yield frames;
     }
-    if (text !== '') yield Buffer.from(text);
   }
 }

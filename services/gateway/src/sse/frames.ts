@@ -1,37 +1,52 @@
 /** Messages as bytes of a `text/event-stream`. */
-import type { Cursor } from '../event-stream/cursor.ts';
-import type { Emission } from '../event-stream/emission.ts';
+import type { Cursor, StreamPosition } from '../event-stream/cursor.ts';
+import { type Emission, LineEmission } from '../event-stream/emission.ts';
+import { Frames } from './frame-memory.ts';
+import { writeLineFrames } from './line-frames.ts';
+import { Scratch } from './scratch.ts';
+
+/** Where frames are put together: all that is done with it is done in one go. */
+const scratch = new Scratch();
 
 /**
- * The frames of its messages that the cursor does not have yet; the cursor moves behind them. Each `id` is the cursor behind its
- * message. JSON holds no line ends, so `data` is one line.
+ * The frames of the first of these messages that the cursor does not have yet, in memory of their own: of all, or of as many
+ * emissions as it takes for `bytesMin`. The cursor moves behind them.
  */
-export function framesOf(emission: Emission, cursor: Cursor, runId: string): string {
-  const { position, event, count } = emission;
-  const first = cursor.emittedOf(position, count);
-  if (first === count) return '';
-  if (position.kind === 'event') {
-    cursor.advance(position);
-    return frame(cursor.encode(runId), event, emission.data(0));
+export function framesOf(
+  emissions: readonly Emission[],
+  cursor: Cursor,
+  runId: string,
+  bytesMin = Infinity,
+  from = 0,
+): { readonly frames: Frames; readonly next: number } {
+  scratch.clear();
+  let next = from;
+  for (; next < emissions.length && scratch.length < bytesMin; next += 1) {
+    const emission = emissions[next];
+    if (emission !== undefined) putFrames(scratch, emission, cursor, runId);
   }
-  let text = '';
-  const from = { ...position, index: position.index + first };
-  if (from.kind === 'line') {
-    const ids = cursor.encodeLines(from, count - first, runId);
-    for (let index = first; index < count; index++)
-      text += frame(ids[index - first] ?? '', event, emission.data(index));
-    cursor.advance(from, count - first);
-  } else {
-    for (let index = first; index < count; index++) {
-      cursor.advance({ ...position, index: position.index + index });
-      text += frame(cursor.encode(runId), event, emission.data(index));
-    }
-  }
-  return text;
+  return { frames: Frames.of(scratch.written), next };
 }
 
-function frame(id: string, event: string, data: string): string {
-  return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
+/** Each `id` is the cursor behind its message. JSON holds no line ends, so `data` is one line. */
+function putFrames(out: Scratch, emission: Emission, cursor: Cursor, runId: string): void {
+  const { position, event, count } = emission;
+  const first = cursor.emittedOf(position, count);
+  if (first === count) return;
+  if (position.kind === 'line' && emission instanceof LineEmission) {
+    const index = position.index + first;
+    writeLineFrames(out, emission, first, cursor.aroundLine(position, runId), index + 1);
+    cursor.advance({ ...position, index }, count - first);
+    return;
+  }
+  for (let index = first; index < count; index += 1) {
+    cursor.advance(behind(position, index));
+    out.putText(`id: ${cursor.encode(runId)}\nevent: ${event}\ndata: ${emission.data(index)}\n\n`);
+  }
+}
+
+function behind(position: StreamPosition, messages: number): StreamPosition {
+  return position.kind === 'event' ? position : { ...position, index: position.index + messages };
 }
 
 /** A browser that lost the stream comes back after this time. */

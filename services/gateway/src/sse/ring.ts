@@ -5,6 +5,7 @@
 import { Cursor } from '../event-stream/cursor.ts';
 import type { Emission } from '../event-stream/emission.ts';
 import { WRITE_BYTES } from './client.ts';
+import type { Frames } from './frame-memory.ts';
 import { framesOf } from './frames.ts';
 
 /** So much is kept in any case, for clients that join late. */
@@ -19,7 +20,7 @@ export class Batch {
   readonly after: Cursor;
   readonly #runId: string;
   size = 0;
-  #bytes: Buffer | undefined;
+  #frames: Frames | undefined;
 
   constructor(before: Cursor, runId: string) {
     this.before = before.copy();
@@ -33,14 +34,15 @@ export class Batch {
     this.size += emission.size;
   }
 
-  get bytes(): Buffer {
-    if (this.#bytes === undefined) {
-      const cursor = this.before.copy();
-      let text = '';
-      for (const emission of this.emissions) text += framesOf(emission, cursor, this.#runId);
-      this.#bytes = Buffer.from(text);
-    }
-    return this.#bytes;
+  /** Made when it is first wanted; held by the batch until it is dropped. */
+  get frames(): Frames {
+    this.#frames ??= framesOf(this.emissions, this.before.copy(), this.#runId).frames;
+    return this.#frames;
+  }
+
+  drop(): void {
+    this.#frames?.letGo();
+    this.#frames = undefined;
   }
 }
 
@@ -102,7 +104,7 @@ export class Ring {
     for (let oldest = this.#batches[0]; oldest !== undefined && this.#batches.length > 1; oldest = this.#batches[0]) {
       const rest = this.#size - oldest.size;
       if (rest < KEPT_BYTES || (this.#first >= needed && rest < KEPT_FOR_CLIENTS_BYTES)) return;
-      this.#batches.shift();
+      this.#batches.shift()?.drop();
       this.#first += 1;
       this.#size = rest;
       this.#start = oldest.after;
