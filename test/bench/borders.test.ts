@@ -55,7 +55,8 @@ beforeAll(async () => {
   process.on('uncaughtException', onEscaped);
   process.on('unhandledRejection', onEscaped);
   broker = await startTestBroker();
-  bus = await connectBus({ servers: broker.url, name: 'scheduler' });
+  // As in `serve`.
+  bus = await connectBus({ servers: broker.url, name: 'scheduler', answersItself: true });
   runnersBus = await connectBus({ servers: broker.url, name: 'runner' });
   await ensureStreams(bus, {
     partitions: 1,

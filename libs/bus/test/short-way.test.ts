@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { MessageChannel, type MessagePort } from 'node:worker_threads';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { silentLog } from '@penstock/telemetry/log';
 import { currentRequest, withRequest } from '@penstock/telemetry/request';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type Bus, connectBus, LATER, linkThreads, type Responder } from '../src/index.ts';
@@ -130,6 +131,32 @@ describe('a request that a process asks of itself', () => {
     await own.stop();
   });
 
+  it('is handled in the order of sending across a loss of the connection, and never by two ways (SHORTWAY-3)', async () => {
+    const own = await startTestBroker();
+    const cut = await connectBus({ servers: own.url, name: 'cut', answersItself: true });
+    const seen: number[] = [];
+    cut.respond<number, number>('order', (n) => {
+      seen.push(n);
+      return n;
+    });
+    const send = (n: number): Promise<unknown> => cut.request('order', n, soon).catch((error: unknown) => error);
+    const under = [send(1), send(2)];
+    // As the connection is told to be gone, and to be there again.
+    cut.events.on('disconnected', () => under.push(send(3)));
+    cut.events.on('reconnected', () => under.push(send(4), send(5)));
+    const [away, back] = [once(cut.events, 'disconnected'), once(cut.events, 'reconnected')];
+    await own.kill();
+    await away;
+    await own.restart();
+    await back;
+    under.push(send(6));
+    expect(await Promise.all(under)).toEqual([1, 2, expect.objectContaining({ sent: false }), 4, 5, 6]);
+    await cut.flush();
+    expect(seen).toEqual([1, 2, 4, 5, 6]);
+    await cut.close(0);
+    await own.stop();
+  });
+
   it('goes by the broker where responders share their work (SHORTWAY-2), and where another process answers', async () => {
     bus.respond('shared', () => 'own', { queue: 'all' });
     other.respond('elsewhere', () => 'other');
@@ -145,6 +172,73 @@ describe('a request that a process asks of itself', () => {
     bus.respond<number, number>('double', (n) => n * 2);
     await settled();
     expect(await other.request('double', 21, soon)).toBe(42);
+  });
+});
+
+describe('a message that its receiver cannot handle (WIRE-3)', () => {
+  /** A bus that cannot tell the first error that it meets: that leaves the border of handlers, and would go on to whoever brought the message. */
+  async function faulty(): Promise<{ readonly bus: Bus; readonly told: () => readonly unknown[] }> {
+    const told: unknown[] = [];
+    let isFirst = true;
+    const error = (fields: { readonly border?: string }): void => {
+      if (isFirst) {
+        isFirst = false;
+        throw new Error('the log is full');
+      }
+      told.push(fields.border);
+    };
+    const log = { ...silentLog, error };
+    const made = await connectBus({ servers: broker.url, name: 'faulty', answersItself: true, log });
+    made.respond<number, number>('third', (n) => {
+      if (n === 2) throw new Error('a handler’s fault');
+      return n;
+    });
+    await made.flush();
+    return { bus: made, told: () => told };
+  }
+  const answersOf = (asking: Bus): Promise<unknown[]> =>
+    Promise.all(
+      [1, 2, 3, 4].map((n) =>
+        asking
+          .request('third', n, { timeoutMs: n === 2 ? 200 : 5_000 })
+          .catch(({ tag }: { readonly tag: string }) => tag),
+      ),
+    );
+  const expected = [1, 'RequestTimeout', 3, 4];
+
+  it('costs itself alone where it came by the short way, and is told', async () => {
+    const { bus: made, told } = await faulty();
+    expect(await answersOf(made)).toEqual(expected);
+    expect(told()).toEqual(['bus.message']);
+    await made.close(0);
+  });
+
+  it('costs itself alone where it came by the broker, whose connection is read on', async () => {
+    const { bus: made, told } = await faulty();
+    expect(await answersOf(other)).toEqual(expected);
+    expect(told()).toEqual(['bus.message']);
+    expect(await other.request('third', 5, soon)).toBe(5);
+    await made.close(0);
+  });
+
+  it('costs itself alone where it came by the line of another thread', async () => {
+    const { bus: made, told } = await faulty();
+    const ports = new MessageChannel();
+    const linked = new Promise<void>((resolve) => {
+      ports.port2.on('message', (crossing: { answers?: string }) => {
+        if (crossing.answers === 'third') resolve();
+      });
+    });
+    linkThreads(made, ports.port1);
+    linkThreads(bus, ports.port2);
+    await linked;
+    const passed = await listened();
+    expect(await answersOf(bus)).toEqual(expected);
+    expect(told()).toEqual(['bus.message']);
+    await settled();
+    expect(passed).toEqual([]);
+    ports.port1.close();
+    await made.close(0);
   });
 });
 

@@ -37,6 +37,7 @@ export const borders = {
   'partition.projection': 'the partition is dropped and opened anew',
   'partition.projector': 'one round of writing documents, which the next tick makes up for',
   'bus.connection': 'what this listener does about a broken connection, which comes again by its own timer',
+  'bus.message': 'the message, for whose answer its sender waits until its deadline; what came with it is handled',
   'runner.schedulers': 'a scheduler that came or went is seen at the next offer',
   'runner.demand': 'one announcement',
   'runner.offers': 'one round of offers',

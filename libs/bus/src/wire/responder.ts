@@ -28,7 +28,7 @@ export function startResponder<Req, Rep>(
   const pendingMax = options.pendingMax ?? PENDING_MAX;
   const pending = new PendingCalls(options.pendingMsMax ?? PENDING_MS_MAX);
 
-  const receive = (message: WireMessage): void => {
+  const receive = wire.received((message) => {
     const replyTo = message.reply;
     if (!replyTo) return wire.log.warn({ subject: message.subject }, 'a request without a reply subject');
     if (pending.size >= pendingMax) return refuse(wire, replyTo, message.subject, 'busy');
@@ -51,7 +51,7 @@ export function startResponder<Req, Rep>(
     } catch (error) {
       failed(error);
     }
-  };
+  });
 
   const subscription = wire.connection.subscribe(subject, {
     ...(options.queue === undefined ? {} : { queue: options.queue }),

@@ -5,6 +5,9 @@
  *
  * SHORTWAY-1 A message is handled in a later turn of the event loop, in the order of sending, and in nobody's context.
  * SHORTWAY-2 Only who answers every request to its subject is found here: those who share their work are the broker's to choose from.
+ * SHORTWAY-3 What a thread sends to a responder of its own is handled in the order of sending, across a loss of the broker's connection too: while
+ *     the responder is there, none of it goes another way. Between two threads the order is not kept (THREADLINE-1), nor is it
+ *     between two senders.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { MsgHdrs } from '@nats-io/transport-node';
@@ -15,6 +18,9 @@ export interface WireMessage {
   readonly headers?: MsgHdrs | undefined;
   readonly reply?: string | undefined;
 }
+
+/** Throws nothing: what arrives together is handled one after the other, and each costs itself alone (`Wire.received`). */
+type Receive = (message: WireMessage) => void;
 
 /** To the short way of another thread. */
 export interface Line {
@@ -29,7 +35,7 @@ export interface Line {
 interface Answering {
   readonly subject: string;
   readonly tokens: readonly string[];
-  readonly receive: (message: WireMessage) => void;
+  readonly receive: Receive;
   isOver: boolean;
 }
 
@@ -43,7 +49,7 @@ const FOUND_MAX = 1_000;
 
 export class ShortWay {
   readonly inbox: string;
-  readonly #receive: (message: WireMessage) => void;
+  readonly #receive: Receive;
   readonly #answering = new Set<Answering>();
   /** What the other threads answer. */
   readonly #lines = new Map<Line, Map<string, readonly string[]>>();
@@ -53,13 +59,13 @@ export class ShortWay {
   readonly #inNoContext = AsyncLocalStorage.snapshot();
 
   /** `inbox`: where the answers arrive, and who takes them there. */
-  constructor(inbox: string, receive: (message: WireMessage) => void) {
+  constructor(inbox: string, receive: Receive) {
     this.inbox = inbox;
     this.#receive = receive;
   }
 
   /** Requests to the subject, wildcards allowed, go to `receive`. */
-  answer(subject: string, receive: (message: WireMessage) => void): { stop(): void } {
+  answer(subject: string, receive: Receive): { stop(): void } {
     const answering: Answering = { subject, tokens: subject.split('.'), receive, isOver: false };
     this.#answering.add(answering);
     this.#tell(subject, true);

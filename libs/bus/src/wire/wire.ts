@@ -8,6 +8,7 @@
  *
  * WIRE-1 Every exchange ends exactly once: by its last answer, its deadline, an abort, a lost connection or `close`.
  * WIRE-2 Nothing is sent while disconnected: the client would keep it in an unbounded buffer and drop it at the next dial.
+ * WIRE-3 A message that its receiver cannot handle costs that message and nothing behind it, nor the connection that brought it.
  */
 import { EventEmitter } from 'node:events';
 import { createInbox, type MsgHdrs, type NatsConnection, PermissionViolationError } from '@nats-io/transport-node';
@@ -48,6 +49,7 @@ export class Wire {
   readonly #inboxPrefix: string;
   readonly #inbox: string;
   readonly #exchanges = new Map<string, Exchange>();
+  readonly #tellEnd: (exchange: Exchange, error: Error | null) => void;
   #nextToken = 0;
 
   constructor(connection: NatsConnection, inboxPrefix: string, log: Log, answersItself = false) {
@@ -57,10 +59,12 @@ export class Wire {
     this.events.setMaxListeners(0);
     this.#inboxPrefix = inboxPrefix;
     this.#inbox = `${this.newInbox()}.`;
-    this.shortWay = answersItself ? new ShortWay(this.#inbox, (message) => this.#receive(message)) : undefined;
+    this.#tellEnd = guarded('bus.message', { log }, (exchange, error) => exchange.onEnd(error));
+    const receive = this.received((message) => this.#receive(message));
+    this.shortWay = answersItself ? new ShortWay(this.#inbox, receive) : undefined;
     connection.subscribe(`${this.#inbox}*`, {
       callback: (error, message) => {
-        if (error === null) this.#receive(message);
+        if (error === null) receive(message);
         else this.log.error({ err: error }, 'the inbox subscription failed');
       },
     });
@@ -76,6 +80,11 @@ export class Wire {
   /** A subject of our own that others may send to; within what the broker permits us. */
   newInbox(): string {
     return createInbox(this.#inboxPrefix);
+  }
+
+  /** What takes messages by whatever way: it throws no more (WIRE-3). */
+  received(receive: (message: WireMessage) => void): (message: WireMessage) => void {
+    return guarded('bus.message', { log: this.log }, receive);
   }
 
   /** Publishes, or throws `BrokerAway` (WIRE-2), `MessageTooLarge`. */
@@ -182,7 +191,7 @@ export class Wire {
     if (exchange === undefined) return;
     this.#exchanges.delete(token);
     clearTimeout(exchange.timer);
-    exchange.onEnd(error);
+    this.#tellEnd(exchange, error);
   }
 
   async #followStatus(): Promise<void> {
