@@ -149,10 +149,10 @@ export function startAuth(options: AuthOptions): RunningAuth {
     return userId !== undefined && (await users.isSuspended(userId));
   };
   const fleet = new Fleet({ bus, tokens: runnerTokens, isShut, door: options.fleetDoor, jwtSecret, log, now });
-  const tenantOf = (runner: string): Promise<string | undefined> => fleet.tenantOf(runner);
   const clones = new CloneSecrets(store, stageSecrets);
   const slips = answerSlips({
-    ...{ bus, secrets: stageSecrets, clones, idTokens, tenantOf, log, now },
+    ...{ bus, secrets: stageSecrets, clones, idTokens, log, now },
+    grantOf: (runner) => fleet.grantOf(runner),
     slipKey: options.slipKey,
     needsProofs: mode === 'production',
   });

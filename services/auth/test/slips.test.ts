@@ -388,16 +388,17 @@ describe('of several secrets of a name', () => {
   });
 });
 
-describe("a tenant's own runner", () => {
+describe('a runner of a fleet', () => {
   const runner = `fr_${'7'.repeat(32)}`;
 
-  it("gets nothing by a slip for another tenant's run, whatever it is signed by, and what is its own tenant's", async () => {
+  /** It is let in for the stages of one tenant, or everybody's, or not (null); and its lease lists the attempt. */
+  async function leased(grant: { readonly tenant?: string } | null): Promise<void> {
     await world.reset();
-    const inside = { id: runner, publicKey: 'k', tokenId: 't', name: '', tenant, leftMs: 60_000 };
+    const inside = { id: runner, publicKey: 'k', tokenId: 't', name: '', ...grant, leftMs: 60_000 };
     const fleetDoor = {
       admit: () => Promise.resolve(true),
       shut: () => Promise.resolve(),
-      admitted: () => Promise.resolve([inside]),
+      admitted: () => Promise.resolve(grant === null ? [] : [inside]),
     };
     await world.server({ masterKeys: [MASTER_KEY], slipKey: SLIP_KEY, fleetDoor });
     const value: RunnerLease = {
@@ -409,10 +410,26 @@ describe("a tenant's own runner", () => {
       attempts: [{ runId: 'run-1' as never, stage: 'deploy', attempt: 1, session, credit: 1 }],
     };
     await acquireLease(world.bus, buckets.runners, `${runner}.${session}`, value, { ttlMs: 60_000 });
+  }
+
+  it("that is a tenant's own gets nothing by a slip for another tenant's run, whatever it is signed by, and what is its own tenant's", async () => {
+    await leased({ tenant });
     expect(await present(slipOf({ runner, tenant: 'user/other', names: [] }), runner)).toMatchObject({
       kind: 'refused',
       why: expect.stringContaining("another tenant's run"),
     });
     expect(await present(slipOf({ runner, names: [] }), runner)).toMatchObject({ kind: 'sealed' });
+  });
+
+  it('that is not let in gets nothing, whatever is signed and listed; one that is everybody’s gets what anybody’s stages name (SLIPS-5)', async () => {
+    await leased(null);
+    await secrets.set({ tenant, name: 'TOKEN', value: 'canary-4711' });
+    expect(await present(slipOf({ runner }), runner)).toEqual({
+      kind: 'refused',
+      why: expect.stringContaining('let in by a runner token'),
+    });
+    session = `${session}-again`;
+    await leased({});
+    expect(text(await opened(await present(slipOf({ runner }), runner)), 'TOKEN')).toBe('canary-4711');
   });
 });

@@ -32,13 +32,16 @@ export interface FleetDoor {
   admitted(): Promise<readonly (AdmittedRunner & { readonly leftMs: number })[]>;
 }
 
-interface AdmittedRunner {
+export interface FleetGrant {
+  /** Whose stages alone it is given; absent: everybody's. */
+  readonly tenant?: string | undefined;
+}
+
+interface AdmittedRunner extends FleetGrant {
   readonly id: string;
   readonly publicKey: string;
   readonly tokenId: string;
   readonly name: string;
-  /** Whose stages alone it is given; absent: everybody's. */
-  readonly tenant?: string | undefined;
 }
 
 export interface FleetOptions {
@@ -119,10 +122,10 @@ export class Fleet {
     };
   }
 
-  /** Of a runner that is let in; undefined: everybody's, or none that is. */
-  async tenantOf(runner: string): Promise<string | undefined> {
+  /** Whose stages a runner that is let in is given; null: it is not let in. Throws where that cannot be told. */
+  async grantOf(runner: string): Promise<FleetGrant | null> {
     const admitted = (await this.#options.door?.admitted()) ?? [];
-    return admitted.find(({ id }) => id === runner)?.tenant;
+    return admitted.find(({ id }) => id === runner) ?? null;
   }
 
   /** Undefined: of everybody. */

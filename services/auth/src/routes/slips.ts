@@ -7,7 +7,7 @@
  * SLIPS-4 That a repository has no secret of its own is answered to a slip that nobody has signed, too: so schedulers that have no key
  *     may have connected repositories, and whoever names such a secret is told where the key is missing. Not to runners of a fleet,
  *     whose machines may be a stranger's: who lets those in has a key.
- * SLIPS-5 To a tenant's own runner only for runs of that tenant, whatever was signed (P37).
+ * SLIPS-5 To a runner of a fleet only while it is let in, and to a tenant's own only for runs of that tenant, whatever was signed (P37).
  */
 import { buckets, claimsOfSlip, isFleetRunner, leaseAtLeader, readSlip, subjects } from '@penstock/bus';
 import type {
@@ -21,6 +21,7 @@ import type {
   SlipRequest,
 } from '@penstock/bus';
 import type { Log } from '@penstock/telemetry/log';
+import type { FleetGrant } from '../flows/fleet.ts';
 import { sealTo, userOfTenant } from '@penstock/identity';
 import type { CloneSecrets } from '../model/clone-secrets.ts';
 import { idTokensFor, type IdTokenSources } from '../model/id-tokens.ts';
@@ -36,13 +37,13 @@ export interface SlipsOptions {
   readonly idTokens: IdTokenSources;
   /** Of 32 bytes in base64, shared with the schedulers; without it every slip is refused. */
   readonly slipKey: string | undefined;
-  /** Whose runs alone a runner that was let in by a token is given stages of; undefined: everybody's. */
-  readonly tenantOf: (runner: string) => Promise<string | undefined>;
+  readonly grantOf: (runner: string) => Promise<FleetGrant | null>;
   readonly log: Pick<Log, 'warn'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
 }
 
+const EVERYBODYS: FleetGrant = {};
 /** All values of one stage. */
 const STAGE_BYTES_MAX = 256 * 1024;
 /** Those of the stage, and one for each of its images. */
@@ -77,8 +78,10 @@ async function answer(
   if (slip === null) return refused('its slip is not signed by the SERVICE_SLIP_KEY of auth');
   if (slip.runner !== runner) return refused('its slip is for another runner');
   if (now() > slip.until) return refused('its slip has run out');
-  const tenant = isFleetRunner(runner) ? await options.tenantOf(runner) : undefined;
-  if (tenant !== undefined && tenant !== slip.tenant) return refused("its slip is for another tenant's run");
+  const grant = isFleetRunner(runner) ? await options.grantOf(runner) : EVERYBODYS;
+  if (grant === null) return refused('it is not, or no longer, let in by a runner token');
+  if (grant.tenant !== undefined && grant.tenant !== slip.tenant)
+    return refused("its slip is for another tenant's run");
   const lease = await leaseAtLeader<RunnerLease>(bus, buckets.runners, `${runner}.${slip.session}`);
   if (lease === null || !lists(lease.value, slip)) return { kind: 'unlisted' };
   const { sealTo: publicKey } = lease.value;
