@@ -31,7 +31,9 @@ const PARTITIONS = 4;
 const MEBIBYTE = 1024 * 1024;
 const OF_ADA = `fr_${'a'.repeat(32)}`;
 const SHARED = `fr_${'b'.repeat(32)}`;
+const OF_BOB = `fr_${'c'.repeat(32)}`;
 const ADA = 'user/ada';
+const BOB = 'user/bob';
 
 let dataDir: string;
 let broker: EmbeddedBroker;
@@ -42,7 +44,13 @@ let looking: BusSubscription;
 /** `<run> <stage> <attempt> <runner>` of what lives. */
 const living = new Set<string>();
 const asked: AttemptRequest[] = [];
-const keys = new Map([OF_ADA, SHARED].map((runner) => [runner, nkeys.createUser()]));
+/** Answers of the owner that wait for it. */
+let silence: Promise<void> | undefined;
+const tenants = new Map([
+  [OF_ADA, ADA],
+  [OF_BOB, BOB],
+]);
+const keys = new Map([OF_ADA, OF_BOB, SHARED].map((runner) => [runner, nkeys.createUser()]));
 
 const runId = (): RunId => newRunId({ now: Date.now(), key: ADA, random: randomBytes(16) });
 
@@ -62,12 +70,7 @@ beforeAll(async () => {
   core = await connectBus({ servers: broker.url, user: broker.user, pass: broker.password, name: 'core' });
   await ensureStreams(core, { partitions: PARTITIONS, fleet: true, ...broker });
   await broker.setRunners(
-    new Map(
-      [...keys].map(([runner, key]) => [
-        runner,
-        { publicKey: key.getPublicKey(), ...(runner === OF_ADA ? { tenant: ADA } : {}) },
-      ]),
-    ),
+    new Map([...keys].map(([runner, key]) => [runner, { publicKey: key.getPublicKey(), tenant: tenants.get(runner) }])),
   );
   ada = await connectionOf(OF_ADA);
 });
@@ -86,12 +89,15 @@ const look = async (more: { logsBytesMax?: number; logBytesMax?: number } = {}):
 beforeEach(() => {
   living.clear();
   asked.length = 0;
-  owner = core.respond<AttemptRequest, AttemptReply>('run.*.attempt', (request, { subject }) => {
+  silence = undefined;
+  owner = core.respond<AttemptRequest, AttemptReply>('run.*.attempt', async (request, { subject }) => {
     asked.push(request);
+    if (request.runner === OF_ADA) await silence;
     const { runId: run, stage, attempt } = request.ref;
     const isIt = living.has([run, stage, attempt, request.runner].join(' '));
     if (subject !== subjects.owner(partitionOf(run, PARTITIONS), 'attempt')) throw new Error('not its owner');
-    return { ok: true, epoch: 1 as never, attempt: isIt ? { tenant: ADA, key: ADA, expireMs: 1 } : null };
+    const tenant = tenants.get(request.runner) ?? '';
+    return { ok: true, epoch: 1 as never, attempt: isIt ? { tenant, key: tenant, expireMs: 1 } : null };
   });
 });
 afterEach(() => {
@@ -149,6 +155,7 @@ describe("a chunk of a tenant's own runner", { timeout: 120_000 }, () => {
       [own, chunkOf('other', { attempt: 2 })],
       [own, chunkOf('build', { attempt: 2, mark: true })],
       [own, chunkOf('build', { attempt: 2, bytes: 200_000 })],
+      [own, chunkOf('x'.repeat(257))],
       [own, Buffer.from('no head')],
       [own, Buffer.from('[]\nx')],
       ['no-run-id', chunkOf('build')],
@@ -180,6 +187,36 @@ describe("a chunk of a tenant's own runner", { timeout: 120_000 }, () => {
     expect(await write(theirs, chunkOf('build', { bytes: 60_000 }), shared, SHARED)).toBeGreaterThan(0);
     await shared.close();
     expect(await stored(theirs)).toEqual([`${SHARED} build`]);
+  });
+
+  it('is held while the owner of its run is asked, and no more of them than there is room for (WRITES-4)', async () => {
+    await look({ logBytesMax: 32 * MEBIBYTE, logsBytesMax: 1024 * MEBIBYTE });
+    const answered = Promise.withResolvers<void>();
+    silence = answered.promise;
+    const [slow, theirs] = [runId(), runId()];
+    living.add(`${slow} build 1 ${OF_ADA}`);
+    living.add(`${theirs} build 1 ${OF_BOB}`);
+    const bytes = 64 * 1024;
+    const sent = Array.from({ length: 300 }, (_, index) =>
+      write(slow, chunkOf('build', { bytes, offset: index * bytes }), ada, OF_ADA, 3_000).then(
+        () => 'stored',
+        () => 'comes again',
+      ),
+    );
+    await ada.flush();
+    const bob = await connectionOf(OF_BOB);
+    // Behind all of them.
+    expect(await write(theirs, chunkOf('build'), bob, OF_BOB)).toBeGreaterThan(0);
+    await bob.close();
+    answered.resolve();
+    const fates = await Promise.all(sent);
+    const stored = fates.filter((fate) => fate === 'stored').length;
+    // 9.6 MiB of them, each with its head.
+    expect(stored).toBeGreaterThan(100);
+    expect(stored).toBeLessThan(154);
+    expect(fates.lastIndexOf('stored')).toBe(stored - 1);
+    // Nothing is held any more.
+    expect(await write(slow, chunkOf('build', { bytes, offset: 300 * bytes }))).toBeGreaterThan(0);
   });
 
   it('comes again where the owner of its run does not say', async () => {

@@ -18,11 +18,14 @@ export interface LookedWrite {
   /** Of a chunk its run, of a lease its session. */
   readonly of: string;
   readonly bytes: Uint8Array;
+  /** Of the whole message, its headers included. */
+  readonly size: number;
   /** For how long a lease is to live; NaN: it does not say. */
   readonly ttlMs: number;
   /** The lease is ended. */
   readonly isEnd: boolean;
-  pass(): void;
+  /** Resolves when nothing of it is under way any more, stored or not. */
+  pass(): Promise<void>;
   /** Its runner takes it for stored, and it is kept nowhere. */
   swallow(): void;
 }
@@ -44,11 +47,12 @@ export function lookAtWrites(bus: Bus, look: (write: LookedWrite) => void): BusS
         return;
       }
       // Asked anew: the broker takes no question whose answer would go to another account.
-      const write = writeOf(message, (subject, head) => {
-        wire.call(subject, message.data, head, STORE_MS).then(
-          ({ data }) => void message.respond(data),
-          (cause: unknown) => log.warn({ err: cause, subject }, "what a tenant's runner stores was not answered"),
-        );
+      const write = writeOf(message, async (subject, head) => {
+        try {
+          message.respond((await wire.call(subject, message.data, head, STORE_MS)).data);
+        } catch (cause) {
+          log.warn({ err: cause, subject }, "what a tenant's runner stores was not answered");
+        }
       });
       try {
         if (write !== null) look(write);
@@ -60,27 +64,36 @@ export function lookAtWrites(bus: Bus, look: (write: LookedWrite) => void): BusS
   return { stop: () => subscription.unsubscribe() };
 }
 
-function writeOf(message: Msg, publish: (subject: string, head: MsgHdrs | undefined) => void): LookedWrite | null {
+function writeOf(
+  message: Msg,
+  publish: (subject: string, head: MsgHdrs | undefined) => Promise<void>,
+): LookedWrite | null {
   const subject = message.subject.slice(LOOKED.length);
   const [first, second = '', third = '', fourth = ''] = subject.split('.');
   const header = (name: string): string => message.headers?.get(name) ?? '';
   const isEnd = header('KV-Operation') === 'PURGE' && message.data.length === 0;
-  const common = { bytes: message.data, isEnd, ttlMs: ttlMsOf(header(TTL)) };
+  const common = { bytes: message.data, size: sizeOf(message), isEnd, ttlMs: ttlMsOf(header(TTL)) };
   if (first === 'log') {
     const swallow = (): void => void message.respond(JSON.stringify({ stream: streams.logs, seq: 0 }));
     return { ...common, kind: 'chunk', runner: third, of: second, pass: () => publish(subject, undefined), swallow };
   }
   if (first !== '$KV' || second !== buckets.runners) return null;
-  const pass = (): void => {
+  const pass = (): Promise<void> => {
     const head = headers();
     for (const name of [EXPECTED, TTL, MARK_HEADER]) if (header(name) !== '') head.set(name, header(name));
     if (isEnd) {
       head.set('KV-Operation', 'PURGE');
       head.set('Nats-Rollup', 'sub');
     }
-    publish(subject, head);
+    return publish(subject, head);
   };
   return { ...common, kind: 'lease', runner: third, of: fourth, pass, swallow: () => {} };
+}
+
+function sizeOf({ data, headers: head }: Msg): number {
+  let size = data.length;
+  for (const [name, values] of head ?? []) for (const value of values) size += name.length + value.length;
+  return size;
 }
 
 /** As `store` writes it. */

@@ -8,10 +8,14 @@
  *     answered, and comes again, until what is there has been archived or deleted.
  *  WRITES-3 A runner holds so many leases, each of a bounded size, with an end, and in the form that schedulers read; it writes so many a
  *     second.
+ *  WRITES-4 What waits for an answer, of a run's owner or of the broker, is bounded in bytes, with a share for each runner. What comes beyond is not
+ *     answered, and comes again.
  */
 import { type Bus, type BusSubscription, decodeChunk, loggedRuns, lookAtWrites, type LookedWrite } from '@penstock/bus';
+import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import { isRunId, type RunId } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
+import { FairRoom, type RoomBounds } from './fair-room.ts';
 import { LivingAttempts } from './living-attempts.ts';
 import { LogShares } from './log-shares.ts';
 import { RunnerLeases } from './runner-leases.ts';
@@ -33,6 +37,10 @@ const CHUNK_BYTES_MAX = 96 * 1024;
 /** A chunk may come twice, and lines of the runner itself come on top. */
 const LOG_MARGIN = 1.5;
 const LOG_MARGIN_BYTES = 1024 * 1024;
+/** Twice what a runner writes before it waits for an answer, and some of the largest chunks whatever others hold: 98 MiB of 200 machines. */
+const UNDER_WAY: RoomBounds = { sharedBytes: 48 * 1024 * 1024, ownBytes: 256 * 1024 };
+/** What one write takes beside its bytes: many small ones are as good a way to fill memory. */
+const WRITE_BYTES = 2 * 1024;
 /** Between two looks at what `LOGS` still holds, while somebody has used up a share. */
 const LOOK_MS = 10_000;
 
@@ -41,6 +49,7 @@ export function lookAtTenantWrites(options: TenantWritesOptions): BusSubscriptio
   const attempts = new LivingAttempts(bus, partitions);
   const shares = new LogShares(options.logsBytesMax);
   const leases = new RunnerLeases();
+  const underWay = new FairRoom(UNDER_WAY);
   const attemptBytesMax = options.logBytesMax * LOG_MARGIN + LOG_MARGIN_BYTES;
   const chunk = async (write: LookedWrite): Promise<void> => {
     const named = namedBy(write);
@@ -50,15 +59,19 @@ export function lookAtTenantWrites(options: TenantWritesOptions): BusSubscriptio
     if (tenant === null || attempt.bytes + write.bytes.length > attemptBytesMax) return write.swallow();
     if (!shares.take(tenant, named.runId, write.bytes.length)) return;
     attempt.bytes += write.bytes.length;
-    write.pass();
+    await write.pass();
+  };
+  const lease = async (write: LookedWrite): Promise<void> => {
+    if (leases.take(write)) await write.pass();
   };
   const subscription = lookAtWrites(bus, (write) => {
-    if (write.kind === 'lease') {
-      if (leases.take(write)) write.pass();
-      return;
-    }
-    // Its owner could not say: the chunk comes again.
-    chunk(write).catch((error: unknown) => log.warn({ err: error, runner: write.runner }, 'a chunk is not stored yet'));
+    const { kind, runner } = write;
+    const bytes = write.size + WRITE_BYTES;
+    if (!underWay.take(runner, bytes)) return;
+    (kind === 'lease' ? lease(write) : chunk(write))
+      // Its owner could not say: the chunk comes again.
+      .catch((error: unknown) => log.warn({ err: error, runner }, `a ${kind} is not stored yet`))
+      .finally(() => underWay.giveBack(runner, bytes));
   });
   const timer = setInterval(() => {
     if (!shares.isShort) return;
@@ -84,7 +97,8 @@ function namedBy({
   if (!isRunId(of) || bytes.length > CHUNK_BYTES_MAX) return null;
   try {
     const { stage, attempt, mark } = decodeChunk(bytes);
-    const isNamed = typeof stage === 'string' && Number.isSafeInteger(attempt) && mark === undefined;
+    const isStage = typeof stage === 'string' && stage.length <= PIPELINE_LIMITS.expandedNameLengthMax;
+    const isNamed = isStage && Number.isSafeInteger(attempt) && mark === undefined;
     return isNamed ? { runId: of, stage, attempt } : null;
   } catch {
     return null;
