@@ -1,16 +1,11 @@
 /** Making a bus: one connection that never gives up, to a broker that is new enough. */
-import {
-  connect,
-  type NatsConnection,
-  nkeyAuthenticator,
-  type NodeConnectionOptions,
-  wsconnect,
-} from '@nats-io/transport-node';
+import { type NatsConnection, nkeyAuthenticator, type NodeConnectionOptions, wsconnect } from '@nats-io/transport-node';
 import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from './backoff.ts';
 import type { Bus } from './bus.ts';
 import { BrokerAway, BrokerTooOld } from '../contract/errors.ts';
 import { NatsBus } from './nats-bus.ts';
+import { connectByTcp } from './transport.ts';
 import { Wire } from './wire.ts';
 import { type Log, silentLog } from '@penstock/telemetry/log';
 
@@ -123,7 +118,7 @@ async function open(
   natsOptions: NodeConnectionOptions,
   openSocket: ConnectOptions['openSocket'],
 ): Promise<NatsConnection> {
-  if (openSocket === undefined) return await connect(natsOptions);
+  if (openSocket === undefined) return await connectByTcp(natsOptions);
   // What it carries is encrypted or not as its address says, which the socket knows alone.
   return await wsconnect({
     ...natsOptions,
