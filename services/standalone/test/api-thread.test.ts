@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { MessagePort } from 'node:worker_threads';
 import { NotFound, Unavailable } from '@penstock/errors';
 import { BadFile, GitError, type MirrorCache } from '@penstock/git';
-import { parsePipeline, recall } from '@penstock/pipeline';
+import { parsePipeline, recall, type ParseResult } from '@penstock/pipeline';
 import { silentLog, type Log } from '@penstock/telemetry/log';
 import { afterEach, describe, expect, it } from 'vitest';
 import { ApiThread } from '../src/api/api-thread.ts';
@@ -49,12 +49,17 @@ describe('the thread of the API', () => {
     expect(fetched).toEqual(['c1']);
   });
 
-  it('tells of files that it has read, which need not be read again', async () => {
+  it('tells of files that it has read before it asks for their runs, so that they need not be read again (READFILES-1)', async () => {
     const text = 'pipeline: {name: read-by-the-api}\nstages: {constructor: {run: "true"}}\n';
     expect(recall(text)).toBeUndefined();
     thread = new ApiThread(silentLog, { worker: DOUBLE });
-    await thread.start(options('reads'), { servers: '' }, engine(mirrors().cache));
-    const known = recall(text);
+    const knownWhenAsked = Promise.withResolvers<ParseResult | undefined>();
+    const link = (line: MessagePort): void =>
+      void line.on('message', (message: unknown) => {
+        if (message === 'its run is asked for') knownWhenAsked.resolve(recall(text));
+      });
+    await thread.start(options('reads'), { servers: '' }, { ...engine(mirrors().cache), link });
+    const known = await knownWhenAsked.promise;
     expect(known).toEqual(parsePipeline(text));
     const [stage] = known?.ok === true ? known.definition.stages : [];
     expect(Object.getPrototypeOf(stage?.env)).toBeNull();

@@ -19,7 +19,10 @@ type Crossing =
   | { readonly answers: string; readonly isAnswered: boolean }
   | (Omit<WireMessage, 'headers'> & { readonly headers?: [string, string[]][] | undefined });
 
-/** Until the port is closed. Both threads call it, each with its end. Where the bus does not answer itself, nothing is asked by it. */
+/**
+ * Until the port is closed. Both threads call it, each with its end. Where the bus does not answer itself, nothing is asked by it. What
+ * else its owners send by the port is left to their own listeners.
+ */
 export function linkThreads(bus: Bus, port: MessagePort): void {
   const { shortWay } = wireOf(bus);
   if (shortWay === undefined) return;
@@ -30,7 +33,7 @@ export function linkThreads(bus: Bus, port: MessagePort): void {
       Atomics.sub(waiting, 0, 1);
       shortWay.arrive({ ...crossing, headers: headersOf(crossing.headers) });
     } else if ('answers' in crossing) link?.answers(crossing.answers, crossing.isAnswered);
-    else link = shortWay.link(lineOver(port, crossing.inbox, crossing.waiting));
+    else if ('inbox' in crossing) link = shortWay.link(lineOver(port, crossing.inbox, crossing.waiting));
   });
   port.once('close', () => link?.end());
   port.unref();

@@ -9,7 +9,6 @@ import { totalmem } from 'node:os';
 import { backoffMs, pauseOrAbort, within } from '@penstock/async';
 import { createBirpc, type BirpcReturn } from 'birpc';
 import type { MirrorCache } from '@penstock/git';
-import { adoptForeign } from '@penstock/pipeline';
 import { Unavailable } from '@penstock/errors';
 import { valueOf } from '@penstock/service';
 import type { Log } from '@penstock/telemetry/log';
@@ -20,6 +19,7 @@ import type { ApiCalls } from './api-worker.ts';
 import { givenInQuestion } from './given-away.ts';
 import { doorCalls } from './door-calls.ts';
 import { CALL_MS_MAX, mirrorCalls, type EngineCalls, type MirrorCalls } from './mirror-calls.ts';
+import { adoptFiles } from './read-files.ts';
 import type { BusAddress } from '../bus-address.ts';
 import type { ApiOptions } from './start-api.ts';
 
@@ -179,6 +179,7 @@ export class ApiThread {
   }
 
   async #startIn({ line, calls, gone }: Running, options: ApiOptions, busAddress: BusAddress) {
+    adoptFiles(line);
     this.#link(line);
     return await Promise.race([
       calls.start(options, busAddress),
@@ -215,7 +216,6 @@ export class ApiThread {
     return {
       ...doorCalls(() => this.#door),
       figures: async () => (await this.#figures?.()) ?? [],
-      adopt: (text, read) => adoptForeign(text, {}, read),
       fetch: (address) => mirrors().fetch(address),
       readFile: (address, paths, bytesMax) => mirrors().readFile(address, paths, bytesMax),
       message: (address) => mirrors().message(address),

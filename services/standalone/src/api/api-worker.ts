@@ -34,7 +34,6 @@ const engine = createBirpc<EngineCalls, ApiCalls>(
         mirrors: mirrorsByCalls(engine),
         figures: () => engine.figures(),
         door: doorByCalls(engine),
-        adopt: (text, read) => void engine.adopt.asEvent(text, read),
         line: workerData as MessagePort,
       });
       return { url: api.url, port: api.port };

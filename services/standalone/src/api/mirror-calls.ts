@@ -7,7 +7,6 @@
  *  MIRRORCALLS-2 Refusals arrive as the GitErrors that they were.
  */
 import type { DoorCalls } from './door-calls.ts';
-import type { ParseResult } from '@penstock/pipeline';
 import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
 import { BadFile, GitError, type GitErrorCode, type MirrorCache } from '@penstock/git';
 
@@ -32,8 +31,6 @@ type Outcome<T> =
 export interface EngineCalls extends MirrorCalls, DoorCalls {
   /** What the engine counts, and the process. */
   figures(): Promise<MetricsSnapshot>;
-  /** A file whose run is about to be asked for: the text alone says what it means, and it is read once. */
-  adopt(text: string, read: ParseResult): void;
 }
 
 export interface MirrorCalls {

@@ -6,7 +6,6 @@ import { loadTiers, type ServerMode } from '@penstock/config';
 import { gatewayCollections, startGateway, storedSessions } from '@penstock/gateway';
 import type { RateLimits } from '@penstock/http';
 import { openObjectStore } from '@penstock/object-store';
-import type { ParseResult } from '@penstock/pipeline';
 import { builtInExtensions, PACKAGES_BUCKET, registryCollections, startRegistry } from '@penstock/registry';
 import {
   auditCollections,
@@ -29,6 +28,7 @@ import { allFigures } from './all-figures.ts';
 import { addFleetSocket } from './fleet-socket.ts';
 import { lookAtTenantWrites } from './tenant-writes.ts';
 import type { mirrorsByCalls } from './mirror-calls.ts';
+import { tellOfFile } from './read-files.ts';
 import { secretsOf } from './secrets-of.ts';
 
 /** Somebody who asks for runs asks again soon, mostly. */
@@ -100,8 +100,7 @@ export interface EngineForApi {
   figures(): Promise<MetricsSnapshot>;
   /** Used where there is a port for runners of the fleet. */
   readonly door: NonNullable<Parameters<typeof startAuth>[0]['fleetDoor']>;
-  adopt(text: string, read: ParseResult): void;
-  /** Between the two buses. */
+  /** Between the two buses; what it has read of files goes by it too. */
   readonly line: MessagePort;
 }
 
@@ -132,7 +131,7 @@ export async function startApi(options: ApiOptions, busAddress: BusAddress, engi
 async function startParts(
   options: ApiOptions,
   busAddress: BusAddress,
-  { mirrors, figures, door, adopt, line }: EngineForApi,
+  { mirrors, figures, door, line }: EngineForApi,
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<RunningApi> {
@@ -223,7 +222,7 @@ async function startParts(
     triggerWaitSecs: options.triggerWaitSecs,
     meter,
     metrics: (accept) => allFigures(figures, () => meter.snapshot(), accept),
-    onFileRead: adopt,
+    onFileRead: (text, read) => tellOfFile(line, text, read),
     onRunAsked: () => {
       runAskedAt = performance.now();
     },
