@@ -4,7 +4,15 @@ import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLog } from '@penstock/telemetry/log';
 import { currentRequest, withRequest } from '@penstock/telemetry/request';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Bus, connectBus, LATER, linkThreads, type Responder } from '../src/index.ts';
+import {
+  type Bus,
+  connectBus,
+  ensureStreams,
+  LATER,
+  linkThreads,
+  openDeliveryLog,
+  type Responder,
+} from '../src/index.ts';
 
 let broker: TestBroker;
 /** Answers itself. */
@@ -166,6 +174,15 @@ describe('a request that a process asks of itself', () => {
     expect(await bus.request('elsewhere', null, soon)).toBe('other');
     await settled();
     expect(passed).toContain('shared');
+  });
+
+  it('to what is stored goes to the broker, whoever here would answer it', async () => {
+    await ensureStreams(other, { partitions: 1, journalBytesMax: 16 * 2 ** 20, logsBytesMax: 16 * 2 ** 20 });
+    bus.respond('delivery.>', () => LATER);
+    await bus.flush();
+    const log = openDeliveryLog(bus);
+    expect(await log.persist('id', Buffer.from('"text"'), { lane: 'lane', host: 'host' })).toEqual({ stored: true });
+    expect(Buffer.from((await log.find('id', 'lane')) ?? []).toString()).toBe('"text"');
   });
 
   it('of another process is answered by the broker as ever', async () => {

@@ -8,14 +8,16 @@ import type { RunId } from './brands.ts';
 const PARTITIONS_MAX = 256;
 
 const KEY_HASH_BITS = 12;
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 const RUN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 /** Ten random bytes are wanted: eight are used for `rand_b`. */
 export function newRunId(options: { readonly now: number; readonly key: string; readonly random: Uint8Array }): RunId {
   const time = Math.floor(options.now).toString(16).padStart(12, '0').slice(-12);
   const randA = keyHash(options.key).toString(16).padStart(3, '0');
-  const tail = [...options.random.subarray(0, 8)].map((byte) => byte.toString(16).padStart(2, '0')).join('');
-  if (tail.length < 16) throw new RangeError('newRunId needs eight random bytes');
+  if (options.random.length < 8) throw new RangeError('newRunId needs eight random bytes');
+  let tail = '';
+  for (let index = 0; index < 8; index++) tail += HEX[options.random[index] ?? 0] ?? '';
   const variant = ((Number.parseInt(tail[0] ?? '0', 16) & 0x3) | 0x8).toString(16);
   return `${time.slice(0, 8)}-${time.slice(8)}-7${randA}-${variant}${tail.slice(1, 4)}-${tail.slice(4)}`;
 }

@@ -162,6 +162,32 @@ describe('the backlog', () => {
     expect(backlog.waitingIn('39').bytes).toBeGreaterThan(600_000);
   });
 
+  it('knows how many bytes wait by a part of the heads, looks at each that is held, and lets nobody foretell at which else', () => {
+    const looksOf = (): { readonly looked: readonly number[]; readonly held: ReadonlySet<number>; bytes: number } => {
+      const stream = new Stream();
+      const backlog = stream.open();
+      const looked: number[] = [];
+      for (let count = 0; count < 4_000; count++) {
+        const sequence = stream.store('a');
+        const head = {
+          ...stream.head(sequence),
+          get bytes() {
+            looked.push(sequence);
+            return sequence % 2 === 0 ? 200 : 200_000;
+          },
+        };
+        backlog.add(head);
+      }
+      return { looked, held: stream.unacknowledged, bytes: backlog.waitingIn('a').bytes };
+    };
+    const { looked, held, bytes } = looksOf();
+    expect(looked).toEqual(expect.arrayContaining([...held]));
+    expect(looked.length).toBeLessThan(1_500);
+    expect(bytes).toBeGreaterThan(4_000 * 70_000);
+    expect(bytes).toBeLessThan(4_000 * 130_000);
+    expect(looksOf().looked).not.toEqual(looked);
+  });
+
   it('what comes while the end of a lane is looked for is done too, and a head handed out again is done again', async () => {
     const stream = new Stream();
     const backlog = stream.open();

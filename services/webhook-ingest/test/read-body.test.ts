@@ -48,8 +48,8 @@ describe('the body of a request', () => {
 
   it('has the digest that it has in one piece', async () => {
     const body = randomBytes(2 * MIB + 7);
-    const { result, turns } = await turnsDuring(digestOf(createHash('sha256'), body));
-    expect(result.equals(createHash('sha256').update(body).digest())).toBe(true);
+    const { result, turns } = await turnsDuring(Promise.resolve(digestOf(createHash('sha256'), body)));
+    expect(result).toBe(createHash('sha256').update(body).digest('hex'));
     expect(turns).toBeGreaterThan(7);
   });
 });

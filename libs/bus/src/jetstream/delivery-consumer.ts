@@ -19,7 +19,7 @@ export interface HeldDelivery {
   readonly sequence: number;
   /** Null: an earlier release has stored it, which named none. */
   readonly lane: string | null;
-  /** See `DeliveryPlace`. */
+  /** See `DeliveryPlace`. All that has come with the head is kept until this or `bytes` is asked for: who holds it for long asks at once. */
   readonly host: string;
   readonly bytes: number;
   /** Processed, or sure to be: never handed out again, unless this message does not reach the broker. */
@@ -40,6 +40,8 @@ export interface DeliveryConsumer {
 }
 
 const HELD_MAX = 4_000;
+const ACK_PREFIX = '$JS.ACK.';
+const ACKNOWLEDGED = Buffer.from('+ACK');
 const PULL_MS = 20_000;
 const HEARTBEAT_MS = 2_000;
 /** A broker that is there answers in a hundredth of it. */
@@ -129,7 +131,8 @@ class PullConsumer implements DeliveryConsumer {
 
   #receive(message: Msg): void {
     this.#silence.refresh();
-    const code = message.headers?.code ?? 0;
+    // Headers cost as much as all the rest, and most heads are acknowledged unseen: a status has no place to be acknowledged at.
+    const code = message.reply?.startsWith(ACK_PREFIX) === true ? 0 : (message.headers?.code ?? 0);
     if (code === 100) return;
     if (this.#stopped && code !== 0) return;
     if (code !== 0 || (message.data.length === 0 && message.reply === undefined)) return this.#pullEnded(code, message);
@@ -139,14 +142,7 @@ class PullConsumer implements DeliveryConsumer {
     const known = this.#held.has(sequence);
     this.#held.set(sequence, message.reply ?? '');
     this.#wanted -= 1;
-    if (!known)
-      this.#onDelivery({
-        sequence,
-        lane: laneOf(message.subject),
-        host: message.headers?.get(HOST_HEADER) ?? '',
-        bytes: Number(message.headers?.get('Nats-Msg-Size')) || 0,
-        acknowledge: () => this.#acknowledge(sequence),
-      });
+    if (!known) this.#onDelivery(new Head(sequence, message, (head) => this.#acknowledge(head)));
     if (this.#wanted <= 0) this.#pull();
   }
 
@@ -172,7 +168,7 @@ class PullConsumer implements DeliveryConsumer {
     const reply = this.#held.get(sequence);
     if (reply === undefined || this.#stopped) return;
     this.#held.delete(sequence);
-    this.#answer(reply, '+ACK');
+    this.#answer(reply, ACKNOWLEDGED);
     if (this.#wanted <= 0 && this.#held.size <= this.#heldMax / 2) this.#pull();
   }
 
@@ -180,15 +176,55 @@ class PullConsumer implements DeliveryConsumer {
     for (const reply of this.#held.values()) this.#answer(reply, '+WPI');
   }
 
-  #answer(to: string, message: string): void {
+  #answer(to: string, message: string | Uint8Array): void {
     if (this.#wire.connected) this.#wire.send(to, message);
+  }
+}
+
+class Head implements HeldDelivery {
+  readonly sequence: number;
+  readonly lane: string | null;
+  readonly #acknowledge: (sequence: number) => void;
+  /** Until it has been looked at: it keeps all that was received with it. */
+  #message: Msg | undefined;
+  #host = '';
+  #bytes = 0;
+
+  constructor(sequence: number, message: Msg, acknowledge: (sequence: number) => void) {
+    this.sequence = sequence;
+    this.lane = laneOf(message.subject);
+    this.#message = message;
+    this.#acknowledge = acknowledge;
+  }
+
+  get host(): string {
+    this.#look();
+    return this.#host;
+  }
+
+  get bytes(): number {
+    this.#look();
+    return this.#bytes;
+  }
+
+  acknowledge(): void {
+    this.#acknowledge(this.sequence);
+  }
+
+  #look(): void {
+    const headers = this.#message?.headers;
+    this.#message = undefined;
+    if (headers === undefined) return;
+    this.#host = headers.get(HOST_HEADER);
+    this.#bytes = Number(headers.get('Nats-Msg-Size')) || 0;
   }
 }
 
 /** `delivery.<lane>.<id>`, or of earlier releases `delivery.<id>`. */
 function laneOf(subject: string): string | null {
-  const [, lane = '', id] = subject.split('.');
-  return id === undefined ? null : lane;
+  const from = subject.indexOf('.') + 1;
+  const end = subject.indexOf('.', from);
+  return end < 0 ? null : subject.slice(from, end);
 }
 
 /** `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.…` */

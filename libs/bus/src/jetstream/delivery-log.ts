@@ -8,13 +8,13 @@
  * DELIVERYLOG-3 A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
  *     again is known from the store too.
  */
-import { nanos } from '@nats-io/transport-node';
+import { nanos, type MsgHdrs } from '@nats-io/transport-node';
 import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
-import { api, directBatch, leaderMessage, store, StoreCode } from './stored.ts';
+import { api, directBatch, leaderMessage, store, StoreCode, storeHeaders } from './stored.ts';
 import { streams, subjects } from '../contract/subjects.ts';
 import type { Wire } from '../wire/wire.ts';
 
@@ -75,6 +75,8 @@ const ACK_PENDING_MAX = 50_000;
 const ATTEMPT_TIMEOUT_MS = 3_000;
 const PERSIST_TRIES = 3;
 const ANY_DELIVERY = 'delivery.>';
+/** Strangers name hosts. */
+const HOSTS_KEPT_MAX = 100;
 /** Later than any message, by whatever clock. */
 const ROOM_AHEAD_MS = 24 * 60 * 60 * 1000;
 
@@ -84,6 +86,8 @@ export function openDeliveryLog(bus: Bus): DeliveryLog {
 
 class JetStreamDeliveries implements DeliveryLog {
   readonly #wire: Wire;
+  /** By host: that nothing stands there yet, and the host. Making headers costs as much as encoding the delivery. */
+  readonly #newOf = new Map<string, MsgHdrs>();
   #makingRoom: Promise<void> | undefined;
 
   constructor(wire: Wire) {
@@ -92,7 +96,7 @@ class JetStreamDeliveries implements DeliveryLog {
 
   async persist(id: string, bytes: Uint8Array, { lane, host }: DeliveryPlace): Promise<Persisted> {
     const subject = subjects.delivery(lane, id);
-    const how = { expectedLastSequence: 0, more: { [HOST_HEADER]: host } };
+    const how = this.#headersFor(host);
     for (let attempt = 1; ; attempt += 1) {
       try {
         await store(this.#wire, subject, bytes, how, ATTEMPT_TIMEOUT_MS);
@@ -105,6 +109,16 @@ class JetStreamDeliveries implements DeliveryLog {
       const first = await this.find(id, lane);
       if (first !== null) return { stored: false, first };
     }
+  }
+
+  #headersFor(host: string): MsgHdrs {
+    let made = this.#newOf.get(host);
+    if (made === undefined) {
+      if (this.#newOf.size >= HOSTS_KEPT_MAX) this.#newOf.clear();
+      made = storeHeaders({ expectedLastSequence: 0, more: { [HOST_HEADER]: host } });
+      this.#newOf.set(host, made);
+    }
+    return made;
   }
 
   async find(id: string, lane: string): Promise<Uint8Array | null> {

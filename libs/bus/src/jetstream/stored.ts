@@ -46,17 +46,26 @@ export async function store(
   wire: Wire,
   subject: string,
   bytes: Uint8Array,
-  how: StoreHeaders,
+  how: StoreHeaders | MsgHdrs,
   timeoutMs: number,
 ): Promise<{ sequence: number }> {
-  const message = await wire.call(subject, bytes, headersOf(how), timeoutMs);
+  const message = await wire.call(subject, bytes, isMade(how) ? how : headersOf(how), timeoutMs);
   const ack = parseApi<{ seq?: number }>(subject, message);
   if (ack.seq === undefined) throw new BadReply(subject, 'an acknowledgement without a sequence');
   return { sequence: ack.seq };
 }
 
+function isMade(how: StoreHeaders | MsgHdrs): how is MsgHdrs {
+  return 'append' in how;
+}
+
 function headersOf(how: StoreHeaders): MsgHdrs | undefined {
   if (how.expectedLastSequence === undefined && how.ttlMs === undefined && how.more === undefined) return undefined;
+  return storeHeaders(how);
+}
+
+/** To be used for any number of messages. */
+export function storeHeaders(how: StoreHeaders): MsgHdrs {
   const head = headers();
   if (how.expectedLastSequence !== undefined)
     head.set('Nats-Expected-Last-Subject-Sequence', String(how.expectedLastSequence));

@@ -89,11 +89,19 @@ export class Wire {
 
   /** Publishes, or throws `BrokerAway` (WIRE-2), `MessageTooLarge`. */
   send(subject: string, payload: string | Uint8Array, headers?: MsgHdrs, reply?: string): void {
+    const data = this.#sendable(subject, payload);
+    if (this.shortWay?.carry({ subject, data, headers, reply }) !== true) this.#publish(subject, data, headers, reply);
+  }
+
+  #sendable(subject: string, payload: string | Uint8Array): Uint8Array {
     if (!this.connected)
       throw new BrokerAway(this.#closed ? 'the bus is closed' : 'no connection to the broker', false);
     const data = typeof payload === 'string' ? Buffer.from(payload) : payload;
     if (data.length > this.payloadBytesMax) throw new MessageTooLarge(subject, data.length, this.payloadBytesMax);
-    if (this.shortWay?.carry({ subject, data, headers, reply }) === true) return;
+    return data;
+  }
+
+  #publish(subject: string, data: Uint8Array, headers: MsgHdrs | undefined, reply: string | undefined): void {
     if (headers === undefined) this.connection.publish(subject, data, reply === undefined ? {} : { reply });
     else this.connection.publish(subject, data, reply === undefined ? { headers } : { headers, reply });
   }
@@ -106,6 +114,16 @@ export class Wire {
     timeoutMs: number,
     onMessage: (message: WireMessage, handle: ExchangeHandle) => void,
     onEnd: (error: Error | null) => void,
+  ): ExchangeHandle {
+    return this.#exchange(subject, timeoutMs, onMessage, onEnd, (reply) => this.send(subject, payload, headers, reply));
+  }
+
+  #exchange(
+    subject: string,
+    timeoutMs: number,
+    onMessage: (message: WireMessage, handle: ExchangeHandle) => void,
+    onEnd: (error: Error | null) => void,
+    send: (reply: string) => void,
   ): ExchangeHandle {
     const token = (this.#nextToken++).toString(36);
     const handle: ExchangeHandle = {
@@ -122,14 +140,17 @@ export class Wire {
       onEnd,
     });
     try {
-      this.send(subject, payload, headers, this.#inbox + token);
+      send(this.#inbox + token);
     } catch (error) {
       handle.fail(error as Error);
     }
     return handle;
   }
 
-  /** One request, one raw answer. */
+  /**
+   * One request to the broker itself, one raw answer. Nobody here is looked for who might answer: of what is stored nearly each
+   * has a subject of its own, and who is found by a subject is remembered.
+   */
   call(
     subject: string,
     payload: string | Uint8Array,
@@ -137,10 +158,8 @@ export class Wire {
     timeoutMs: number,
   ): Promise<WireMessage> {
     return new Promise((resolve, reject) => {
-      this.exchange(
+      this.#exchange(
         subject,
-        payload,
-        headers,
         timeoutMs,
         (message, handle) => {
           resolve(message);
@@ -149,6 +168,7 @@ export class Wire {
         (error) => {
           if (error !== null) reject(error);
         },
+        (reply) => this.#publish(subject, this.#sendable(subject, payload), headers, reply),
       );
     });
   }

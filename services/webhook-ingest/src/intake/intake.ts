@@ -170,10 +170,8 @@ export class Intake {
       const message = `nothing proves that '${push.repository}' is the user's: push the ref ${verified.connection.proofRef}, then call verifyRepository`;
       return refuse(owned, 'Ignored', 'proved', message, { code: 'unproved', message });
     }
-    return await this.#take(
-      { ...owned, hostId: provider.deliveryIdOf(headers, push), cloneUrl: address.url, push, bodySha256 },
-      request.clientGone,
-    );
+    const hostId = provider.deliveryIdOf(headers, push);
+    return await this.#take(owned, { hostId, cloneUrl: address.url, push, bodySha256 }, request.clientGone);
   }
 
   /** Persists a delivery that repeats another on somebody's wish; a run of its own. `repeats`: which, and of which run. */
@@ -241,35 +239,29 @@ export class Intake {
   }
 
   async #take(
-    given: Pick<
+    owned: Pick<
       Delivery,
-      | 'provider'
-      | 'event'
-      | 'repository'
-      | 'ref'
-      | 'commit'
-      | 'tenant'
-      | 'key'
-      | 'userId'
-      | 'verified'
-      | 'cloneUrl'
-      | 'bodySha256'
-    > & { readonly hostId: string | null; readonly push: PushEvent },
+      'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified'
+    >,
+    given: Pick<Delivery, 'cloneUrl' | 'bodySha256'> & { readonly hostId: string | null; readonly push: PushEvent },
     clientGone: AbortSignal,
   ): Promise<WebhookResult> {
-    const { hostId, push, ...fields } = given;
+    const { hostId, push, cloneUrl, bodySha256 } = given;
     const { pullRequest, defaultBranch } = push;
-    const { id, deliveryId } = identify({ ...fields, pullRequest, deliveryId: hostId });
+    const { provider, repository, tenant, verified } = owned;
+    const { id, deliveryId } = identify({ provider, repository, tenant, verified, pullRequest, deliveryId: hostId });
     const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
     const seen = hostId === null ? null : await this.#seenBefore(id);
     if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, clientGone);
 
     const now = this.#options.now();
     const delivery: Delivery = {
-      ...fields,
+      ...owned,
+      cloneUrl,
+      bodySha256,
       id,
       deliveryId,
-      runId: runIdOf(id, fields.key, now, this.#options.keys),
+      runId: runIdOf(id, owned.key, now, this.#options.keys),
       receivedAt: now,
       answeredBy: now + waitMs,
       message: push.message,
@@ -282,13 +274,13 @@ export class Intake {
     if (waitMs === 0) {
       const first = await this.#persist(delivery);
       return first.runId === delivery.runId
-        ? resultOf(fields, pendingOf(first.runId))
+        ? resultOf(owned, pendingOf(first.runId))
         : await this.#answerAgain(first, null, waitMs, clientGone);
     }
     const wait = this.#options.waits.begin(delivery);
     try {
       const first = await this.#persist(delivery);
-      if (first.runId === delivery.runId) return resultOf(fields, await wait.until(waitMs, clientGone));
+      if (first.runId === delivery.runId) return resultOf(owned, await wait.until(waitMs, clientGone));
       return await this.#answerAgain(first, null, waitMs, clientGone);
     } finally {
       wait.stop();

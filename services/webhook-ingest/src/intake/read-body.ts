@@ -21,6 +21,8 @@ class BodyRefused extends Error {
 /** Throws an error with a `statusCode`: 413 where there is too much, 400 where the sender breaks off. What still comes is dropped. */
 export async function readBody(stream: Readable, bytesMax: number): Promise<Buffer> {
   const chunks = await chunksOf(stream, bytesMax);
+  const [only] = chunks;
+  if (only !== undefined && chunks.length === 1) return only;
   const body = Buffer.allocUnsafeSlow(chunks.reduce((sum, { length }) => sum + length, 0));
   let [at, pieceEnd] = [0, PIECE_BYTES];
   for (const [index, chunk] of chunks.entries()) {

@@ -69,8 +69,8 @@ async function connectionsNamedIn(
 }
 
 /** In hexadecimal. */
-export async function sha256Of(body: Buffer): Promise<string> {
-  return (await digestOf(createHash('sha256'), body)).toString('hex');
+export function sha256Of(body: Buffer): string | Promise<string> {
+  return digestOf(createHash('sha256'), body);
 }
 
 function unquoted(json: string): string {

@@ -1,5 +1,5 @@
 /** A push as it was taken in: what stands in DELIVERIES, and how a delivery is distinguished from another (P24). */
-import { createHash, hkdfSync, createHmac, randomUUID } from 'node:crypto';
+import { createHmac, hash, hkdfSync, randomUUID } from 'node:crypto';
 import { jwtSecretsOf } from '@penstock/config';
 import { newRunId } from '@penstock/run';
 import type { ProviderName, PullRequestEvent } from '../providers/provider.ts';
@@ -109,14 +109,14 @@ export function identify(identity: DeliveryIdentity): { readonly id: string; rea
   // Each pull request has a lane of its own, and so a subject.
   const number = pullRequest === undefined ? [] : [pullRequest.number];
   const identified = JSON.stringify([provider, repository, tenant, deliveryId, ...trust, ...number]);
-  return { id: createHash('sha256').update(identified).digest('hex').slice(0, 40), deliveryId };
+  return { id: hash('sha256', identified, 'hex').slice(0, 40), deliveryId };
 }
 
 /** Hosts give 36 characters, or three times as many with a ref; what is longer is distinguished just as well by its hash. */
 function shortened(deliveryId: string): string {
   return deliveryId.length <= DELIVERY_ID_CHARACTERS_MAX
     ? deliveryId.toWellFormed()
-    : createHash('sha256').update(deliveryId).digest('hex');
+    : hash('sha256', deliveryId, 'hex');
 }
 
 /** P24: the time of persistence, the bits of the key, and a value that only this server can tell from the delivery. */
@@ -127,9 +127,10 @@ export function runIdOf(id: string, key: string, now: number, keys: IngestKeys):
 /** Within the bound, whatever the push holds: its list of paths is given up first (a cut list would filter wrongly). */
 export function encodeDelivery(delivery: Delivery): Buffer {
   const message = delivery.message?.slice(0, MESSAGE_CHARACTERS_MAX).toWellFormed() ?? null;
-  const whole = Buffer.from(JSON.stringify({ ...delivery, message }));
+  const bounded = message === delivery.message ? delivery : { ...delivery, message };
+  const whole = Buffer.from(JSON.stringify(bounded));
   if (whole.length <= DELIVERY_BYTES_MAX) return whole;
-  return Buffer.from(JSON.stringify({ ...delivery, message, paths: null }));
+  return Buffer.from(JSON.stringify({ ...bounded, paths: null }));
 }
 
 export function decodeDelivery(bytes: Uint8Array): Delivery {

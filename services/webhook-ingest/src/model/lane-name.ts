@@ -3,7 +3,7 @@
  * pull requests apart, since the head of one may be waited for. It follows from what
  * identifies a delivery, so that of two writes of one delivery both are about the same subject; a token of that subject.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Delivery } from './delivery.ts';
 
 export function laneOf({
@@ -24,5 +24,5 @@ export function hostOf(cloneUrl: string): string {
 
 /** Enough that nobody finds two names of one hash. */
 function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('base64url').slice(0, 24);
+  return hash('sha256', text, 'base64url').slice(0, 24);
 }

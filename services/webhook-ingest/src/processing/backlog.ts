@@ -54,12 +54,15 @@ interface Lane {
   /** In the stream behind what was read ahead. */
   behind: number;
   /** Of what is known of the lane: for the mean. */
-  headsSeen: number;
-  bytesSeen: number;
+  headsMeasured: number;
+  bytesMeasured: number;
 }
 
 const HEADS_MAX = 4;
 const SPACING = 64;
+/** Looking at a head costs as much as all else that is done with it. Which are looked at nobody can foretell, who might make those small. */
+const MEASURED_AT_FIRST = 64;
+const MEASURED_SHARE = 1 / 8;
 const READ_AHEAD = { deliveries: 64, bytes: 64 * 1024 };
 const READ_ONE = { deliveries: 1, bytes: 1 };
 const READ_BYTES_MAX = 8 * 1024 * 1024;
@@ -85,12 +88,13 @@ export class Backlog {
     const name = head.lane ?? `${ALONE}${head.sequence}`;
     const lane = this.#laneFor(name, head);
     lane.behind += 1;
-    lane.headsSeen += 1;
-    lane.bytesSeen += head.bytes;
     // Handed out again, which says that nobody knows it to be processed: it may be another stream's, too.
     if (head.sequence <= lane.position) this.#goBack(lane, head.sequence - 1);
     lane.newest = Math.max(lane.newest, head.sequence);
-    hold(lane, head);
+    if (hold(lane, head) || lane.headsMeasured < MEASURED_AT_FIRST || Math.random() < MEASURED_SHARE) {
+      lane.headsMeasured += 1;
+      lane.bytesMeasured += head.bytes;
+    }
     return name;
   }
 
@@ -99,7 +103,7 @@ export class Backlog {
     const lane = this.#lanes.get(name);
     if (lane === undefined) return { deliveries: 0, bytes: 0 };
     const deliveries = lane.ahead.length + lane.behind;
-    return { deliveries, bytes: Math.ceil((deliveries * lane.bytesSeen) / Math.max(1, lane.headsSeen)) };
+    return { deliveries, bytes: Math.ceil((deliveries * lane.bytesMeasured) / Math.max(1, lane.headsMeasured)) };
   }
 
   /** The next piece of a lane; the same one again until it is `done`. Null: there is none, and the lane is forgotten. */
@@ -143,8 +147,8 @@ export class Backlog {
       newest: 0,
       ahead: [],
       behind: 0,
-      headsSeen: 0,
-      bytesSeen: 0,
+      headsMeasured: 0,
+      bytesMeasured: 0,
     };
     this.#lanes.set(name, lane);
     return lane;
@@ -208,18 +212,22 @@ function deliveryOf(ahead: Ahead): Delivery {
   return (ahead.delivery ??= decodeDelivery(ahead.bytes));
 }
 
-/** BACKLOG-1, BACKLOG-2: the more a lane gets, the further the heads that are held lie apart. */
-function hold(lane: Lane, head: HeldDelivery): void {
+/** BACKLOG-1, BACKLOG-2: the more a lane gets, the further the heads that are held lie apart. Whether it is held; else it is acknowledged. */
+function hold(lane: Lane, head: HeldDelivery): boolean {
   const { heads } = lane;
   const [first, last] = [heads[0], heads.at(-1)];
   if (first === undefined || last === undefined || head.sequence < first.sequence) heads.unshift(head);
   else {
     lane.sinceHeld += 1;
-    if (lane.sinceHeld < lane.spacing || head.sequence < last.sequence) return head.acknowledge();
+    if (lane.sinceHeld < lane.spacing || head.sequence < last.sequence) {
+      head.acknowledge();
+      return false;
+    }
     heads.push(head);
     lane.sinceHeld = 0;
   }
-  if (heads.length <= HEADS_MAX) return;
+  if (heads.length <= HEADS_MAX) return true;
   lane.spacing *= 2;
   for (let at = heads.length - 2; at > 0; at -= 2) heads.splice(at, 1)[0]?.acknowledge();
+  return true;
 }

@@ -45,16 +45,18 @@ export class Lanes {
 
   /** There is something to do in a lane, or something more. */
   add(name: string, group: string): void {
-    if (this.#stopped.signal.aborted) return;
-    const known = this.#lanes.get(name);
-    if (known !== undefined) {
-      known.again = true;
-      return;
-    }
+    if (this.#stopped.signal.aborted || this.goOn(name)) return;
     const lane: Lane = { name, group, attempt: 1, again: false };
     this.#lanes.set(name, lane);
     this.#turns.push(lane);
     this.#next();
+  }
+
+  /** There is something more in a lane that had something. False: it had not. */
+  goOn(name: string): boolean {
+    const known = this.#lanes.get(name);
+    if (known !== undefined) known.again = true;
+    return known !== undefined;
   }
 
   /** Begins nothing more; resolves when what is under way has ended. */

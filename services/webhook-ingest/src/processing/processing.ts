@@ -112,7 +112,10 @@ export class Processing {
   /** The consumer exists. */
   start(): void {
     this.#consumer = startDeliveryConsumer(this.#options.bus, {
-      onDelivery: (head) => this.#lanes.add(this.#backlog.add(head), head.host),
+      onDelivery: (head) => {
+        const lane = this.#backlog.add(head);
+        if (!this.#lanes.goOn(lane)) this.#lanes.add(lane, head.host);
+      },
     });
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
   }

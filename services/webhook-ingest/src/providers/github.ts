@@ -38,7 +38,7 @@ export const github: Provider = {
   async proves(proof, body, secret) {
     if (!SIGNATURE.test(proof)) return false;
     const mac = await digestOf(createHmac('sha256', secret), body);
-    return timingSafeEqual(Buffer.from(proof.slice('sha256='.length), 'hex'), mac);
+    return timingSafeEqual(Buffer.from(proof.slice('sha256='.length)), Buffer.from(mac));
   },
 
   deliveryIdOf: (headers) => headerOf(headers, 'x-githosta-delivery', 'x-github-delivery') ?? null,
