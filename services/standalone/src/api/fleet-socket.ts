@@ -4,6 +4,7 @@
  *
  *  SOCKET-1 Nobody is led there without a ticket (P37); what comes then is the broker's to judge.
  *  SOCKET-3 What a tenant's own runners send goes on as fast as the tenant may, and no faster (`tenant-flow.ts`).
+ *  SOCKET-4 What the broker sends to one of those counts as the tenant's bytes, and waits in bounded room until it is read (`unread-answers.ts`).
  *  SOCKET-2 Any other request to upgrade is answered as if it had not asked to.
  */
 import type { IncomingMessage, Server } from 'node:http';
@@ -13,6 +14,7 @@ import { bearerTokenOf, FLEET_PATHS, readFleetTicket } from '@penstock/identity'
 import { newIdHeader } from '@penstock/http';
 import type { FastifyInstance } from 'fastify';
 import { TenantFlow } from './tenant-flow.ts';
+import { UnreadAnswers, type UnreadConnection } from './unread-answers.ts';
 
 export interface FleetSocketOptions {
   /** Of the broker's listener. */
@@ -20,6 +22,8 @@ export interface FleetSocketOptions {
   readonly jwtSecret: string;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  readonly flow?: TenantFlow | undefined;
+  readonly unread?: UnreadAnswers | undefined;
 }
 
 const SOCKETS_MAX = 2_000;
@@ -31,10 +35,10 @@ const PASSED_ON = ['sec-websocket-key', 'sec-websocket-version'] as const;
 /** Such as compression: what is counted has to be read. */
 const EXTENSIONS = 'sec-websocket-extensions';
 
-export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: FleetSocketOptions): void {
+export function addFleetSocket(app: FastifyInstance, options: FleetSocketOptions): void {
+  const { port, jwtSecret, now, flow = new TenantFlow(), unread = new UnreadAnswers() } = options;
   const sockets = new Set<Duplex>();
   const ofRunner = new Map<string, number>();
-  const flow = new TenantFlow();
   const server = app.server as Server & { shouldUpgradeCallback?: (request: IncomingMessage) => boolean };
   // SOCKET-2.
   server.shouldUpgradeCallback = (request) =>
@@ -58,8 +62,8 @@ export function addFleetSocket(app: FastifyInstance, { port, jwtSecret, now }: F
       else ofRunner.set(runner, left);
     });
     const passedOn = tenant === undefined ? [...PASSED_ON, EXTENSIONS] : PASSED_ON;
-    const answered = tenant === undefined ? undefined : (bytes: number) => flow.answered(tenant, bytes);
-    lead({ client, head, way, answered, headers: headersOf(request, passedOn), port });
+    const back = tenant === undefined ? undefined : backTo(client, tenant, flow, unread);
+    lead({ client, head, way, back, headers: headersOf(request, passedOn), port });
   });
   app.addHook('preClose', () => {
     for (const socket of sockets) socket.destroy();
@@ -72,13 +76,23 @@ interface Led {
   readonly head: Buffer;
   /** Through which the client's bytes go; undefined: straight. */
   readonly way: Duplex | undefined;
-  /** Told what the broker sends. */
-  readonly answered: ((bytes: number) => void) | undefined;
+  /** Takes what the broker sends; undefined: it goes to the client straight. */
+  readonly back: ((bytes: Buffer) => void) | undefined;
   readonly headers: readonly string[];
   readonly port: number;
 }
 
-function lead({ client, head, way, answered, headers, port }: Led): void {
+/** SOCKET-4. */
+function backTo(client: Socket, tenant: string, flow: TenantFlow, unread: UnreadAnswers): (bytes: Buffer) => void {
+  const connection: UnreadConnection = unread.connection(tenant, () => client.destroy());
+  client.once('close', () => connection.close());
+  return (bytes) => {
+    flow.answered(tenant, bytes.length);
+    if (connection.sent(bytes.length)) client.write(bytes, () => connection.read(bytes.length));
+  };
+}
+
+function lead({ client, head, way, back, headers, port }: Led): void {
   client.setTimeout(0);
   client.setNoDelay(true);
   client.setKeepAlive(true, 30_000);
@@ -100,12 +114,12 @@ function lead({ client, head, way, answered, headers, port }: Led): void {
     (way ?? broker).write(head);
     if (way === undefined) client.pipe(broker);
     else client.pipe(way).pipe(broker);
-    broker.pipe(client);
+    if (back === undefined) broker.pipe(client);
+    else broker.on('data', back);
   });
   way?.on('error', () => client.destroy());
   let isLed = false;
   broker.once('data', () => (isLed = true));
-  if (answered !== undefined) broker.on('data', (bytes: Buffer) => answered(bytes.length));
   broker.on('error', () => {
     if (isLed) client.destroy();
     else refuse(client, 502, 'Bad Gateway');
