@@ -15,6 +15,7 @@ import {
   closeSync,
   constants,
   existsSync,
+  mkdtempSync,
   openSync,
   readFileSync,
   rmSync,
@@ -40,7 +41,7 @@ const NAMELESS_FILE = `/proc/self/fd/${DESCRIPTOR}`;
 const MEMORY = '/dev/shm';
 /**
  * The key comes by the standard input, so that it is in no file; what follows is git's command line. By itself the agent looks each ten
- * seconds whether who has started it is there: until then whoever has the same user could ask it.
+ * seconds whether who has started it is there: whoever had the same user could ask it until then, if its socket had a name still.
  */
 const WITH_AGENT = ['sh', '-c', 'ssh-add -q - && "$0" "$@"; ended=$?; kill "$SSH_AGENT_PID"; exit "$ended"'] as const;
 /** Asked to `get` only: a store that git may write to would collect what servers accept. */
@@ -105,7 +106,10 @@ function authorityOf(url: string): string {
   return url.replace(/^[a-z]+:\/\//u, '').replace(/\/.*$/u, '');
 }
 
-/** How a process of git is started that has these. `release`, once it has started: this process keeps nothing. */
+/**
+ * How a process of git is started that has these. `release`, once it has started: this process keeps nothing. `ended`, once it is over, however: nobody
+ * reaches what it had.
+ */
 export function startedWith(
   credentials: Credentials | undefined,
   file: string,
@@ -117,23 +121,32 @@ export function startedWith(
   /** Whatever their numbers: the type has the first of them only. */
   readonly descriptors: readonly 3[];
   release(): void;
+  ended(): void;
 } {
-  if (credentials?.key !== undefined)
+  const plain = { file, args, input: undefined, descriptors: [], release: () => {}, ended: () => {} };
+  if (credentials?.key !== undefined) {
+    const folder = mkdtempSync(join(secretPlace(), '.penstock-agent-'));
     return {
+      ...plain,
       file: 'ssh-agent',
-      args: [...WITH_AGENT, file, ...args],
+      // Named: by itself it would be below HOME (OpenSSH 10.1), which git has none of, or in the folder of temporary files.
+      args: ['-a', join(folder, 'socket'), ...WITH_AGENT, file, ...args],
       input: credentials.key,
-      descriptors: [],
-      release: () => {},
+      ended: () => rmSync(folder, { recursive: true, force: true }),
     };
-  if (credentials?.line === undefined) return { file, args, input: undefined, descriptors: [], release: () => {} };
+  }
+  if (credentials?.line === undefined) return plain;
   const descriptor = namelessFile(credentials.line);
-  return { file, args, input: undefined, descriptors: [descriptor as 3], release: () => closeSync(descriptor) };
+  return { ...plain, descriptors: [descriptor as 3], release: () => closeSync(descriptor) };
+}
+
+function secretPlace(): string {
+  return existsSync(MEMORY) ? MEMORY : tmpdir();
 }
 
 /** A file that has lost its name as soon as it holds the text: it is there for who has inherited it, and goes with the last of them. */
 function namelessFile(text: string): number {
-  const path = join(existsSync(MEMORY) ? MEMORY : tmpdir(), `.penstock-git-${randomUUID()}`);
+  const path = join(secretPlace(), `.penstock-git-${randomUUID()}`);
   const written = openSync(path, 'wx', 0o600);
   try {
     writeSync(written, text);

@@ -143,6 +143,7 @@ export async function runGit(command: GitCommand): Promise<Buffer> {
   } finally {
     clearTimeout(timer);
     over.abort();
+    started.ended();
     signal?.removeEventListener('abort', onAbort);
   }
 }
