@@ -256,6 +256,32 @@ describe('what a connected repository is read with (P31)', () => {
     expect(await ask({ userId: 'other' })).toEqual({ kind: 'none' });
   });
 
+  it('is shown by https and ssh alone, on their ports, where the connection was proved (CLONE-2)', async () => {
+    await secrets.set({ tenant, name: 'CLONE', value: 'canary-4711' });
+    await name();
+    await lease();
+    const refused = [
+      'http://github.com',
+      'http://github.com:443',
+      'https://github.com:8443',
+      'ssh://git@github.com:2222',
+    ];
+    for (const origin of refused) {
+      const cloneUrl = `${origin}/acme/shop.git`;
+      for (const answer of [await present(ofCheckout({ cloneUrl })), await ask({ cloneUrl })]) {
+        expect(answer, origin).toEqual({ kind: 'refused', why: expect.stringContaining('by https or ssh') });
+        expect(JSON.stringify(answer)).not.toContain('canary');
+      }
+    }
+    for (const origin of [
+      'https://github.com',
+      'https://github.com:443',
+      'ssh://git@github.com',
+      'ssh://git@github.com:22',
+    ])
+      expect((await ask({ cloneUrl: `${origin}/acme/shop.git` })).kind, origin).toBe('sealed');
+  });
+
   it('is for the host where the connection was proved, and for nobody but who looks for the proof before', async () => {
     await secrets.set({ tenant, name: 'CLONE', value: 'canary-4711' });
     await name();

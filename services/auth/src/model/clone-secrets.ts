@@ -3,7 +3,9 @@
  *
  * CLONE-1 It is the secret of the tenant that has connected the repository, by the name that stands with the connection now, read anew
  *     each time: what is taken off, deleted or disconnected is given to nobody any more.
- * CLONE-2 It is for the host on which the connection was proved. Before, only for who looks for the proof.
+ * CLONE-2 It is for the host on which the connection was proved, as that was asked: by https, or by ssh, on their own ports. By http it would
+ *     be everybody's on the way, and another port is another server. Before the proof it is only for who looks for that; in development
+ *     mode, where nothing is proved, for whoever reads the repository.
  */
 import { type CloneRequest, type CloneSecret, hostOfClone } from '@penstock/bus';
 import { tenantOfUser } from '@penstock/identity';
@@ -55,6 +57,10 @@ export class CloneSecrets {
       );
     if (host !== '' && host !== asked)
       return refused(`the secret ${name} is for ${host}, where the repository was proved, and not for ${asked}`);
+    if (host !== '' && !isByOwnPort(cloneUrl))
+      return refused(
+        `the secret ${name} is for ${host} by https or ssh, as the repository was proved, and not for ${originOf(cloneUrl)}`,
+      );
     const kept = await this.#secrets.ofTenant(tenantOfUser(userId));
     const choice = chooseCloneSecret(name, `${provider}/${repository}`, kept);
     if ('why' in choice) return refused(choice.why);
@@ -72,6 +78,17 @@ export class CloneSecrets {
 
 function refused(why: string): CloneFinding {
   return { kind: 'refused', why };
+}
+
+/** Of an address that has a host. */
+function isByOwnPort(cloneUrl: string): boolean {
+  const { protocol, port } = new URL(cloneUrl);
+  return (protocol === 'https:' && port === '') || (protocol === 'ssh:' && (port === '' || port === '22'));
+}
+
+function originOf(cloneUrl: string): string {
+  const { protocol, host } = new URL(cloneUrl);
+  return `${protocol}//${host}`;
 }
 
 /** Undefined: it is nothing that git could show. */
