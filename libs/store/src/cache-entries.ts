@@ -138,8 +138,7 @@ export class CacheEntries {
 
   /** CACHES-2. Whether it was there. */
   async remove({ id, sha256 }: Pick<CacheEntry, 'id' | 'sha256'>): Promise<boolean> {
-    const row = await this.#entries.get(id);
-    return row?.sha256 === sha256 && (await this.#entries.delete(id));
+    return await this.#entries.delete(id, { sha256 });
   }
 
   /** Of a tenant, by their ids; at most `limit`. */

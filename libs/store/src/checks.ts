@@ -99,6 +99,16 @@ export function checkIds(store: string, spec: CollectionSpec, ids: readonly stri
       );
 }
 
+/** By field. */
+export function checkedValues(store: string, spec: CollectionSpec, values: object): [field: string, value: Scalar][] {
+  return Object.entries(values).map(([field, value]: [string, unknown]) => {
+    const type = spec.fields[field];
+    if (type === undefined || !isOfType(value, type))
+      throw new StoreUsageError(store, `collection '${spec.name}': '${field}' is no field, or has no such value`);
+    return [field, value];
+  });
+}
+
 export function checkBatch(
   store: string,
   spec: CollectionSpec,

@@ -56,6 +56,9 @@ export interface Range {
   readonly lte?: string | number | undefined;
 }
 
+/** Values of fields. */
+export type Values<S extends CollectionSpec> = { readonly [F in keyof S['fields']]?: ScalarOf<S['fields'][F]> };
+
 type Where<S extends CollectionSpec> = { readonly [F in keyof S['fields'] | 'id']?: Condition };
 
 /**
@@ -119,8 +122,8 @@ export interface Collection<S extends CollectionSpec> {
    */
   replaceNewer(documents: readonly DocumentOf<S>[]): Promise<{ readonly stale: readonly string[] }>;
 
-  /** Whether there was one. */
-  delete(id: string): Promise<boolean>;
+  /** Whether there was one. With `only`: one that has these values at that moment; any other stays. */
+  delete(id: string, only?: Values<S>): Promise<boolean>;
 
   /** For sweepers: deletes at most `limit` (up to 1,000) of those selected, in their order; answers how many. */
   deleteWhere(selection: Pick<Selection<S>, 'where' | 'orderBy' | 'limit'>): Promise<number>;

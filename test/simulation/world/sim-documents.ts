@@ -8,6 +8,7 @@ import {
   type CollectionSpec,
   type DocumentOf,
   type DocumentStore,
+  type Values,
 } from '@penstock/store';
 import type { Network } from './network.ts';
 import type { SimNode } from './sim-node.ts';
@@ -87,10 +88,11 @@ class SimCollection<S extends CollectionSpec> implements Collection<S> {
     });
   }
 
-  delete(id: string): Promise<boolean> {
+  delete(id: string, only: Values<S> = {}): Promise<boolean> {
     return this.#ask((store) => {
       const rows = this.#rows(store);
-      if (!rows.has(id)) return false;
+      const row = rows.get(id);
+      if (row === undefined || Object.entries(only).some(([field, value]) => row[field] !== value)) return false;
       this.#change(rows, id, undefined);
       return true;
     });

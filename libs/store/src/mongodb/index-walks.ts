@@ -107,7 +107,7 @@ function indexOf(spec: CollectionSpec, plan: QueryPlan): string | null {
 }
 
 /** An absent field has its empty value. */
-function equalTo(spec: CollectionSpec, field: string, values: readonly Scalar[]): Document {
+export function equalTo(spec: CollectionSpec, field: string, values: readonly Scalar[]): Document {
   const empty = EMPTY[spec.fields[field] ?? 'string'];
   const wanted = values.map(storedScalar);
   if (values.includes(empty)) return { [field]: { $in: [...wanted, null] } };

@@ -7,13 +7,22 @@
  * MONGO-3 An attempt that failed may have written. Before its call answers it looks for its own mark in what is stored.
  */
 import type { Document } from 'mongodb';
-import { checkBatch, checkIds, cutFresh, joinFresh, rowOf, versionOf, type Row } from '../checks.ts';
+import { checkBatch, checkedValues, checkIds, cutFresh, joinFresh, rowOf, versionOf, type Row } from '../checks.ts';
 import { StoreUsageError } from '../errors.ts';
-import type { Collection, CollectionSpec, DocumentOf, FreshList, KnownVersion, PartName, Selection } from '../port.ts';
+import type {
+  Collection,
+  CollectionSpec,
+  DocumentOf,
+  FreshList,
+  KnownVersion,
+  PartName,
+  Selection,
+  Values,
+} from '../port.ts';
 import { planQuery } from '../query-plan.ts';
 import { CallFailure, throwUnless, type Call, type WriteError } from './call.ts';
 import { DUPLICATE_KEY } from './failures.ts';
-import { conditionOf, walksOf, type IndexWalk } from './index-walks.ts';
+import { conditionOf, equalTo, walksOf, type IndexWalk } from './index-walks.ts';
 import {
   MARK,
   newMark,
@@ -135,9 +144,11 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     );
   }
 
-  async delete(id: string): Promise<boolean> {
+  async delete(id: string, only: Values<S> = {}): Promise<boolean> {
     checkIds(this.#link.label, this.#spec, [id]);
-    return this.#link.call((call) => call.retry(async () => (await this.#delete(call, { _id: id }, 1)) === 1));
+    const values = checkedValues(this.#link.label, this.#spec, only);
+    const filter = { $and: [{ _id: id }, ...values.map(([field, value]) => equalTo(this.#spec, field, [value]))] };
+    return this.#link.call((call) => call.retry(async () => (await this.#delete(call, filter, 1)) === 1));
   }
 
   async deleteWhere(selection: Pick<Selection<S>, 'where' | 'orderBy' | 'limit'>): Promise<number> {

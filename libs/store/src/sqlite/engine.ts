@@ -1,7 +1,7 @@
 /** A SQLite file and its tables, synchronous: what the worker thread runs. An operation names all it needs. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Row } from '../checks.ts';
-import type { CollectionSpec } from '../port.ts';
+import type { CollectionSpec, Scalar } from '../port.ts';
 import type { QueryPlan } from '../query-plan.ts';
 import { openDatabase, type DatabaseOptions } from './database.ts';
 import { Table, type FreshRows, type FreshWanted } from './table.ts';
@@ -17,7 +17,12 @@ export type Operation =
   | ({ readonly kind: 'listFresh'; readonly collection: string } & FreshWanted)
   | { readonly kind: 'insert'; readonly collection: string; readonly row: Row }
   | { readonly kind: 'replaceNewer'; readonly collection: string; readonly rows: readonly Row[] }
-  | { readonly kind: 'delete'; readonly collection: string; readonly id: string }
+  | {
+      readonly kind: 'delete';
+      readonly collection: string;
+      readonly id: string;
+      readonly only: readonly (readonly [field: string, value: Scalar])[];
+    }
   | { readonly kind: 'deleteWhere'; readonly collection: string; readonly plan: QueryPlan }
   | { readonly kind: 'ping' };
 
@@ -55,7 +60,7 @@ export class SqliteEngine {
       case 'replaceNewer':
         return this.#table(operation.collection).replaceNewer(operation.rows);
       case 'delete':
-        return this.#table(operation.collection).delete(operation.id);
+        return this.#table(operation.collection).delete(operation.id, operation.only);
       case 'deleteWhere':
         return this.#table(operation.collection).deleteWhere(operation.plan);
       case 'ping':

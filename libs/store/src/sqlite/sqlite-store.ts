@@ -4,6 +4,7 @@
  */
 import {
   checkBatch,
+  checkedValues,
   checkIds,
   checkSpec,
   columnsOf,
@@ -23,6 +24,7 @@ import type {
   KnownVersion,
   PartName,
   Selection,
+  Values,
 } from '../port.ts';
 import { planQuery } from '../query-plan.ts';
 import { WorkerLink } from './worker-link.ts';
@@ -153,9 +155,10 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
     };
   }
 
-  async delete(id: string): Promise<boolean> {
+  async delete(id: string, only: Values<S> = {}): Promise<boolean> {
     checkIds(this.#path, this.#spec, [id]);
-    return this.#link.call({ kind: 'delete', collection: this.#spec.name, id });
+    const values = checkedValues(this.#path, this.#spec, only);
+    return this.#link.call({ kind: 'delete', collection: this.#spec.name, id, only: values });
   }
 
   async deleteWhere(selection: Pick<Selection<S>, 'where' | 'orderBy' | 'limit'>): Promise<number> {

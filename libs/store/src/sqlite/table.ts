@@ -113,8 +113,10 @@ export class Table {
     return stale;
   }
 
-  delete(id: string): boolean {
-    return this.#statement(`DELETE FROM ${this.#name} WHERE id = ?`).run(id).changes === 1;
+  delete(id: string, only: readonly (readonly [field: string, value: Scalar])[]): boolean {
+    const conditions = only.map(([field]) => ` AND ${quoted(field)} = ?`).join('');
+    const values = only.map(([, value]) => bindable(value));
+    return this.#statement(`DELETE FROM ${this.#name} WHERE id = ?${conditions}`).run(id, ...values).changes === 1;
   }
 
   deleteWhere(plan: QueryPlan): number {

@@ -295,6 +295,17 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       expect((await things.list({ limit: 100 })).every(({ rank }) => rank >= 3)).toBe(true);
     });
 
+    it('deletes one only as it is meant, whoever has changed it meanwhile', async () => {
+      await things.replaceNewer(numbered(2));
+      const [{ rank, owner, open }] = numbered(1) as [Thing];
+      for (const other of [{ rank: rank + 1 }, { rank, owner: `${owner}x` }, { owner, open: !open }])
+        expect(await things.delete('n-0000', other)).toBe(false);
+      expect(await things.get('n-0000')).not.toBeNull();
+      expect(await things.delete('n-0000', { rank, owner, open })).toBe(true);
+      expect(await things.delete('n-0000', { rank, owner, open })).toBe(false);
+      expect(await things.get('n-0001')).not.toBeNull();
+    });
+
     it('refuses what no index serves, and mistakes, before anything is written', async () => {
       const usage = { tag: 'StoreUsageError', retryable: false };
       const selections: Selection<Spec>[] = [
@@ -333,6 +344,8 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       await expect(things.getMany(Array.from({ length: 1001 }, (_, index) => String(index)))).rejects.toMatchObject(
         usage,
       );
+      for (const only of [{ rank: 'x' }, { text: '{}' }, { nothing: 1 }])
+        await expect(things.delete('x', only as never)).rejects.toMatchObject(usage);
       expect(() => store.collection({ ...suiteSpec, name: 'others' })).toThrow('not declared');
       expect(await things.list({ limit: 10 })).toEqual([]);
     });
