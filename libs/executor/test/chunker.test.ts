@@ -9,7 +9,8 @@ const MARK = ' …[line goes on]\n';
 
 function collect(bytesMax = Number.MAX_SAFE_INTEGER): { chunker: Chunker; chunks: LogChunk[] } {
   const chunks: LogChunk[] = [];
-  return { chunker: new Chunker({ bytesMax, emit: (chunk) => void chunks.push(chunk), now: () => 5 }), chunks };
+  const emit = (chunk: LogChunk): void => void chunks.push({ ...chunk, output: Buffer.from(chunk.output) });
+  return { chunker: new Chunker({ bytesMax, emit, now: () => 5 }), chunks };
 }
 
 function textOf(chunks: readonly LogChunk[], stream?: OutputStreamName): string {

@@ -44,8 +44,10 @@ class SimOutgoing {
     this.#send = send;
   }
 
-  append(chunk: Chunk): void {
+  append(given: Chunk): void {
     if (this.#dropped) return;
+    // Its output is valid during the call only.
+    const chunk = { ...given, output: Buffer.from(given.output) };
     this.#unacknowledged.add(chunk);
     void this.#send(chunk, () => !this.#dropped).then(() => {
       this.#unacknowledged.delete(chunk);

@@ -27,7 +27,7 @@ export interface LogChunk {
 export interface ChunkerOptions {
   /** Of the attempt's output; of a longer one both ends are kept. */
   readonly bytesMax: number;
-  /** Called in order. While the promise is pending no more output is read. */
+  /** Called in order. The chunk's output is valid during the call only. While the promise is pending no more output is read. */
   readonly emit: (chunk: LogChunk) => void | Promise<void>;
   readonly now?: (() => number) | undefined;
   /** Calls back once; what it answers calls that off. Default: the machine's timers. */
@@ -163,7 +163,7 @@ export class Chunker implements OutputSink {
       offset: this.#offset,
       at,
       parts: this.#parts,
-      output: Buffer.from(this.#buffer.subarray(0, this.#used)),
+      output: this.#buffer.subarray(0, this.#used),
     };
     this.#offset += this.#used;
     this.#used = 0;

@@ -20,6 +20,7 @@ import {
   type Chunk,
   type LogWriter,
 } from '@penstock/bus';
+import { letGo } from '@penstock/artifacts';
 import type { Log } from '@penstock/telemetry/log';
 import { within } from '@penstock/async';
 import { ChunkSpool, chunksIn } from './chunk-spool.ts';
@@ -120,7 +121,7 @@ export class OutgoingLog {
     this.#subject = subject;
   }
 
-  /** A promise where the caller is to wait before it brings more. It never throws: what no disk takes waits in memory. */
+  /** The chunk is copied. A promise where the caller is to wait before it brings more. It never throws: what no disk takes waits in memory. */
   append(chunk: Chunk): void | Promise<void> {
     if (this.#dropped) return undefined;
     const bytes = encodeChunk(chunk);
@@ -276,6 +277,7 @@ export class OutgoingLog {
 
   #acknowledged(bytes: Uint8Array): void {
     this.#unacknowledged.delete(bytes);
+    letGo(bytes);
     this.#settle();
   }
 
