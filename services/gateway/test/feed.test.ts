@@ -7,7 +7,7 @@ import { Cursor } from '../src/event-stream/cursor.ts';
 import type { StreamSink } from '../src/sse/client.ts';
 import { Follower } from '../src/sse/follower.ts';
 import { Feed } from '../src/sse/feed.ts';
-import type { RunSource } from '../src/sse/run-source.ts';
+import type { Listening, RunSource } from '../src/sse/run-source.ts';
 import {
   chunk,
   completed,
@@ -31,6 +31,9 @@ class HeardRun implements RunSource {
   readonly stored: StoredChunk[] = [];
   readonly committed: RunEvent[] = [created(), started('a', 1, 'r1'), started('b', 1, 'r2')];
   readonly readFrom: number[] = [];
+  hearsChunks = true;
+  /** So many chunks have come by themselves. */
+  heard = 0;
   #onChunk: (chunk: LiveChunk) => void = () => {};
   #onEvents: (first: number, events: readonly RunEvent[]) => void = () => {};
 
@@ -49,10 +52,16 @@ class HeardRun implements RunSource {
     return new Map(this.stored.map(({ runner, sequence }) => [runner, sequence]));
   }
 
-  listen(listeners: Parameters<RunSource['listen']>[0]): () => void {
-    this.#onChunk = listeners.onChunk;
+  listen(listeners: Parameters<RunSource['listen']>[0]): Listening {
+    const hearChunks = (areHeard: boolean): void => {
+      this.hearsChunks = areHeard;
+    };
+    this.#onChunk = (chunk) => {
+      this.heard += Number(this.hearsChunks);
+      if (this.hearsChunks) listeners.onChunk(chunk);
+    };
     this.#onEvents = listeners.onEvents;
-    return () => {};
+    return { hearChunks, stop: () => {} };
   }
 
   /** A chunk that `LOGS` no longer has, and what stood before it neither. */
@@ -194,6 +203,40 @@ it('FEED-6: output that is faster than every client waits where it is stored, an
   expect(run.readFrom).toEqual([...new Set(run.readFrom)]);
   expect(run.readFrom.length).toBeLessThan(20);
   expect(slow.ended).toBe(false);
+});
+
+it('FEED-7: a feed that is behind hears no chunks until it has read all there are, and then hears each', async () => {
+  const run = new HeardRun();
+  const feed = await watched(run);
+  const client = new HeldClient();
+  expect(feed.join(new Follower(client, RUN_ID, new Cursor()))).toBe(true);
+  const size = 60_000;
+  let count = 0;
+  const store = (how: 'heard' | 'missed'): void => {
+    const text = `${count} `.padEnd(size - 1, 'x');
+    run.store(chunk(count + 1, 'a', `${text}\n`, { offset: count * size }), how);
+    count += 1;
+  };
+  while (run.hearsChunks) {
+    store('heard');
+    await nextTurn();
+  }
+  const { heard } = run;
+  for (let index = 0; index < 100; index += 1) store('heard');
+  expect(run.heard).toBe(heard);
+  // What is stored between the end of a reading and the moment at which it listens again is not lost.
+  while (!run.hearsChunks) {
+    client.take(1);
+    await nextTurn();
+    if (count < 400) store('missed');
+  }
+  store('heard');
+  expect(run.heard).toBe(heard + 1);
+  while (client.lines.length < count) {
+    client.take(1);
+    await nextTurn();
+  }
+  expect(client.lines).toEqual(Array.from({ length: count }, (_, index) => String(index)));
 });
 
 it('FEED-6: goes on for the others when its quickest client is gone', async () => {

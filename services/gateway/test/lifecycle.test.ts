@@ -228,7 +228,7 @@ describe('time on a log stream', () => {
     events: async (after: number) => [created()].slice(after),
     chunks: async function* chunks() {},
     lastSequences: async () => new Map<string, number>(),
-    listen: () => () => {},
+    listen: () => ({ hearChunks: () => {}, stop: () => {} }),
   };
 
   it('a ping is sent every 15 seconds', async () => {

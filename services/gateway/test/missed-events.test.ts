@@ -30,7 +30,7 @@ describe('a feed that has missed events (P20)', () => {
           readonly onAskAgain: () => void;
         }) => {
           hear = listeners.onEvents;
-          return () => {};
+          return { hearChunks: () => {}, stop: () => {} };
         },
       },
       silentLogger(),

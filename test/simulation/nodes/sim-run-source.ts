@@ -78,7 +78,7 @@ export class SimRunSource implements RunSource {
     return new Map((await this.#stored(signal)).map(({ runner, sequence }) => [runner, sequence]));
   }
 
-  listen(listeners: Parameters<RunSource['listen']>[0]): () => void {
+  listen(listeners: Parameters<RunSource['listen']>[0]): ReturnType<RunSource['listen']> {
     const { network, exchange, owners, gateway } = this.#parts;
     const events = exchange.listen(gateway, subjects.events(this.runId), (text) => {
       const committed = JSON.parse(text) as CommittedEvents;
@@ -88,13 +88,22 @@ export class SimRunSource implements RunSource {
     const opened = exchange.listen(gateway, subjects.opened('*'), (text) => {
       if ((JSON.parse(text) as PartitionOpened).partition === this.#partition) listeners.onAskAgain();
     });
-    const stopChunks = network.broker.logs.listen(gateway, this.runId, listeners.onChunk);
+    let stopChunks: (() => void) | undefined;
+    const hearChunks = (areHeard: boolean): void => {
+      if (areHeard) stopChunks ??= network.broker.logs.listen(gateway, this.runId, listeners.onChunk);
+      else stopChunks?.();
+      if (!areHeard) stopChunks = undefined;
+    };
+    hearChunks(true);
     const stopReconnects = network.broker.onReconnected(gateway, listeners.onAskAgain);
-    return () => {
-      events.stop();
-      opened.stop();
-      stopChunks();
-      stopReconnects();
+    return {
+      hearChunks,
+      stop: () => {
+        events.stop();
+        opened.stop();
+        hearChunks(false);
+        stopReconnects();
+      },
     };
   }
 

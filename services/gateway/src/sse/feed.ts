@@ -7,8 +7,10 @@
  *  FEED-3 At most one round of asking is under way, and one more is remembered.
  *  FEED-4 A client costs the feed nothing but a pointer into the ring; a slow one holds up nobody.
  *  FEED-5 A round of asking compares what each runner has stored with what was given of it, and reads what is missing.
- *  FEED-6 It goes so far ahead of the quickest of its clients and no further: what is heard beyond that is read when there is room
+ *  FEED-6 It goes so far ahead of the quickest of its clients and no further: what is stored beyond that is read when there is room
  *     for it, so that an output which is faster than every client is read once, and not by each of them from its beginning.
+ *  FEED-7 While it is behind, chunks come as they are read and in no other way: it listens again once it has read all there are, and
+ *     asks for what came before it did.
  */
 import { machineTime, type Time } from '@penstock/async';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
@@ -19,7 +21,7 @@ import type { Emission } from '../event-stream/emission.ts';
 import { EventStream } from '../event-stream/event-stream.ts';
 import type { Follower } from './follower.ts';
 import { Ring } from './ring.ts';
-import type { RunSource } from './run-source.ts';
+import type { Listening, RunSource } from './run-source.ts';
 import { WATCH_ASK_MS } from '@penstock/bus';
 
 /** Writes are expensive (12 us each): the messages of this time share one. */
@@ -27,8 +29,8 @@ const TICK_MS = 20;
 /** Chunks and events come by different ways: what an event waits for is mostly here a moment later. */
 const LATE_CHUNK_MS = 50;
 const RETRY_MS = 1_000;
-/** So many live chunks are kept while a round of asking is under way; further ones are read from the stream. */
-const HELD_CHUNKS_MAX = 256;
+/** Of live chunks that are kept while a round of asking is under way; further ones are read from the stream. */
+const HELD_BYTES_MAX = 4 * 1024 * 1024;
 /** So many chunks of a round are handled in one go. */
 const CHUNKS_IN_A_GO = 8;
 /** Of messages that wait for the tick: short lines are many times as long in the stream as they are in their chunk. */
@@ -42,7 +44,7 @@ export class Feed {
   readonly #log: Log;
   readonly #eventStream = new EventStream();
   readonly #followers = new Set<Follower>();
-  readonly #stopListening: () => void;
+  readonly #listening: Listening;
   readonly #stopped = new AbortController();
   readonly #time: Time;
   readonly #meter: Meter;
@@ -55,6 +57,7 @@ export class Feed {
   /** Up to this sequence the event stream was given the chunks of all runners. */
   #completeTo = 0;
   #held: LiveChunk[] = [];
+  #heldBytes = 0;
   /** Held chunks whose predecessors are looked for. */
   readonly #missed = new Set<LiveChunk>();
   #asking: Promise<void> | undefined;
@@ -64,7 +67,7 @@ export class Feed {
   /** FEED-6: there while no client has room for more; resolved when one has. */
   #lead: PromiseWithResolvers<void> | undefined;
   #aheadSoon: PromiseWithResolvers<void> | undefined;
-  /** What was heard meanwhile was not taken. */
+  /** FEED-7: chunks are not heard. */
   #isBehind = false;
   #callOffFlush: () => void = () => {};
   #flushScheduled = false;
@@ -84,7 +87,7 @@ export class Feed {
     this.#time = time;
     this.#meter = meter;
     this.#onOver = onOver;
-    this.#stopListening = source.listen({
+    this.#listening = source.listen({
       onEvents: (first, events) => this.#heardEvents(first, events),
       onChunk: (chunk) => this.#heardChunk(chunk),
       onAskAgain: () => void this.ask(),
@@ -133,7 +136,7 @@ export class Feed {
   stop(): void {
     this.#stopped.abort();
     this.#lead?.resolve();
-    this.#stopListening();
+    this.#listening.stop();
     this.#stopPings();
     this.#lateChunk?.();
     this.#callOffFlush();
@@ -159,17 +162,20 @@ export class Feed {
   }
 
   #heardChunk(chunk: LiveChunk): void {
-    if (this.#lead !== undefined) {
-      this.#isBehind = true;
-      return;
-    }
+    // On its way when the feed fell behind: it is stored.
+    if (this.#isBehind) return;
     if (this.#asking === undefined && this.#give(chunk)) {
       this.#advance();
       return;
     }
-    if (this.#held.length < HELD_CHUNKS_MAX) this.#held.push(chunk);
+    if (this.#heldBytes < HELD_BYTES_MAX) this.#hold(chunk);
     else this.#askAgain = true;
     if (this.#asking === undefined) void this.ask();
+  }
+
+  #hold(chunk: LiveChunk): void {
+    this.#held.push(chunk);
+    this.#heldBytes += chunk.chunk.output.length;
   }
 
   /** False: chunks of its runner are missing before it. */
@@ -218,6 +224,14 @@ export class Feed {
     const { version } = eventStream;
     await this.#readMissing();
     eventStream.chunksAsked(version);
+    if (this.#isBehind && this.#lead === undefined) this.#listenAgain();
+  }
+
+  /** FEED-7. */
+  #listenAgain(): void {
+    this.#isBehind = false;
+    this.#listening.hearChunks(true);
+    this.#askAgain = true;
   }
 
   /** Reading begins behind the runner that lacks the most: that may lie before what others have sent (FEED-5). */
@@ -244,6 +258,7 @@ export class Feed {
   #giveHeld(): void {
     const held = this.#held;
     this.#held = [];
+    this.#heldBytes = 0;
     for (const chunk of held) {
       if (this.#give(chunk)) {
         this.#missed.delete(chunk);
@@ -252,7 +267,7 @@ export class Feed {
         this.#add(chunk);
       } else {
         this.#missed.add(chunk);
-        this.#held.push(chunk);
+        this.#hold(chunk);
         this.#askAgain = true;
       }
     }
@@ -321,6 +336,8 @@ export class Feed {
       this.#goOn();
     } else if (this.#lead === undefined) {
       this.#lead = Promise.withResolvers();
+      this.#isBehind = true;
+      this.#listening.hearChunks(false);
       this.#aheadSoon?.resolve();
       this.#aheadSoon = undefined;
     }
@@ -328,10 +345,9 @@ export class Feed {
 
   /** What was left out is read. */
   #goOn(): void {
-    this.#lead?.resolve();
+    if (this.#lead === undefined) return;
+    this.#lead.resolve();
     this.#lead = undefined;
-    if (!this.#isBehind) return;
-    this.#isBehind = false;
     void this.ask();
   }
 

@@ -15,6 +15,7 @@ import {
   subjects,
   subscribeLiveChunks,
   type Bus,
+  type BusSubscription,
   type CommittedEvents,
   type LiveChunk,
   type StoredChunk,
@@ -35,12 +36,18 @@ export interface RunSource {
   chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk>;
   /** The sequence of the last chunk that each runner has stored for the run. */
   lastSequences(signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
-  /** What happens from now on; whatever may have been missed is announced by `onAskAgain`. Answers how to stop. */
+  /** What happens from now on; whatever may have been missed is announced by `onAskAgain`. */
   listen(listeners: {
     readonly onEvents: (first: number, events: readonly RunEvent[]) => void;
     readonly onChunk: (chunk: LiveChunk) => void;
     readonly onAskAgain: () => void;
-  }): () => void;
+  }): Listening;
+}
+
+export interface Listening {
+  /** Whether chunks are heard; at the beginning they are. Of what is stored meanwhile nothing comes. */
+  hearChunks(areHeard: boolean): void;
+  stop(): void;
 }
 
 interface Sources {
@@ -141,7 +148,7 @@ export class BusRunSource implements RunSource {
     return this.#bootNow() - this.#missed.since >= LOST_AFTER_MS;
   }
 
-  listen(listeners: Parameters<RunSource['listen']>[0]): () => void {
+  listen(listeners: Parameters<RunSource['listen']>[0]): Listening {
     const { bus, owners } = this.#sources;
     const partition = owners.partitionOf(this.runId);
     const events = bus.subscribe<CommittedEvents>(subjects.events(this.runId), (committed) => {
@@ -149,12 +156,21 @@ export class BusRunSource implements RunSource {
       this.#hasEnd ||= committed.events.some(closesRun);
       listeners.onEvents(committed.version - committed.events.length + 1, committed.events);
     });
-    const chunks = subscribeLiveChunks(bus, this.runId, listeners.onChunk);
+    let chunks: BusSubscription | undefined;
+    const hearChunks = (areHeard: boolean): void => {
+      if (areHeard) chunks ??= subscribeLiveChunks(bus, this.runId, listeners.onChunk);
+      else chunks?.stop();
+      if (!areHeard) chunks = undefined;
+    };
+    hearChunks(true);
     const stopAsking = owners.onAskAgain(partition, listeners.onAskAgain);
-    return () => {
-      events.stop();
-      chunks.stop();
-      stopAsking();
+    return {
+      hearChunks,
+      stop: () => {
+        events.stop();
+        hearChunks(false);
+        stopAsking();
+      },
     };
   }
 }
