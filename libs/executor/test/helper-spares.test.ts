@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { HelperPool } from '../src/process/helper-pool.ts';
+import { NO_SHELL_LIMITS } from '../src/limits/stage-limits.ts';
 import { launchPlain } from '../src/process/launch.ts';
 import { Scratch } from '../src/process/scratch.ts';
 import { viewOf, type View } from '../src/process/view.ts';
@@ -25,7 +26,7 @@ function poolOf(idleMax: number): HelperPool {
         isolation: 'group',
         launch: () => {
           launched += 1;
-          return launchPlain('group', { covered: undefined, pipes: scratch.pipesFolder, limits: '' });
+          return launchPlain('group', { covered: undefined, pipes: scratch.pipesFolder, limits: NO_SHELL_LIMITS });
         },
       },
     ],

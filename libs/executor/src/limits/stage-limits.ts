@@ -1,4 +1,4 @@
-/** What one stage may take of its machine, and the shell commands by which its first process bounds itself. */
+/** What one stage may take of its machine, and the shell commands by which helpers and stages bound themselves. */
 import { statfsSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 
@@ -34,15 +34,21 @@ export function defaultLimits(folder: string, slots = availableParallelism()): S
   };
 }
 
-/** In units of a POSIX shell; `bySelf`: no control group counts its processes. */
-export function shellLimits({ diskBytes, openFiles, processes }: StageLimits, bySelf: boolean): string {
-  return [
-    'ulimit -c 0',
-    `ulimit -f ${Math.ceil(diskBytes / 512)}`,
-    `ulimit -n ${openFiles}`,
+/** Of a helper: commands of a POSIX shell, whose complaints go nowhere. */
+export interface ShellLimits {
+  /** The helper's, and so its stages'. */
+  readonly inherited: string;
+  /** Of each stage: the helper would be bounded with what it is to end. */
+  readonly own: string;
+}
+
+export const NO_SHELL_LIMITS: ShellLimits = { inherited: '', own: '' };
+
+/** `bySelf`: no control group counts its processes. */
+export function shellLimits({ diskBytes, openFiles, processes }: StageLimits, bySelf: boolean): ShellLimits {
+  return {
+    inherited: ['ulimit -c 0', `ulimit -f ${Math.ceil(diskBytes / 512)}`, `ulimit -n ${openFiles}`].join('; '),
     // dash and busybox say -p, bash -u.
-    ...(bySelf ? [`ulimit -p ${processes} || ulimit -u ${processes}`] : []),
-  ]
-    .map((command) => `{ ${command}; } 2>/dev/null`)
-    .join('; ');
+    own: bySelf ? `ulimit -p ${processes} || ulimit -u ${processes}` : '',
+  };
 }

@@ -17,7 +17,7 @@ import type {
   StopReason,
 } from '../contract/port.ts';
 import { ControlGroups } from '../limits/control-groups.ts';
-import { shellLimits, type StageLimits } from '../limits/stage-limits.ts';
+import { NO_SHELL_LIMITS, shellLimits, type ShellLimits, type StageLimits } from '../limits/stage-limits.ts';
 import { exitOfStop, type Helper } from './helper.ts';
 import { HelperPool, type Way } from './helper-pool.ts';
 import { renderJob, type Job } from './job.ts';
@@ -53,7 +53,7 @@ export interface HelperExecutorOptions {
 /** How an executor's helpers are started. */
 export interface Launching {
   /** The best way first: the first that works is kept to. */
-  readonly ways: (scratch: Scratch, shellLimits: string) => readonly Way[];
+  readonly ways: (scratch: Scratch, limits: ShellLimits) => readonly Way[];
   /** Where a stage has to run (`Way.launch`). Throws UnstartableStage for what no helper can give. */
   readonly placeOf: (spec: StageSpec) => string;
   /** Whether a stage of no run sees none of the executor's small files. */
@@ -85,7 +85,7 @@ export abstract class HelperExecutor implements Executor {
     this.#launching = launching;
     this.#limits = limits;
     this.#groups = limits === undefined ? null : options.groups === undefined ? ControlGroups.find() : options.groups;
-    const shell = limits === undefined ? '' : shellLimits(limits, this.#groups === null);
+    const shell = limits === undefined ? NO_SHELL_LIMITS : shellLimits(limits, this.#groups === null);
     const leftovers = this.#listOf(options.leftoversFile);
     if (options.guard !== undefined) {
       leftovers?.add([options.guard.identity]);

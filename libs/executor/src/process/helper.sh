@@ -1,19 +1,21 @@
 # A helper: PID 1 of a namespace of its own, starts one stage at a time and ends what the stage leaves behind.
 #
-#   helper serve <shell> <limits> [<drop>]            serves; where there is a third argument it has rights that a stage must not
-#   helper once <shell>                               serves one stage without a namespace; its owner ends the group
+#   helper serve <shell> <limits> <own> [<drop>]      serves; where there is a fourth argument it has rights that a stage must not
+#   helper once <shell> <limits> <own>                serves one stage without a namespace; its owner ends the group
+#
+# Limits are shell commands by which it bounds itself, and its stages with it; its own ones each stage bounds itself by.
 #
 # An order is a line: empty, or the number of the user and group that the stage runs as. What it is given as environment
 # counts only from then on: nothing of it is read by a program that still has rights.
 #
-# Descriptors: 2 complaints of this shell and its launcher, 3 the owner (a line each way: an order, the stage's exit
+# Descriptors: 2 complaints of this shell and its launcher until it is ready, 3 the owner (a line each way: an order, the stage's exit
 # status), 4 the job, a file without a name that is sourced through /proc so that it is read from its beginning
 # (PENSTOCK_JOB names it where there is no /proc), 5 and 6 the stage's output. The job's first line moves 5 and 6 to 1
 # and 2 and closes the others: a stage inherits 0 to 2 only.
 
 # Sources the job, as another user where there is a number.
 start() {
-  eval "$limits"
+  eval "$own"
   if [ -n "$1" ]; then
     exec setpriv --reuid="$1" --regid="$1" --clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all \
       --no-new-privs -- "$shell" -c '. /proc/self/fd/4'
@@ -24,7 +26,10 @@ start() {
   exit
 }
 
-shell=$2 limits=$3 drop=$4
+shell=$2 own=$4 drop=$5
+# From here on it says something with each stage (that nothing is left to be killed), and nobody is to be woken for that.
+exec 2>/dev/null
+eval "$3"
 
 if [ "$1" = once ]; then
   trap : INT TERM
@@ -40,7 +45,7 @@ fi
 # What follows kills every process that it can see.
 [ $$ = 1 ] || exit 70
 # Of what runs out of memory the stage is to be killed, not its owner.
-{ echo 500 >/proc/self/oom_score_adj; } 2>/dev/null
+echo 500 >/proc/self/oom_score_adj
 # A shell whose child died of SIGINT dies of it too, unless it traps it; the stage's own subshell does not inherit that.
 trap : INT
 echo ready >&3

@@ -1,6 +1,7 @@
 /** How a helper of plain processes is started: the ways from the best to the last, and the command line of each. */
 import { statSync } from 'node:fs';
 import { dirname, relative, isAbsolute } from 'node:path';
+import type { ShellLimits } from '../limits/stage-limits.ts';
 import { withoutStrayDescriptors, type LaunchCommand } from '../system/descriptors.ts';
 import { HELPER_SHELL, HELPER_TEXT, LAUNCH_TEXT } from './scripts.ts';
 import { basesOf, sharedBases, table, type Bases, type Entry } from './view.ts';
@@ -39,8 +40,7 @@ export interface LaunchOptions {
   readonly covered: CoveredFolder | undefined;
   /** The folder that holds the pipes of helpers yet to come. */
   readonly pipes: string;
-  /** Shell commands by which a stage's first process bounds itself. */
-  readonly limits: string;
+  readonly limits: ShellLimits;
 }
 
 export function isolationsToTry(): readonly Isolation[] {
@@ -54,7 +54,7 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       isolation,
       ...withoutStrayDescriptors([
         ...(process.platform === 'linux' ? DIE_WITH_OWNER : []),
-        ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'once', HELPER_SHELL, limits],
+        ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'once', ...helperArguments(limits)],
       ]),
     };
   const user = isolation === 'user-namespace';
@@ -77,7 +77,7 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       ...['unshare', '--pid', '--mount', '--propagation', 'slave', '--mount-proc', '--fork', '--kill-child=KILL', '--'],
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
       ...['setsid', ...(user ? asOwner() : AS_ROOT), '--no-new-privs', '--'],
-      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', HELPER_SHELL, limits, ...(user ? ['drop'] : [])],
+      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', ...helperArguments(limits), ...(user ? ['drop'] : [])],
     ]),
   };
 }
@@ -103,6 +103,11 @@ function asOwner(): string[] {
     ...['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps'],
     ...['setpriv', `--inh-caps=${rights}`, `--ambient-caps=${rights}`, `--bounding-set=${rights}`],
   ];
+}
+
+/** As `helper.sh` takes them. */
+export function helperArguments({ inherited, own }: ShellLimits): string[] {
+  return [HELPER_SHELL, inherited, own];
 }
 
 /** As `launch.sh` takes them. */

@@ -4,6 +4,7 @@
  */
 import { UnstartableStage } from '../contract/errors.ts';
 import type { StageSpec } from '../contract/port.ts';
+import type { ShellLimits } from '../limits/stage-limits.ts';
 import { HelperExecutor, type HelperExecutorOptions } from '../process/helper-executor.ts';
 import type { Launch } from '../process/launch.ts';
 import type { Scratch } from '../process/scratch.ts';
@@ -45,7 +46,7 @@ function placeOf({ place }: StageSpec): string {
 function launcher(
   { layout, deniedHosts = [] }: SandboxExecutorOptions,
   scratch: Scratch,
-  limits: string,
+  limits: ShellLimits,
 ): (place: string) => Promise<Launch> {
   const filter = sandboxFilter();
   const parts: SandboxParts = {

@@ -6,7 +6,8 @@
  */
 import { lstatSync, readlinkSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative } from 'node:path';
-import { baseArguments, commandOf, DIE_WITH_OWNER, type Launch } from '../process/launch.ts';
+import type { ShellLimits } from '../limits/stage-limits.ts';
+import { baseArguments, commandOf, DIE_WITH_OWNER, helperArguments, type Launch } from '../process/launch.ts';
 import { HELPER_SHELL, HELPER_TEXT, LAUNCH_TEXT } from '../process/scripts.ts';
 import { basesOf, sharedBases, table } from '../process/view.ts';
 import { STACK_NETWORK } from '../network/rules.ts';
@@ -36,8 +37,7 @@ export interface SandboxParts {
   /** What stands in the place of /etc/resolv.conf. */
   readonly resolverFile: string;
   readonly filter: Uint8Array;
-  /** Shell commands by which a stage's first process bounds itself. */
-  readonly limits: string;
+  readonly limits: ShellLimits;
 }
 
 /** `rules`: of the network, as `nft` reads them; null: there is none. */
@@ -81,7 +81,7 @@ export function launchSandbox(
         '--chdir',
         '/',
       ],
-      ...['--', HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', HELPER_SHELL, limits, 'drop'],
+      ...['--', HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', ...helperArguments(limits), 'drop'],
     ]),
   };
 }
