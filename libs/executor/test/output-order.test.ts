@@ -1,10 +1,12 @@
 /** In which order a stage's two outputs are handed over, where they are read late (ADR 17). */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, futimesSync, mkdtempSync, rmSync, writeFileSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OutputSink } from '../src/contract/port.ts';
 import { ProcessExecutor } from '../src/process/executor.ts';
+import { OutputPipes } from '../src/process/output-pipes.ts';
+import { Scratch } from '../src/process/scratch.ts';
 
 describe('the order of standard output and error', () => {
   let executor: ProcessExecutor;
@@ -55,6 +57,37 @@ describe('the order of standard output and error', () => {
       'stdout 2',
       'stderr 3',
     ]);
+  });
+
+  it('of stages that follow one another at once each has all that it has written, and nothing of another', async () => {
+    for (let stage = 0; stage < 50; stage += 1) {
+      const [stream, target] = stage % 2 === 0 ? ['stdout', 1] : ['stderr', 2];
+      expect(await lines(`echo ${stage} >&${target}`)).toEqual([`${stream} ${stage}`]);
+      expect(await lines('true')).toEqual([]);
+    }
+  });
+
+  it('what was written is read also where the clock of files has not gone on since the stage before (PIPES-3)', () => {
+    const scratch = new Scratch();
+    const [stdout, stderr] = [scratch.pipe(), scratch.pipe()];
+    const pipes = new OutputPipes(stdout.readFd, stderr.readFd);
+    try {
+      const inOneTick = Date.now() / 1000 + 3_600;
+      for (const text of ['one', 'two']) {
+        const found: string[] = [];
+        pipes.attach({ write: (stream, bytes) => void found.push(`${stream} ${Buffer.from(bytes).toString()}`) });
+        for (const { writeFd } of [stdout, stderr]) {
+          writeSync(writeFd, text);
+          futimesSync(writeFd, inOneTick, inOneTick);
+        }
+        void pipes.finish();
+        expect(found.toSorted()).toEqual([`stderr ${text}`, `stdout ${text}`]);
+      }
+    } finally {
+      pipes.close();
+      for (const { writeFd } of [stdout, stderr]) closeSync(writeFd);
+      scratch.close();
+    }
   });
 
   it('an error that follows is the last line', async () => {

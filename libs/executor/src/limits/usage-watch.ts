@@ -23,6 +23,8 @@ const PAGE_BYTES = 4096;
 export interface Watched {
   /** What the stage writes to, on whatever disks. */
   readonly folders: readonly string[];
+  /** Folders on those disks that others watch too: each is looked at once for all of them. Absent: the stage's own. */
+  readonly disks?: readonly string[] | undefined;
   /** What measures them, as `du` does; absent: that. */
   readonly measuring?: readonly string[] | undefined;
   /** Whose descendants the stage's processes are; absent: a control group bounds their memory. */
@@ -44,7 +46,7 @@ export class UsageWatch {
 
   constructor(watched: Watched) {
     this.#watched = watched;
-    this.#freeAtStart = watched.folders.map((folder) => roomOf(statfsSync(folder)));
+    this.#freeAtStart = watched.disks?.map(recentRoomOf) ?? watched.folders.map((folder) => roomOf(statfsSync(folder)));
     this.#timer = setInterval(() => void this.#look(), WATCH_MS);
     this.#timer.unref();
   }
@@ -76,9 +78,9 @@ export class UsageWatch {
   }
 
   async #lookAtDisk(): Promise<void> {
-    const { folders, limits } = this.#watched;
+    const { folders, disks = folders, limits } = this.#watched;
     if (folders.length === 0) return;
-    const rooms = await Promise.all(folders.map(async (folder) => roomOf(await statfs(folder))));
+    const rooms = await Promise.all(disks.map(async (folder) => roomOf(await statfs(folder))));
     const hasLostMuch = rooms.some((room, at) => {
       const { bytes, inodes } = this.#freeAtStart[at] ?? room;
       return (
@@ -112,6 +114,21 @@ export class UsageWatch {
 interface Room {
   readonly bytes: number;
   readonly inodes: number;
+}
+
+/** Where stages are short, many begin within the same moment. */
+const RECENT_MS = 100;
+const RECENT_MAX = 1_000;
+const recentRooms = new Map<string, { readonly room: Room; readonly at: number }>();
+
+function recentRoomOf(folder: string): Room {
+  const now = performance.now();
+  const recent = recentRooms.get(folder);
+  if (recent !== undefined && now - recent.at < RECENT_MS) return recent.room;
+  const room = roomOf(statfsSync(folder));
+  if (recentRooms.size >= RECENT_MAX) recentRooms.clear();
+  recentRooms.set(folder, { room, at: now });
+  return room;
 }
 
 function roomOf({ bavail, bsize, ffree }: { bavail: number; bsize: number; ffree: number }): Room {

@@ -53,6 +53,14 @@ interface Waiting extends Wanted {
   readonly reject: (error: Error) => void;
 }
 
+interface Resting {
+  readonly helper: Helper;
+  readonly place: string;
+  /** Undefined: of no key yet. */
+  readonly key: string | undefined;
+  readonly since: number;
+}
+
 /** Of spares. */
 const NO_PLACE = '';
 const GROUP_TRIES_MAX = 3;
@@ -64,9 +72,7 @@ export class HelperPool {
   #proven = false;
   readonly #all = new Set<Helper>();
   /** The longest idle first. */
-  readonly #idle: Helper[] = [];
-  /** Of those that idle, since when. */
-  readonly #restingSince = new WeakMap<Helper, number>();
+  readonly #idle: Resting[] = [];
   #sweep: NodeJS.Timeout | undefined;
   readonly #keys = new Map<Helper, string>();
   readonly #places = new Map<Helper, string>();
@@ -107,7 +113,7 @@ export class HelperPool {
       return;
     }
     const key = this.#keys.get(helper);
-    const place = this.#places.get(helper);
+    const place = this.#places.get(helper) ?? NO_PLACE;
     const index = this.#waiting.findIndex(
       (waiting) => waiting.place === place && (key === undefined || waiting.key === key),
     );
@@ -117,9 +123,8 @@ export class HelperPool {
       waiting.resolve(helper);
       return;
     }
-    this.#idle.push(helper);
-    this.#restingSince.set(helper, performance.now());
-    while (this.#idle.length > this.#options.idleMax) this.#idle.shift()?.kill();
+    this.#idle.push({ helper, place, key, since: performance.now() });
+    while (this.#idle.length > this.#options.idleMax) this.#idle.shift()?.helper.kill();
     if (this.#idle.length > this.#options.idleLasting) this.#sweepLater();
   }
 
@@ -129,9 +134,9 @@ export class HelperPool {
     this.#sweep = setTimeout(() => {
       this.#sweep = undefined;
       const restedFrom = performance.now() - restMsMax;
-      const rested = this.#idle.filter((helper) => (this.#restingSince.get(helper) ?? 0) <= restedFrom).length;
+      const rested = this.#idle.filter(({ since }) => since <= restedFrom).length;
       const over = Math.max(0, Math.min(rested, this.#idle.length - idleLasting));
-      for (const helper of this.#idle.splice(0, over)) helper.kill();
+      for (const { helper } of this.#idle.splice(0, over)) helper.kill();
       if (this.#idle.length > idleLasting) this.#sweepLater();
     }, restMsMax);
     this.#sweep.unref();
@@ -156,25 +161,29 @@ export class HelperPool {
 
   /** HELPERPOOL-4. Of several the one that idled last has the warmest caches. */
   #takeIdle({ key, place, view }: Wanted): Helper | null {
-    const fit = this.#idle.filter((helper) => helper.usable && this.#places.get(helper) === place);
-    const own = fit.filter((helper) => this.#keys.get(helper) === key);
-    const spare = fit.findLast((helper) => !this.#keys.has(helper));
+    const own: Resting[] = [];
+    let spare: Resting | undefined;
+    for (const each of this.#idle) {
+      if (!each.helper.usable || each.place !== place) continue;
+      if (each.key === key) own.push(each);
+      else if (each.key === undefined) spare = each;
+    }
     const hasRoom = this.#idle.length < this.#options.idleMax;
     const vacant =
-      own.findLast((each) => each.view?.identity === view.identity) ??
-      own.findLast((each) => each.view === null || !isCurrent(each.view));
-    const helper = vacant ?? (hasRoom ? (spare ?? own[0]) : (own[0] ?? spare));
-    if (helper === undefined) return null;
-    this.#idle.splice(this.#idle.indexOf(helper), 1);
+      own.findLast(({ helper }) => helper.view?.identity === view.identity) ??
+      own.findLast(({ helper }) => helper.view === null || !isCurrent(helper.view));
+    const taken = vacant ?? (hasRoom ? (spare ?? own[0]) : (own[0] ?? spare));
+    if (taken === undefined) return null;
+    this.#idle.splice(this.#idle.indexOf(taken), 1);
     // Also where one had to change over for want of a spare: the next run finds one.
-    if (helper === spare || (helper !== vacant && hasRoom)) this.#keepSpares();
-    this.#keys.set(helper, key);
-    return helper;
+    if (taken === spare || (taken !== vacant && hasRoom)) this.#keepSpares();
+    this.#keys.set(taken.helper, key);
+    return taken.helper;
   }
 
   #keepSpares(): void {
     const spares =
-      this.#idle.filter((helper) => !this.#keys.has(helper)).length + this.#starting.length - this.#waiting.length;
+      this.#idle.filter(({ key }) => key === undefined).length + this.#starting.length - this.#waiting.length;
     // Not now: whoever takes a spare is about to start a stage.
     if (spares < this.#options.spareCount && !this.#closed) setImmediate(() => void this.#startOne(NO_PLACE));
   }
@@ -261,7 +270,7 @@ export class HelperPool {
     this.#all.delete(helper);
     this.#keys.delete(helper);
     this.#places.delete(helper);
-    const index = this.#idle.indexOf(helper);
+    const index = this.#idle.findIndex((each) => each.helper === helper);
     if (index >= 0) this.#idle.splice(index, 1);
     this.#options.guard?.letGo(helper.identities);
     this.#options.leftovers?.remove(helper.identities);

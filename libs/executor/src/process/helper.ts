@@ -91,6 +91,8 @@ export class Helper {
   /** What has to come up before it is ready. */
   readonly #awaited: Set<string>;
   #givenTo: number | undefined;
+  /** Of the file of the job. */
+  #jobBytes = 0;
   #stage: RunningStage | null = null;
   #received = '';
   #complaint = '';
@@ -180,7 +182,8 @@ export class Helper {
     // A launcher that could not mount has ended.
     this.#orders?.once('close', () => fail(this.#complaint.trim() || 'the launcher has ended'));
     try {
-      this.#writeAnew(this.#tableFd ?? -1, Buffer.from(table));
+      ftruncateSync(this.#tableFd ?? -1, 0);
+      writeWhole(this.#tableFd ?? -1, Buffer.from(table));
       this.#orders?.write('bind\n');
       await promise;
       this.view = view;
@@ -198,14 +201,16 @@ export class Helper {
     return new Promise<StageExit>((resolve) => {
       const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
       this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
-      this.#writeAnew(this.#jobFd, job);
+      this.#writeJob(job);
       this.#control.write(`${user?.uid ?? ''}\n`);
     });
   }
 
-  #writeAnew(fd: number, content: Buffer): void {
-    ftruncateSync(fd, 0);
-    for (let at = 0; at < content.length;) at += writeSync(fd, content, at, content.length - at, at);
+  /** Nothing of the job before is left in the file, which keeps what it takes of the memory where it can. */
+  #writeJob(job: Buffer): void {
+    writeWhole(this.#jobFd, job);
+    if (this.#jobBytes > job.length) ftruncateSync(this.#jobFd, job.length);
+    this.#jobBytes = job.length;
   }
 
   /** The job is read, and `/dev/stderr` opened, by the stage's own user. */
@@ -223,7 +228,10 @@ export class Helper {
     clearTimeout(stage.timeout);
     stage.kill = setTimeout(() => this.kill(), stage.graceMs);
     // HELPER-2, and to the helper the sign to wait for what is left.
-    if (this.usable) ftruncateSync(this.#jobFd, 0);
+    if (this.usable) {
+      ftruncateSync(this.#jobFd, 0);
+      this.#jobBytes = 0;
+    }
     // A stopped process would not see the first without the second.
     for (const signal of ['SIGTERM', 'SIGCONT'] as const) {
       if (this.isolation === 'group') this.#signalGroup(signal);
@@ -375,6 +383,10 @@ export class Helper {
     closeSync(this.#jobFd);
     if (this.#jobPath !== null) this.#scratch.remove(this.#jobPath);
   }
+}
+
+function writeWhole(fd: number, content: Buffer): void {
+  for (let at = 0; at < content.length;) at += writeSync(fd, content, at, content.length - at, at);
 }
 
 /** Those after the helper's own: see `launch.sh`. */

@@ -166,9 +166,10 @@ function sortVariables(all: Readonly<Record<string, string>>): {
   const env: Record<string, string> = {};
   const shellVariables: [string, string][] = [];
   for (const [name, value] of Object.entries(all)) {
-    checkVariable(name, value);
-    if (SHELL_VARIABLES.has(name)) shellVariables.push([name, value]);
-    else env[name] = value;
+    if (SHELL_VARIABLES.has(name)) {
+      checkVariable(name, value);
+      shellVariables.push([name, value]);
+    } else env[name] = value;
   }
   return { env, shellVariables };
 }
@@ -176,6 +177,8 @@ function sortVariables(all: Readonly<Record<string, string>>): {
 function checkVariable(name: string, value: string): void {
   checkName(name);
   checkText(value, `variable ${name}`);
+  // No character takes more than three bytes: most are short enough without being counted.
+  if (name.length + 1 + 3 * value.length <= STRING_BYTES_MAX) return;
   const bytes = name.length + 1 + Buffer.byteLength(value);
   if (bytes > STRING_BYTES_MAX)
     throw new UnstartableStage(`the variable ${name} takes ${bytes} bytes; a process can be given ${STRING_BYTES_MAX}`);
@@ -191,5 +194,5 @@ function checkText(value: string, what: string): void {
 }
 
 function quote(value: string): string {
-  return `'${value.replaceAll("'", "'\\''")}'`;
+  return value.includes("'") ? `'${value.replaceAll("'", "'\\''")}'` : `'${value}'`;
 }

@@ -9,6 +9,8 @@
  * PIPES-1. What one stream wrote and was read before the other wrote stays before it.
  * PIPES-2. Where both have something to read, the one that was written to last comes last, as far as the kernel's clock of
  *     files (some milliseconds) tells them apart; else the order in which they became readable.
+ * PIPES-3. A pipe is found empty by reading it. Only one that was empty when the stage before ended, and has not been written to
+ *     since by that clock, which had gone on by the time at which this stage began, is not read once more.
  */
 import { fchownSync, fstatSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -19,6 +21,8 @@ const READ_BYTES = 64 * 1024;
 const readBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
 /** What is read of a pipe while the other's bytes wait in the first. */
 const aheadBuffer = Buffer.allocUnsafeSlow(READ_BYTES);
+/** Longer than the kernel's clock of files stands still on any machine. */
+const FILE_CLOCK_MS = 20;
 
 export class OutputPipes {
   readonly #stdout: OutputPipe;
@@ -42,10 +46,12 @@ export class OutputPipes {
 
   /** Hands over what is left. Only when no process can write any more: then empty pipes are the end. */
   finish(): void | Promise<void> {
+    const [stdoutAt, stderrAt] = [this.#stdout.writtenAt(), this.#stderr.writtenAt()];
+    const written: OutputPipe[] = [];
+    if (!this.#stdout.isUntouched(stdoutAt)) written.push(this.#stdout);
+    if (!this.#stderr.isUntouched(stderrAt)) written.push(this.#stderr);
     // A program's complaint is its last word, where nothing tells.
-    const order =
-      this.#stderr.writtenAt() < this.#stdout.writtenAt() ? [this.#stderr, this.#stdout] : [this.#stdout, this.#stderr];
-    return finishInTurn(order);
+    return finishInTurn(stderrAt < stdoutAt ? written.reverse() : written);
   }
 
   close(): void {
@@ -70,6 +76,10 @@ class OutputPipe {
   #blocked: Promise<void> | null = null;
   /** Of the last write when it was last read. */
   #readUpTo = 0;
+  /** Of the last write when it was last found empty, with nobody to write to it any more. */
+  #emptyAt = Number.NaN;
+  /** PIPES-3: what `writtenAt` says while the stage has written nothing; NaN: that cannot be told. */
+  #untouchedAt = Number.NaN;
 
   constructor(stream: 'stdout' | 'stderr', fd: number, other: () => OutputPipe) {
     this.#stream = stream;
@@ -93,16 +103,25 @@ class OutputPipe {
 
   attach(sink: OutputSink): void {
     this.#sink = sink;
+    this.#untouchedAt = Date.now() - this.#emptyAt > FILE_CLOCK_MS ? this.#emptyAt : Number.NaN;
+  }
+
+  isUntouched(writtenAt: number): boolean {
+    if (writtenAt !== this.#untouchedAt || this.#blocked !== null) return false;
+    this.#sink = null;
+    return true;
   }
 
   finish(): void | Promise<void> {
     if (this.#blocked !== null) return this.#blocked.then(() => this.finish());
+    const writtenAt = this.writtenAt();
     for (;;) {
       const bytes = this.#readNow(readBuffer);
       if (bytes <= 0) break;
       const pending = this.#sink?.write(this.#stream, readBuffer.subarray(0, bytes));
       if (pending instanceof Promise) return pending.then(() => this.finish());
     }
+    this.#emptyAt = writtenAt;
     this.#sink = null;
   }
 

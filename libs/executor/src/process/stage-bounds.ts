@@ -2,6 +2,7 @@
  * The bounds of one stage while it runs: its control group is set to what it asks for, what the kernel does not bound is watched,
  * and in the end it is told what it met.
  */
+import { dirname } from 'node:path';
 import type { StageExit, StageSpec } from '../contract/port.ts';
 import type { GroupCounts } from '../limits/control-groups.ts';
 import type { StageLimits } from '../limits/stage-limits.ts';
@@ -48,6 +49,7 @@ export class StageBounds {
         ? null
         : new UsageWatch({
             folders: run === undefined ? [cwd] : [run.folder, run.temporary],
+            disks: run === undefined ? undefined : [...new Set([dirname(run.folder), dirname(run.temporary)])],
             helperPid: group === null ? helper.identities.at(-1)?.pid : undefined,
             limits: { ...limits, memoryBytes: this.#memoryBytes },
             onExceeded: (what, remark) => {

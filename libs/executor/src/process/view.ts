@@ -61,8 +61,11 @@ export function isCurrent({ run, identity }: View): boolean {
 
 /** Of what a path names itself. */
 export function identityOf(path: string): string {
-  const found = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  return found === undefined ? path : `${found.dev}:${found.ino}`;
+  const found = lstatSync(path, { throwIfNoEntry: false });
+  if (found === undefined) return path;
+  if (Number.isSafeInteger(found.ino) && Number.isSafeInteger(found.dev)) return `${found.dev}:${found.ino}`;
+  const exact = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+  return exact === undefined ? path : `${exact.dev}:${exact.ino}`;
 }
 
 export function viewTable(bases: Bases, run: StageRun | undefined, { memoryFolderBytes }: ViewLimits): string {

@@ -8,6 +8,8 @@ export interface Spare {
   readonly key: string;
   readonly path: string;
   readonly hasTemporary: boolean;
+  /** An empty `shared` is in it. */
+  readonly hasShared: boolean;
 }
 
 const SPARES_MAX = 64;

@@ -108,13 +108,16 @@ export class Workspaces {
     const run = this.#folderOf(runId);
     await this.#removals.get(runId);
     const shared = join(run, 'shared');
-    if (key !== undefined) this.#keys.set(runId, key);
     const temporary = this.#temporaryOf(runId);
-    if (key !== undefined) this.#takeSpare(key, { run, temporary, isFilled: fill !== undefined });
-    for (const folder of [run, temporary]) makeOpenFolder(folder);
+    const isAsMade =
+      key !== undefined &&
+      !this.#keys.has(runId) &&
+      this.#takeSpare(key, { run, temporary, isFilled: fill !== undefined });
+    if (key !== undefined) this.#keys.set(runId, key);
+    if (!isAsMade) for (const folder of [run, temporary]) makeOpenFolder(folder);
     if (user !== undefined) for (const folder of [run, temporary]) await this.#giveRun(folder, user);
     if (fill === undefined) {
-      makeOpenFolder(shared);
+      if (!isAsMade) makeOpenFolder(shared);
       give(shared, user);
     } else if (!fresh) {
       await this.#fillOnce(shared, fill, signal);
@@ -150,9 +153,9 @@ export class Workspaces {
     const key = this.#keys.get(runId);
     this.#keys.delete(runId);
     const temporary = this.#temporaryOf(runId);
-    const isKept = key !== undefined && this.#keepSpare(key, folder, temporary);
-    if (isKept && removeEmpty(temporary)) return Promise.resolve();
-    const removal = (isKept ? removeTree(temporary) : this.#removeFilled(folder, temporary, key)).finally(() =>
+    const kept = key === undefined ? 'nothing' : this.#keepSpare(key, folder, temporary);
+    if (kept === 'both' || (kept === 'run' && removeEmpty(temporary))) return Promise.resolve();
+    const removal = (kept === 'run' ? removeTree(temporary) : this.#removeFilled(folder, temporary, key)).finally(() =>
       this.#removals.delete(runId),
     );
     this.#removals.set(runId, removal);
@@ -163,7 +166,8 @@ export class Workspaces {
   async #removeFilled(folder: string, temporary: string, key: string | undefined): Promise<void> {
     if (key !== undefined && hasNothingBeside(folder, 'shared')) {
       await removeTree(join(folder, 'shared'));
-      if (this.#keepSpare(key, folder, temporary)) return removeTree(temporary);
+      const kept = this.#keepSpare(key, folder, temporary);
+      if (kept !== 'nothing') return kept === 'both' ? undefined : removeTree(temporary);
     }
     await Promise.all([removeEmpty(temporary) ? undefined : removeTree(temporary), removeRun(folder)]);
   }
@@ -176,48 +180,55 @@ export class Workspaces {
     else await giveTree(run, user);
   }
 
-  /** Where there is one, and the run has no folders yet. `isFilled`: its `shared` will be; an empty one would pass for it. */
+  /**
+   * Where there is one, and the run has no folders yet. `isFilled`: its `shared` will be; an empty one would pass for it. Answers
+   * whether all of the run's folders are there, as they are made.
+   */
   #takeSpare(
     key: string,
     { run, temporary, isFilled }: { readonly run: string; readonly temporary: string; readonly isFilled: boolean },
-  ): void {
-    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return;
+  ): boolean {
+    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return false;
     const spare = this.#spares.take(key, (path) => dirname(path) === this.#root);
-    if (spare === undefined) return;
+    if (spare === undefined) return false;
+    let isWhole = spare.hasTemporary && spare.hasShared && !isFilled;
     try {
       renameSync(spare.path, run);
       if (spare.hasTemporary) renameSync(`${spare.path}${SPARE_TEMPORARY}`, temporary);
     } catch {
       // What is missing is made.
+      isWhole = false;
     }
     if (isFilled && !removeEmpty(join(run, 'shared'))) throw new Error('something is in a folder that was kept empty');
+    return isWhole;
   }
 
   /** WORKSPACES-4. Run's and /tmp, so that who shows them to stages can go on as it is; with `shared`, where that is empty. */
-  #keepSpare(key: string, run: string, temporary: string): boolean {
+  #keepSpare(key: string, run: string, temporary: string): 'both' | 'run' | 'nothing' {
     const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
     let hasTemporary = false;
     let oldest: Spare | undefined;
     try {
       const shared = join(run, 'shared');
-      const { uid } = lstatSync(run);
+      const found = lstatSync(run);
+      const { uid } = found;
       const left = readdirSync(run);
       const hasShared = left.length === 1 && left[0] === 'shared';
-      if (!isAsMade(run, uid) || (left.length > 0 && !hasShared)) return false;
-      if (hasShared && !(isAsMade(shared, uid) && readdirSync(shared).length === 0)) return false;
-      hasTemporary = isAsMade(temporary, uid) && readdirSync(temporary).length === 0;
+      if (!isAsMade(found, uid) || (left.length > 0 && !hasShared)) return 'nothing';
+      if (hasShared && !(isAsMade(lstatSync(shared), uid) && readdirSync(shared).length === 0)) return 'nothing';
+      hasTemporary = isAsMade(lstatSync(temporary), uid) && readdirSync(temporary).length === 0;
       if (hasTemporary) renameSync(temporary, `${path}${SPARE_TEMPORARY}`);
       renameSync(run, path);
-      oldest = this.#spares.keep({ key, path, hasTemporary });
+      oldest = this.#spares.keep({ key, path, hasTemporary, hasShared });
     } catch {
       if (hasTemporary) removeEmpty(`${path}${SPARE_TEMPORARY}`);
-      return false;
+      return 'nothing';
     }
     if (oldest !== undefined) {
       removeEmpty(`${oldest.path}${SPARE_TEMPORARY}`);
       void removeRun(oldest.path).catch(() => {});
     }
-    return true;
+    return hasTemporary ? 'both' : 'run';
   }
 
   async #fillOnce(path: string, fill: (path: string) => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
@@ -297,8 +308,7 @@ function hasNothingBeside(folder: string, name: string): boolean {
   }
 }
 
-function isAsMade(path: string, uid: number): boolean {
-  const stat = lstatSync(path);
+function isAsMade(stat: Stats, uid: number): boolean {
   return stat.isDirectory() && stat.uid === uid && (stat.mode & 0o7777) === FOLDER_MODE;
 }
 
