@@ -13,6 +13,7 @@ export default defineConfig({
       'test/**/*.test.ts',
     ],
     exclude: ['**/node_modules/**', '**/*.long.test.ts'],
+    setupFiles: ['./test/support/remove-made-folders.ts'],
     // Child processes rather than threads: tests change directories, send signals and start brokers.
     pool: 'forks',
     // Most tests wait for another process or for a lease, so that a core has room for more than one of them.

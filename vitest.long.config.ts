@@ -7,6 +7,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['libs/*/test/**/*.long.test.ts', 'services/*/test/**/*.long.test.ts', 'test/**/*.long.test.ts'],
+    setupFiles: ['./test/support/remove-made-folders.ts'],
     pool: 'forks',
     fileParallelism: false,
     testTimeout: 60_000,

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { madeFolder } from './made-folders.ts';
 
 const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const START_MS = 60_000;
@@ -59,7 +60,7 @@ export function temporaryFolder(prefix = 'penstock-test-'): { readonly path: str
 }
 
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
-  const dataDir = options.dataDir ?? temporaryFolder('penstock-data-').path;
+  const dataDir = options.dataDir ?? madeFolder(join(SHARED_TMP, 'penstock-data-'));
   const serve = [process.execPath, MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir];
   const [file = '', ...args] = [...(options.through ?? []), ...serve, ...(options.arguments ?? [])];
   const child = spawn(file, args, {

@@ -33,6 +33,8 @@ interface Waiting<Answer> {
 }
 
 const IDLE_MS_MAX = 30_000;
+/** A task is small, and what it makes is gone with its answer. */
+const YOUNG_MB_MAX = 12;
 
 export class TaskThread<Task, Answer> {
   readonly #options: TaskThreadOptions;
@@ -67,7 +69,11 @@ export class TaskThread<Task, Answer> {
 
   #start(): Worker {
     const { program, name } = this.#options;
-    const worker = new Worker(program, { name, execArgv: [] });
+    const worker = new Worker(program, {
+      name,
+      execArgv: [],
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
+    });
     const ended = (error: Error): void => {
       if (this.#worker === worker) void this.#end(error);
     };

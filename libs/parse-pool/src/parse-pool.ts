@@ -60,6 +60,8 @@ const MAY_EXPAND = /matrix|\\/;
 const MAY_USE = /uses|\\/;
 /** What one file of 512 KiB with its extensions needs is below 150 MB. */
 const THREAD_HEAP_MB_MAX = 256;
+/** Of that for what is new. */
+const THREAD_YOUNG_MB_MAX = 48;
 
 export class ParsePool {
   readonly #queue: FairQueue<Task>;
@@ -164,7 +166,9 @@ export class ParsePool {
   }
 
   #start(): Thread {
-    const worker = new Worker(this.#workerUrl, { resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX } });
+    const worker = new Worker(this.#workerUrl, {
+      resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX, maxYoungGenerationSizeMb: THREAD_YOUNG_MB_MAX },
+    });
     const loaded = Promise.withResolvers<void>();
     const thread: Thread = { worker, loaded, isLoaded: false, task: undefined, overdue: undefined };
     this.#threads.add(thread);

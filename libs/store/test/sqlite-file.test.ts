@@ -217,6 +217,8 @@ describe('a SQLite file', () => {
     await died;
     expect(await things.get('before')).toMatchObject({ rank: 1 });
     expect(threads).toHaveLength(2);
+    // It takes what it is given room for, and gives nothing back while it is busy.
+    expect(threads[1]?.resourceLimits?.maxYoungGenerationSizeMb).toBeLessThanOrEqual(6);
     process.off('worker', remember);
   });
 

@@ -22,7 +22,7 @@ import {
   type RunnerOptions,
 } from '@penstock/runner';
 import { LOG_BYTES_MAX, startScheduler, type Scheduler } from '@penstock/scheduler';
-import { giveBackWhenIdle } from '@penstock/service';
+import { forgetCompiled, giveBackWhenIdle } from '@penstock/service';
 import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
 import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, type Meter } from '@penstock/telemetry/metrics';
@@ -114,7 +114,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   try {
     const lock = lockDataFolder(dataDir);
     started.push(() => lock.release());
-    giveBackWhenIdle();
+    forgetCompiled();
     const api = new ApiThread(log);
     started.push(() => api.close());
     const metrics = new Metrics({ process: true });
@@ -136,6 +136,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     });
     // The API is the last to be started and the first to be closed.
     started.push(() => api.close());
+    giveBackWhenIdle();
     return {
       url,
       async close(onWait) {

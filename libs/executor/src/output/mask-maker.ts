@@ -15,6 +15,7 @@ import type { MaskAnswer } from './mask-thread.ts';
 const INLINE_CHARACTERS_MAX = 8 * 1024;
 /** A starved process gets little of the second that it needs. */
 const DEADLINE_MS = 60_000;
+const YOUNG_MB_MAX = 24;
 const PROGRAM = new URL('./mask-thread.ts', import.meta.url);
 
 const queue = new BoundedQueue({ atOnce: 1 });
@@ -34,7 +35,7 @@ function scannerOf(values: readonly string[]): MaskScanner | null {
 
 /** Undefined: the thread failed, or was late. Its error may have a value in it and is told to nobody. */
 async function onThread(values: readonly string[], program: URL): Promise<MaskAnswer | undefined> {
-  const worker = new Worker(program, { execArgv: [] });
+  const worker = new Worker(program, { execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX } });
   const { promise, resolve } = Promise.withResolvers<MaskAnswer | undefined>();
   const late = setTimeout(() => resolve(undefined), DEADLINE_MS);
   worker.on('message', (answer: MaskAnswer) => resolve(answer));

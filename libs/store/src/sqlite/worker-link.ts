@@ -19,6 +19,8 @@ const CALLS_MAX = 4_000;
 const CALL_BYTES_MAX = 256 * 1024 * 1024;
 /** After closing begins; SQLite's last checkpoint writes some MiB. */
 const CLOSE_MS = 10_000;
+/** What is new in the thread lives for one call. With the default it grows to ten times that, which nobody ever asks back. */
+const THREAD_YOUNG_MB_MAX = 6;
 
 interface Pending {
   readonly resolve: (result: never) => void;
@@ -95,6 +97,7 @@ export class WorkerLink {
       workerData: this.#start,
       name: 'penstock-store',
       execArgv: [],
+      resourceLimits: { maxYoungGenerationSizeMb: THREAD_YOUNG_MB_MAX },
     });
     let end: Failure = { tag: 'unavailable', problem: 'its thread ended' };
     worker.on('message', (answer: WorkerAnswer) => {

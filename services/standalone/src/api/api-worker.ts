@@ -2,7 +2,7 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { createBirpc } from 'birpc';
 import { Unavailable } from '@penstock/errors';
-import { answerOf, giveBackWhenIdle, type CallAnswer } from '@penstock/service';
+import { answerOf, forgetCompiled, giveBackWhenIdle, type CallAnswer } from '@penstock/service';
 import { withRequest, type RequestContext } from '@penstock/telemetry/request';
 import { doorByCalls } from './door-calls.ts';
 import { givenInAnswer } from './given-away.ts';
@@ -25,7 +25,7 @@ export interface ApiCalls {
 const port = parentPort;
 if (port === null) throw new Error('the API thread is started by api-thread.ts only');
 
-giveBackWhenIdle();
+forgetCompiled();
 let api: RunningApi | undefined;
 const engine = createBirpc<EngineCalls, ApiCalls>(
   {
@@ -36,6 +36,7 @@ const engine = createBirpc<EngineCalls, ApiCalls>(
         door: doorByCalls(engine),
         line: workerData as MessagePort,
       });
+      giveBackWhenIdle();
       return { url: api.url, port: api.port };
     },
     announceStop() {

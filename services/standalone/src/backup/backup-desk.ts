@@ -17,6 +17,7 @@ export type BackupEnd =
   | { readonly problem: string; readonly stack: string };
 
 const WORKER = new URL('./backup-worker.ts', import.meta.url);
+const YOUNG_MB_MAX = 24;
 
 export class BackupDesk implements Backups {
   readonly #settings: BackupSettings;
@@ -42,7 +43,10 @@ export class BackupDesk implements Backups {
     this.#last = begun;
     this.#log.info({ folder }, 'a backup begins');
     const order: BackupOrder = { folder, settings: this.#settings, busAddress: this.#busAddress };
-    const worker = new Worker(WORKER, { workerData: order });
+    const worker = new Worker(WORKER, {
+      workerData: order,
+      resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
+    });
     const ended = endOf(worker).then(async (end) => {
       // Nothing of it is left to do, whatever it still holds.
       await worker.terminate();
