@@ -3,8 +3,7 @@
  * not exist in their answers.
  *
  * DECISION-1 Of several decisions about one delivery the first insert stands; every later process goes by it.
- * DECISION-2 Look-ups that are asked at the same time, or while others are under way, go to the store together: the intake asks one for
- *     each delivery, and what is asked of another thread costs it as much as what it asks there.
+ * DECISION-2 Look-ups that are asked at the same time go to the store together: the intake asks one for each delivery.
  */
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { deliveriesSpec } from './collections.ts';
@@ -26,7 +25,6 @@ const SWEEP_BATCH = 500;
 export class DeliveriesRepository {
   readonly #deliveries: Collection<typeof deliveriesSpec>;
   #asked = new Map<string, ((result: Promise<DecidedDelivery | null>) => void)[]>();
-  /** A question is under way, or is about to be. */
   #asking = false;
 
   /** The store has to be opened with `ingestCollections` among its collections. */
@@ -110,14 +108,12 @@ export class DeliveriesRepository {
     const found = this.#deliveries
       .getMany(asked.map(([id]) => id))
       .then((rows) => new Map(rows.map((row) => [row.id, decidedOf(row)])));
-    const next = (): void => {
-      this.#asking = this.#asked.size > 0;
-      if (this.#asking) this.#ask();
-    };
     // Each asker handles the failure for itself.
-    found.then(next, next);
+    found.catch(() => {});
     for (const [id, waiting] of asked)
       for (const resolve of waiting) resolve(found.then((rows) => rows.get(id) ?? null));
+    this.#asking = this.#asked.size > 0;
+    if (this.#asking) setImmediate(() => this.#ask());
   }
 }
 
