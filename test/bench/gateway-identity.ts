@@ -5,7 +5,15 @@
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { buckets, putExpiring, type Bus } from '@penstock/bus';
-import { newPersonalToken, REVOCATION_TTL_MS, revocationKeys, signAccessToken, tenantOfUser } from '@penstock/identity';
+import {
+  newPersonalToken,
+  REVOCATION_TTL_MS,
+  revocationKeys,
+  signAccessToken,
+  tenantOfUser,
+  type AuthCalls,
+  type AuthVerb,
+} from '@penstock/identity';
 import { newRunId } from '@penstock/run';
 import { answerCalls } from '@penstock/service';
 import type { RunDocument, RunsRepository } from '@penstock/store';
@@ -33,7 +41,10 @@ export async function benchIdentity(bench: IdentityBench): Promise<string[]> {
   const auth = answerCalls(bus, 'auth', {
     token: () => ({ user, scopes: ['read'], tokenId: 'bench-token' }),
     'token.used': () => null,
-  });
+    // On a machine so busy that the watch of revocations begins anew, each session is asked after meanwhile.
+    session: () => ({ live: true, userId: user.id }),
+    'access.of': () => ({ grants: [] }),
+  } satisfies { [V in AuthVerb]?: () => AuthCalls[V]['answer'] });
   await bus.flush();
   try {
     return [
