@@ -21,10 +21,11 @@ function newMark(): string {
   return `cli-test-${process.pid}-${marks}`;
 }
 
+/** `: $$` gives each a shell of its own, which carries the mark: one that is forked shows its helper's environment. */
 const SLEEPER = (mark: string): string =>
-  `  sleeper: {env: {MARK: ${mark}}, run: "sleep 600 & (setsid sleep 600 &) ; echo ready; wait"}`;
+  `  sleeper: {env: {MARK: ${mark}}, run: ": $$; sleep 600 & (setsid sleep 600 &) ; echo ready; wait"}`;
 const STUBBORN = (mark: string): string =>
-  `  stubborn: {env: {MARK: ${mark}}, run: "trap 'echo no' TERM; echo ready; while :; do sleep 0.05 || true; done"}`;
+  `  stubborn: {env: {MARK: ${mark}}, run: ": $$; trap 'echo no' TERM; echo ready; while :; do sleep 0.05 || true; done"}`;
 
 describe('^C during penstock run', () => {
   it('cancels: SIGTERM to all processes, no further stage, exit code 130, nothing left behind', async () => {

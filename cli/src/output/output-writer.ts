@@ -2,7 +2,7 @@
  * Writes to one of our own descriptors, in order, without ever blocking this process: the terminal may be slow or
  * stopped (^S), and ^C and the timers of stages must be heard all the same. Node's own stdout blocks there.
  *
- *  OUTPUT-1 One write is under way at a time; what comes meanwhile is gathered and goes out together.
+ *  OUTPUT-1 One write is under way at a time, and one begins within GATHER_MS; what comes meanwhile is gathered and goes out together.
  *  OUTPUT-2 Memory is bounded by the callers: `write` answers a promise once more than QUEUED_BYTES_MAX wait, and a caller
  *     that can wait does so before it brings more.
  *  OUTPUT-3 A reader that has gone (EPIPE) is announced once through `closed`; later writes are dropped, as after `discard`.
@@ -12,6 +12,11 @@ import { write as writeToDescriptor } from 'node:fs';
 const QUEUED_BYTES_MAX = 1024 * 1024;
 /** So much is copied together for one write: a smaller block costs system calls, a larger one memory. */
 const BLOCK_BYTES = 64 * 1024;
+/**
+ * Each write wakes a thread, which costs more than all else that is done for a line. Nobody sees the difference; what comes after a
+ * pause goes out at once.
+ */
+const GATHER_MS = 10;
 /** The pause between two tries on a descriptor that somebody else made non-blocking. */
 const RETRY_MS_MIN = 2;
 const RETRY_MS_MAX = 50;
@@ -27,6 +32,9 @@ export class OutputWriter {
   #queuedBytes = 0;
   #isWriting = false;
   #isScheduled = false;
+  /** Set while what has come waits for more to come. */
+  #gathering: NodeJS.Timeout | undefined;
+  #wroteAtMs = -Infinity;
   #isClosed = false;
   #roomWaiters: (() => void)[] = [];
   #idleWaiters: (() => void)[] = [];
@@ -74,6 +82,7 @@ export class OutputWriter {
   /** Resolves when nothing waits any more and no write is under way: the process can exit, which waits for writes. */
   flush(): Promise<void> {
     if (!this.#isWriting && this.#queue.length === 0 && this.#filled === 0) return Promise.resolve();
+    this.#writeAfterTurn();
     return new Promise((resolve) => {
       this.#idleWaiters.push(resolve);
     });
@@ -85,6 +94,8 @@ export class OutputWriter {
     this.#queue.length = 0;
     this.#queuedBytes = 0;
     this.#filled = 0;
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
     this.#wake();
   }
 
@@ -97,8 +108,16 @@ export class OutputWriter {
     this.#filled = 0;
   }
 
-  /** Writes after this turn of the event loop: all that it brings goes out in one write. */
+  /** A block that is full has no more to wait for. */
   #schedule(): void {
+    if (this.#isScheduled || this.#isWriting) return;
+    const pauseMs = this.#queue.length > 0 ? 0 : this.#wroteAtMs + GATHER_MS - performance.now();
+    if (pauseMs <= 0) this.#writeAfterTurn();
+    else this.#gathering ??= setTimeout(() => this.#next(), pauseMs);
+  }
+
+  /** All that this turn of the event loop brings goes out in one write. */
+  #writeAfterTurn(): void {
     if (this.#isScheduled || this.#isWriting) return;
     this.#isScheduled = true;
     setImmediate(() => {
@@ -109,6 +128,8 @@ export class OutputWriter {
 
   #next(): void {
     if (this.#isWriting || this.#isClosed) return;
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
     if (this.#queue.length === 0) this.#seal();
     const block = this.#queue.shift();
     if (block === undefined) {
@@ -116,6 +137,7 @@ export class OutputWriter {
       return;
     }
     this.#isWriting = true;
+    this.#wroteAtMs = performance.now();
     this.#writeAll(block, 0, RETRY_MS_MIN);
   }
 
@@ -132,7 +154,8 @@ export class OutputWriter {
         this.#queuedBytes = Math.max(0, this.#queuedBytes - block.length);
         if (block.buffer.byteLength === BLOCK_BYTES) this.#spare = Buffer.from(block.buffer, 0, BLOCK_BYTES);
         this.#wake();
-        this.#next();
+        if (this.#idleWaiters.length > 0) this.#next();
+        else if (this.#queue.length > 0 || this.#filled > 0) this.#schedule();
       }
     });
   }

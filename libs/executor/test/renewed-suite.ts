@@ -37,10 +37,15 @@ export function runRenewedSuite(
       rmSync(folder, { recursive: true, force: true });
     });
 
-    function start(script: string, sink: RecordingSink, renewedFiles: StageSpec['renewedFiles'] = []): StageProcess {
+    function start(
+      script: string,
+      sink: RecordingSink,
+      renewedFiles: StageSpec['renewedFiles'] = [],
+      helperKey = 'key',
+    ): StageProcess {
       const commands = [{ script, bindings: {} }];
       const spec = {
-        helperKey: 'key',
+        helperKey,
         commands,
         env: {},
         cwd: folder,
@@ -79,7 +84,8 @@ export function runRenewedSuite(
 
     it('are there as they were replaced last, where that was before the stage began', async () => {
       const sink = new RecordingSink();
-      const stage = start('cat "$TOKEN"', sink, [{ variable: 'TOKEN', content: 'first' }]);
+      // No helper of its key idles: it does not begin in this turn.
+      const stage = start('cat "$TOKEN"', sink, [{ variable: 'TOKEN', content: 'first' }], 'another key');
       stage.replaceFile?.('TOKEN', 'second');
       expect([await stage.ended, sink.text().trim()]).toEqual([{ kind: 'exit', code: 0 }, 'second']);
     });

@@ -12,8 +12,8 @@ const asRoot = process.getuid?.() === 0;
 const ways: readonly Isolation[] = asRoot ? ['namespace', 'user-namespace'] : ['user-namespace'];
 /** Owners keep their data under /tmp, where a run's /tmp is in memory, or elsewhere. */
 const places = ['/tmp', '/var/tmp'];
-/** When the view was mounted, to the nanosecond: numbers of mounts are used again. */
-const MOUNTED_AT = 'stat -c %z /dev/shm';
+/** Of the mounted view its number, which is used again, and its time, which others have that were mounted in the same tick. */
+const MOUNTED_AT = 'stat -c "%d %z" /dev/shm';
 /** Nothing of another run, and as it was made. */
 const UNTOUCHED = 'ls -A /dev/shm; stat -c %a /dev/shm /tmp; find /tmp -type f; ls -A "$HOME/.."; pwd';
 

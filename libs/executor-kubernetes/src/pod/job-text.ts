@@ -16,7 +16,7 @@ export function renderPodJob(spec: StageSpec, emptyFolders: readonly string[]): 
     return `${GUARD_FOLDER}/${name}`;
   };
   // The PATH is the image's.
-  const { text } = renderJob(spec, keep, {});
+  const { text } = renderJob(spec, keep, { defaults: {} });
   const entrypoint = spec.place?.image?.entrypoint ?? [];
   if (entrypoint.length > 0) files.set('entry', `set -- ${entrypoint.map(quote).join(' ')}`);
   const folders = emptyFolders.map((folder) => `mkdir -p ${quote(folder)} 2>/dev/null\n`).join('');

@@ -172,7 +172,8 @@ export class ContainerStage implements StageProcess {
   #render(control: Control): Buffer {
     let scripts = 0;
     const write = (script: string): string => control.writeScript(`script-${(scripts += 1)}`, script, this.#spec.user);
-    return renderJob({ ...this.#spec, env: { ...this.#spec.env, ...this.#renewed?.env } }, write, {}).text;
+    return renderJob({ ...this.#spec, env: { ...this.#spec.env, ...this.#renewed?.env } }, write, { defaults: {} })
+      .text;
   }
 
   /** Of an open network what nobody's stage is to reach is kept away as far as this machine can. */

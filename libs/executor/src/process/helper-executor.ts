@@ -212,9 +212,9 @@ class RunningProcess implements StageProcess {
     let place: string;
     try {
       place = launching.placeOf(spec);
-      job = renderJob({ ...spec, env: { ...spec.env, ...this.#renewed?.env } }, (script) =>
-        scratch.writeScript(script, spec.user, spec.run?.folder ?? (launching.hidesScratch ? spec.cwd : undefined)),
-      );
+      const folder = spec.run?.folder ?? (launching.hidesScratch ? spec.cwd : undefined);
+      const write = (script: string): string => scratch.writeScript(script, spec.user, folder);
+      job = renderJob({ ...spec, env: { ...spec.env, ...this.#renewed?.env } }, write, { isHelpers: true });
     } catch (error) {
       return await unstartable(error, sink);
     }

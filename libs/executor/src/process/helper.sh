@@ -1,9 +1,12 @@
 # A helper: PID 1 of a namespace of its own, starts one stage at a time and ends what the stage leaves behind.
 #
-#   helper serve <shell> <limits> <own> [<drop>]      serves; where there is a fourth argument it has rights that a stage must not
-#   helper once <shell> <limits> <own>                serves one stage without a namespace; its owner ends the group
+#   sh serve <shell> <limits> <own> [<drop>]          serves; where there is a fourth argument it has rights that a stage must not
+#   sh once <shell> <limits> <own>                    serves one stage without a namespace; its owner ends the group
 #
 # Limits are shell commands by which it bounds itself, and its stages with it; its own ones each stage bounds itself by.
+#
+# Its name is that of the shell of a stage, for it may be that: a script that the job leaves as the only argument is evaluated by the
+# process that has sourced the job (job.ts).
 #
 # An order is a line: empty, or the number of the user and group that the stage runs as. What it is given as environment
 # counts only from then on: nothing of it is read by a program that still has rights.
@@ -13,16 +16,22 @@
 # (PENSTOCK_JOB names it where there is no /proc), 5 and 6 the stage's output. The job's first line moves 5 and 6 to 1
 # and 2 and closes the others: a stage inherits 0 to 2 only.
 
+stage='
+  . "${PENSTOCK_JOB:-/proc/self/fd/4}"
+  if [ $# = 1 ]; then eval "set -e; set --; $1"; fi
+'
+
 # Sources the job, as another user where there is a number.
 start() {
   eval "$own"
   if [ -n "$1" ]; then
     exec setpriv --reuid="$1" --regid="$1" --clear-groups --inh-caps=-all --ambient-caps=-all --bounding-set=-all \
-      --no-new-privs -- "$shell" -c '. /proc/self/fd/4'
+      --no-new-privs -- "$shell" -c "$stage" sh
   elif [ -n "$drop" ]; then
-    exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs -- "$shell" -c '. /proc/self/fd/4'
+    exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs -- "$shell" -c "$stage" sh
   fi
-  . "${PENSTOCK_JOB:-/proc/self/fd/4}"
+  set --
+  eval "$stage"
   exit
 }
 

@@ -5,6 +5,8 @@
 import { basename } from 'node:path';
 import { UnstartableStage } from '../contract/errors.ts';
 import type { StageCommand, StageFiles, StageSpec } from '../contract/port.ts';
+import { needsAnotherShell } from './own-shell.ts';
+import { quote } from './quote.ts';
 
 /** The kernel takes no single argument or variable of more (MAX_ARG_STRLEN, its closing NUL included). */
 const STRING_BYTES_MAX = 131_071;
@@ -49,12 +51,15 @@ export interface Job {
 
 /**
  * `writeFile` keeps a script that is too long for an argument and answers its path. `defaults`: variables of a stage that has
- * none of these. Throws UnstartableStage.
+ * none of these. `isHelpers`: whoever sources the job evaluates the argument that it leaves (helper.sh). Throws UnstartableStage.
  */
 export function renderJob(
   spec: StageSpec,
   writeFile: (script: string) => string,
-  defaults: Readonly<Record<string, string>> = { PATH: DEFAULT_PATH },
+  {
+    defaults = { PATH: DEFAULT_PATH },
+    isHelpers = false,
+  }: { readonly defaults?: Readonly<Record<string, string>>; readonly isHelpers?: boolean } = {},
 ): Job {
   const shell = spec.shell ?? 'sh';
   checkText(shell, 'shell');
@@ -76,13 +81,17 @@ export function renderJob(
       : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
   // What the way to this shell may have left in its environment.
   const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-', 'unset SHLVL PENSTOCK_JOB', ...fileLines(spec.files)];
+  if (isHelpers) lines.push(UNSET_HELPERS);
   if (POSIX_SHELLS.has(basename(shell))) {
     const { bindings, script } = joinCommands(spec.commands);
-    lines.push(
-      ...exports({ ...env, ...bindings }),
-      ...enter(spec.cwd, shell),
-      `exec ${passed}${invoke('-e -c', script)}`,
-    );
+    lines.push(...exports({ ...env, ...bindings }), ...enter(spec.cwd, shell));
+    const mayBeOwn = isHelpers && shell === 'sh' && passed === '' && Buffer.byteLength(script) <= SCRIPT_BYTES_MAX;
+    const needsAnother = mayBeOwn ? needsAnotherShell(spec.commands, env) : null;
+    if (needsAnother === null) lines.push(`exec ${passed}${invoke('-e -c', script)}`);
+    else {
+      checkText(script, 'script');
+      lines.push(`set -- ${quote(script)}`, `if ${needsAnother}; then exec sh -e -c "$1"; fi`);
+    }
   } else {
     // Programs that know nothing of each other: a process each.
     const flag = SCRIPT_FLAGS[basename(shell)] ?? '-c';
@@ -103,6 +112,8 @@ export function renderJob(
   return { text, files };
 }
 
+/** What a script would find in a shell that is its helper's (helper.sh). */
+const UNSET_HELPERS = 'unset shell own drop stage order status rounds; unset -f start';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
@@ -191,8 +202,4 @@ function checkName(name: string): void {
 
 function checkText(value: string, what: string): void {
   if (value.includes('\0')) throw new UnstartableStage(`the ${what} holds a NUL byte, which no process can be given`);
-}
-
-function quote(value: string): string {
-  return value.includes("'") ? `'${value.replaceAll("'", "'\\''")}'` : `'${value}'`;
 }

@@ -54,7 +54,7 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       isolation,
       ...withoutStrayDescriptors([
         ...(process.platform === 'linux' ? DIE_WITH_OWNER : []),
-        ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'once', ...helperArguments(limits)],
+        ...[HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'once', ...helperArguments(limits)],
       ]),
     };
   const user = isolation === 'user-namespace';
@@ -77,7 +77,7 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       ...['unshare', '--pid', '--mount', '--propagation', 'slave', '--mount-proc', '--fork', '--kill-child=KILL', '--'],
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
       ...['setsid', ...(user ? asOwner() : AS_ROOT), '--no-new-privs', '--'],
-      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', ...helperArguments(limits), ...(user ? ['drop'] : [])],
+      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'serve', ...helperArguments(limits), ...(user ? ['drop'] : [])],
     ]),
   };
 }

@@ -81,7 +81,7 @@ export function launchSandbox(
         '--chdir',
         '/',
       ],
-      ...['--', HELPER_SHELL, '-c', HELPER_TEXT, 'helper', 'serve', ...helperArguments(limits), 'drop'],
+      ...['--', HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'serve', ...helperArguments(limits), 'drop'],
     ]),
   };
 }

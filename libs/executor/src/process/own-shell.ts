@@ -1,0 +1,77 @@
+/**
+ * Which scripts a helper's shell may evaluate itself, in the process that it has forked for the stage: to make another shell of that
+ * takes longer than all else that is done to start a stage. Nobody must see a difference but that complaints of the shell say
+ * `eval`, as in a list of commands; where one could be seen, the stage gets a shell of its own.
+ *
+ * What differs in a forked shell, whatever it is told: `$$` is the number of its helper and `$PPID` another one, and a `local`
+ * outside of a function is none to complain of. And what `eval` and `.` are given cannot be looked at.
+ */
+import { realpathSync, statSync } from 'node:fs';
+import { basename } from 'node:path';
+import type { StageCommand } from '../contract/port.ts';
+import { quote } from './quote.ts';
+import { HELPER_SHELL } from './scripts.ts';
+
+/** A `.` with a word behind it may be the command, and `local` without a path around it, too. */
+const DIFFERS = /\$\$|\$\{\$|PPID|\beval\b|\balias\b|(?<![\w./-])local(?![\w./-])|(?<!\S)\.[ \t]+[^\s;&|)<>#]/;
+/** Taken out of the text before it is looked at: what is behind them would be hidden. */
+const ESCAPES = /\\\n|[\\'"]/g;
+/** A shell keeps this for itself when it starts, and takes it over when it is running. */
+const KEPT_FROM_ENVIRONMENT = 'IFS';
+
+/** dash alone is known to be the same, forked or new. */
+const isDash = basename(resolved(HELPER_SHELL)) === 'dash';
+
+/** By PATH. */
+const conditions = new Map<string, string | null>();
+/** One executor's stages have few of them; a stranger's may all be different. */
+const CONDITIONS_MAX = 1_000;
+
+/**
+ * A condition for the shell to ask at the stage's start: whether `sh`, as the stage's PATH finds it, is another program than the
+ * helper's shell. Null: the stage needs a shell of its own in any case.
+ */
+export function needsAnotherShell(
+  commands: readonly StageCommand[],
+  env: Readonly<Record<string, string>>,
+): string | null {
+  if (!isDash || Object.hasOwn(env, KEPT_FROM_ENVIRONMENT)) return null;
+  if (commands.some(({ script }) => DIFFERS.test(script.replaceAll(ESCAPES, '')))) return null;
+  const path = env['PATH'] ?? '';
+  let condition = conditions.get(path);
+  if (condition === undefined) {
+    condition = conditionOf(path);
+    if (conditions.size >= CONDITIONS_MAX) conditions.clear();
+    conditions.set(path, condition);
+  }
+  return condition;
+}
+
+/** What this process finds says only where to look: the shell looks itself, in the stage's own view and then. */
+function conditionOf(path: string): string | null {
+  const asked: string[] = [];
+  for (const folder of path.split(':')) {
+    if (!folder.startsWith('/')) return null;
+    const file = quote(`${folder}/sh`);
+    if (!isHelperShell(`${folder}/sh`)) asked.push(`[ -e ${file} ]`);
+    else return [...asked, `! [ ${file} -ef ${HELPER_SHELL} ]`].join(' || ');
+  }
+  return null;
+}
+
+function isHelperShell(path: string): boolean {
+  try {
+    const [found, own] = [statSync(path), statSync(HELPER_SHELL)];
+    return found.dev === own.dev && found.ino === own.ino;
+  } catch {
+    return false;
+  }
+}
+
+function resolved(path: string): string {
+  try {
+    return realpathSync(path);
+  } catch {
+    return path;
+  }
+}
