@@ -120,6 +120,25 @@ describe('the flow of a tenant', () => {
     expect(flow.take('ada', 1, 0)).toBe(0);
   });
 
+  it('is a share of what four have together, where more use up theirs, and whole again once they do not (FLOW-1)', () => {
+    let now = 0;
+    const flow = new TenantFlow(BOUNDS, () => now);
+    const busy = Array.from({ length: 20 }, (_, index) => `t${index}`);
+    for (const tenant of busy) flow.take(tenant, 200, 0);
+    now = 200;
+    flow.take('t0', 0, 0);
+    now = 1_200;
+    // 24 operations for each, in place of 120.
+    for (const tenant of busy) expect(flow.take(tenant, 23, 0)).toBe(0);
+    expect(flow.take('t0', 11, 0)).toBeCloseTo(500, -1);
+    // Who has not used up its own has it at once.
+    expect(flow.take('quiet', 200, 0)).toBe(0);
+    // All have stopped.
+    now = 30_000;
+    expect(flow.take('t0', 200, 0)).toBe(0);
+    expect(flow.take('t0', 100, 0)).toBe(1_000);
+  });
+
   it('delays the bytes of all of its connections, in order, and cuts the one that is no protocol', async () => {
     const flow = new TenantFlow({ ...BOUNDS, operationsPerSecond: 10_000, bytesPerSecond: 1e9 });
     const way = flow.connection('ada');

@@ -1,6 +1,9 @@
 /**
  * How much the runners of each tenant may send to the broker: so many operations and bytes a second, all of the tenant's together (P37);
  * what they are sent counts as theirs. It owns what each tenant has left. Nobody is refused for it: what is too much comes later, by way of the client's own socket.
+ *
+ *  FLOW-1 All tenants together have `TENANTS_AT_ONCE` times what one has: where more of them use up theirs, each gets it so much more slowly. Who
+ *     does not has what it may have at once, whatever others do.
  */
 import { Transform } from 'node:stream';
 import { ClientOperations } from './client-operations.ts';
@@ -19,6 +22,10 @@ const TENANT_FLOW: FlowBounds = {
   burstSeconds: 3,
 };
 
+/** One thread leads the bytes of all of them, and serves everybody else. */
+const TENANTS_AT_ONCE = 4;
+/** Between two counts of those that use up theirs. */
+const COUNT_MS = 100;
 /** A connection begins with a look at who it is. */
 const CONNECTION_OPERATIONS = 50;
 /** Those that sent nothing for longest are forgotten first, and have all of it again. */
@@ -34,6 +41,9 @@ export class TenantFlow {
   readonly #bounds: FlowBounds;
   readonly #now: () => number;
   readonly #left = new Map<string, Left>();
+  /** FLOW-1: of what a tenant may have. */
+  #share = 1;
+  #countedAt = Number.NEGATIVE_INFINITY;
 
   /** `now`: milliseconds of a clock that never goes back. */
   constructor(bounds: FlowBounds = TENANT_FLOW, now: () => number = () => performance.now()) {
@@ -72,13 +82,25 @@ export class TenantFlow {
   take(tenant: string, operations: number, bytes: number): number {
     const { operationsPerSecond, bytesPerSecond, burstSeconds } = this.#bounds;
     const now = this.#now();
+    const share = this.#shareAt(now);
     const known = this.#left.get(tenant) ?? { seconds: burstSeconds, at: now };
-    const seconds = Math.min(burstSeconds, known.seconds + (now - known.at) / 1_000);
+    const seconds = Math.min(burstSeconds, known.seconds + ((now - known.at) / 1_000) * share);
     const left = { seconds: seconds - Math.max(operations / operationsPerSecond, bytes / bytesPerSecond), at: now };
     this.#left.delete(tenant);
     this.#left.set(tenant, left);
     const [longest] = this.#left.keys();
     if (this.#left.size > TENANTS_MAX && longest !== undefined) this.#left.delete(longest);
-    return Math.ceil(Math.max(0, -left.seconds) * 1_000);
+    return Math.ceil((Math.max(0, -left.seconds) / share) * 1_000);
+  }
+
+  #shareAt(now: number): number {
+    if (now - this.#countedAt < COUNT_MS) return this.#share;
+    this.#countedAt = now;
+    const { burstSeconds } = this.#bounds;
+    let using = 0;
+    for (const { seconds, at } of this.#left.values())
+      if (seconds + ((now - at) / 1_000) * this.#share < burstSeconds / 2) using += 1;
+    this.#share = Math.min(1, TENANTS_AT_ONCE / Math.max(1, using));
+    return this.#share;
   }
 }
