@@ -29,6 +29,7 @@ import { drawPipeline } from '../world/pipelines.ts';
 import { lastsHours } from '../world/profile.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { World } from '../world/world.ts';
+import { TENANT } from './fleet-door.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import { Administrators } from './administrators.ts';
 import { GateVisitors } from './gate-visitors.ts';
@@ -45,7 +46,6 @@ const PING_MS = 15_000;
 const TOO_LARGE_FROM = 400_000;
 const EARLY_MS = 10 * 60 * 1000;
 const OLD_ID_MS = 2 * 60 * 60 * 1000;
-const TENANT = 'tenant';
 const UNLIMITED = 2_147_483_647;
 const ENDS = [
   { status: 'SKIPPED' },

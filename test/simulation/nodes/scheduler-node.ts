@@ -54,6 +54,7 @@ export class SimScheduler {
         approvalMs: profile.approvalMs,
         heldMax: HELD_MAX,
         keySlots: mutation === 'no-fair-slots' ? Number.MAX_SAFE_INTEGER : profile.keySlots,
+        fleet: profile.fleet > 0,
         liveBytesMax: profile.liveBytesMax === 0 ? undefined : profile.liveBytesMax,
       },
       ports,

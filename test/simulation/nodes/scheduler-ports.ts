@@ -1,5 +1,5 @@
 /** What the real scheduler needs of a world: the simulated broker with its logs, leases and marks, and virtual time. */
-import { buckets, MEMBERSHIP_MS, type LeaseEvent } from '@penstock/bus';
+import { buckets, FLEET_BUCKET, MEMBERSHIP_MS, type FleetEntry, type LeaseEvent } from '@penstock/bus';
 import type { SchedulerPorts } from '@penstock/scheduler/testing';
 import type { Bucket, SimBroker } from '../world/broker.ts';
 import { SimOutage } from '../world/errors.ts';
@@ -8,6 +8,7 @@ import { leased } from '../world/leases.ts';
 import { SimBus } from '../world/sim-bus.ts';
 import type { SimNode } from '../world/sim-node.ts';
 import type { SimTime } from '../world/sim-time.ts';
+import type { World } from '../world/world.ts';
 import type { NodeDependencies } from './dependencies.ts';
 import { LossRule } from '../world/loss-rule.ts';
 import { acquireSimLease } from './lease-port.ts';
@@ -44,7 +45,7 @@ export function simSchedulerPorts(
       const watch = network.broker.watch(node, bucket, (event) => {
         if (isDeaf) return;
         if (event.kind === 'expired') handler(event);
-        else handler({ ...event, value: bucket === buckets.controls ? (event.value as V) : leased<V>(event.value) });
+        else handler({ ...event, value: shownTo<V>(world, bucket, event.value) });
       });
       let heardAt = Number.NEGATIVE_INFINITY;
       return {
@@ -89,4 +90,11 @@ export function simSchedulerPorts(
       );
     },
   };
+}
+
+function shownTo<V>({ mutation }: World, bucket: Bucket, value: unknown): V {
+  if (bucket === buckets.controls) return value as V;
+  if (bucket !== FLEET_BUCKET) return leased<V>(value);
+  const { tenant, ...everybodys } = value as FleetEntry;
+  return (mutation === 'shares-tenants-runners' || tenant === undefined ? everybodys : value) as V;
 }

@@ -49,8 +49,8 @@ export class FairSlots {
     this.#broker = broker;
     this.#partitions = partitions;
     this.#runs = runs;
-    // Who is paused waits for nobody's slot.
-    this.#looks = isCalm(world.profile) && world.profile.pauses === 0;
+    // Who is paused waits for nobody's slot, and those of a tenant's own runner nobody else could use.
+    this.#looks = isCalm(world.profile) && world.profile.pauses === 0 && world.profile.fleet === 0;
   }
 
   /** Before the event is applied to the run's state. */

@@ -27,6 +27,7 @@ import type { FoundCache } from '@penstock/artifacts';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Clients } from '../nodes/clients.ts';
 import type { Processes } from '../nodes/processes.ts';
+import { tenantsRunners } from '../nodes/fleet-door.ts';
 import type { SimRunner } from '../nodes/runner-node.ts';
 import type { SimScheduler } from '../nodes/scheduler-node.ts';
 import { short, type Process } from '../world/attempts.ts';
@@ -310,6 +311,13 @@ export class Oracle implements Witness {
       const credit = `${event.session}/${event.credit}`;
       world.check(!this.#spentCredits.has(credit), 'P11', `credit ${credit} is taken a second time`);
       this.#spentCredits.add(credit);
+      const tenant = tenantsRunners.get(event.runner) ?? run.state.tenant;
+      if (tenantsRunners.has(event.runner)) world.mark("stage granted to its tenant's own runner");
+      world.check(
+        tenant === run.state.tenant,
+        'P37',
+        `stage ${event.stage} of ${run.state.tenant} goes to a runner of ${tenant}`,
+      );
       const labels = this.#observed.runners.find(({ name }) => name === event.runner)?.labels ?? [];
       const stage = run.state.stages.plan.stages[run.state.stages.plan.indexOf.get(event.stage) ?? -1];
       world.check(

@@ -109,6 +109,8 @@ export const expectedMarks: readonly string[] = [
   'key paused',
   'label paused',
   'runner drained',
+  'runner of the fleet shut out',
+  "stage granted to its tenant's own runner",
   // Reruns (P30).
   'rerun created',
   'rerun of a live run',

@@ -102,5 +102,6 @@ export const mutationProfiles: { readonly [mutation in Mutation]?: Partial<Profi
   },
   'newest-caches-win': { keeps: 0.9, runs: 12, stageFails: 0.1 },
   'caches-without-trust': { keeps: 0.9, runs: 14, pulls: 0.9, approvalMs: 40_000, stageMs: 300, stageFails: 0.1 },
+  'shares-tenants-runners': { fleet: 2, runners: 1, runs: 12 },
   'no-guard': { runners: 3, stageMs: 8_000 },
 };

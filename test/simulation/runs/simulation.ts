@@ -3,6 +3,7 @@
  * one clock and one source of chance. It puts them together and lives them to the end; what must hold is the oracle's business.
  */
 import { Clients } from '../nodes/clients.ts';
+import { FleetDoor, tenantsRunners } from '../nodes/fleet-door.ts';
 import { Processes } from '../nodes/processes.ts';
 import { SimRunner } from '../nodes/runner-node.ts';
 import { SimScheduler } from '../nodes/scheduler-node.ts';
@@ -36,6 +37,7 @@ export class Simulation {
   readonly #registries: readonly SimRegistry[];
   readonly #clients: Clients;
   readonly #faults: Faults;
+  readonly #door: FleetDoor;
   #checkedAt = 0;
 
   constructor(seed: number, options: WorldOptions = {}) {
@@ -56,16 +58,15 @@ export class Simulation {
       const labels = index === 0 ? ['linux'] : random.chance(0.5) ? ['linux', 'big'] : ['linux', 'mac'];
       return new SimRunner(dependencies, `runner${index}`, labels, 1 + random.int(3));
     });
+    const labelsOfAll = runners.map(({ labels }) => labels);
+    if (profile.fleet > 0)
+      for (const name of tenantsRunners.keys()) runners.push(new SimRunner(dependencies, name, ['linux'], 2));
     // Those of a world in which nothing is kept have nothing to do.
     const registries =
       profile.keeps > 0 ? [new SimRegistry(dependencies, 'registry0'), new SimRegistry(dependencies, 'registry1')] : [];
     const gateways = [new SimNode('gateway0', world.timeline), new SimNode('gateway1', world.timeline)];
     for (const gateway of gateways) gateway.handled = () => world.moved();
-    const clients = new Clients(
-      dependencies,
-      gateways,
-      runners.map(({ labels }) => labels),
-    );
+    const clients = new Clients(dependencies, gateways, labelsOfAll);
     this.world = world;
     this.#schedulers = schedulers;
     this.#runners = runners;
@@ -73,6 +74,7 @@ export class Simulation {
     this.#clients = clients;
     this.#oracle = new Oracle({ world, broker, store, storage, processes, schedulers, runners, clients });
     this.#faults = new Faults({ world, broker, store, storage, schedulers, runners, registries, gateways });
+    this.#door = new FleetDoor(world, broker);
     world.witnessedBy(this.#oracle);
   }
 
@@ -98,6 +100,7 @@ export class Simulation {
     for (const scheduler of this.#schedulers) this.world.after(random.between(0, 500), () => scheduler.start());
     for (const runner of this.#runners) this.world.after(random.between(0, 500), () => runner.start());
     for (const registry of this.#registries) registry.start();
+    this.#door.start();
     this.#clients.start();
     this.#faults.start();
     if (lastsHours(profile)) this.#lookAtPurges();

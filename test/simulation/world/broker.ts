@@ -21,9 +21,9 @@ export type KvEvent =
   | { readonly kind: 'put'; readonly key: string; readonly value: unknown; readonly revision: number }
   | { readonly kind: 'expired'; readonly key: string; readonly revision: number };
 
-export type Bucket = 'members' | 'runners' | 'controls';
+export type Bucket = 'members' | 'runners' | 'controls' | 'fleet';
 
-const BUCKETS = ['members', 'runners', 'controls'] as const;
+const BUCKETS = ['members', 'runners', 'controls', 'fleet'] as const;
 
 interface Watch {
   readonly node: SimNode;
@@ -67,6 +67,7 @@ export class SimBroker {
     members: [],
     runners: [],
     controls: [],
+    fleet: [],
   };
   readonly #world: World;
   readonly #logs = new Map<number, LogEntry[]>();
@@ -74,19 +75,22 @@ export class SimBroker {
     members: new Map(),
     runners: new Map(),
     controls: new Map(),
+    fleet: new Map(),
   };
   /** When each bucket was made, and how long a lease in it lives. */
   readonly #made: Record<Bucket, number> = {
     members: Number.NEGATIVE_INFINITY,
     runners: Number.NEGATIVE_INFINITY,
     controls: Number.NEGATIVE_INFINITY,
+    fleet: Number.NEGATIVE_INFINITY,
   };
-  readonly #ttlMs: Record<Bucket, number> = { members: 0, runners: 0, controls: 0 };
+  readonly #ttlMs: Record<Bucket, number> = { members: 0, runners: 0, controls: 0, fleet: 0 };
   /** What was removed lately, the oldest first. */
   readonly #removed: Record<Bucket, { readonly key: string; readonly entry: KvEntry; readonly at: number }[]> = {
     members: [],
     runners: [],
     controls: [],
+    fleet: [],
   };
   /** A key's last revision, markers included. */
   readonly #revisions = new Map<string, number>();

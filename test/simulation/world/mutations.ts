@@ -32,6 +32,7 @@ export const mutations = {
   'forgets-heirs': 'P30, P34: what a deleted run has kept goes, whoever has taken it over',
   'newest-caches-win': 'P33: of two successes that name one key the one that came last stands',
   'caches-without-trust': 'P33: what a run without trust has cached is found by those that are trusted',
+  'shares-tenants-runners': "P37: owners take a tenant's own runner for everybody's",
 } as const;
 
 export type Mutation = keyof typeof mutations;

@@ -125,6 +125,8 @@ export interface Profile {
   readonly deletes: number;
   /** Pauses and drains a minute. */
   readonly pauses: number;
+  /** How often a minute runners of tenants' own are shut out, or let in again; 0: there are none. */
+  readonly fleet: number;
   /** Of stages: so many keep files, and so many leave a cache. */
   readonly keeps: number;
   /** How long ago what nobody names was stored that the sweep takes. */
@@ -159,6 +161,7 @@ export const contended = {
   schedules: 0,
   deletes: 0,
   pauses: 0,
+  fleet: 0,
   keeps: 0,
 } satisfies Partial<Profile>;
 
@@ -198,6 +201,7 @@ function overHours(profile: Profile): Profile {
     schedulers: Math.min(schedulers, 2),
     runners: 1,
     runs: Math.min(runs, 12),
+    fleet: 0,
     keeps: 0,
     faults: {
       ...noFaults,
@@ -226,12 +230,14 @@ interface Sources {
   readonly hours: Random;
   readonly pauses: Random;
   readonly keeps: Random;
+  readonly fleets: Random;
 }
 
-export function drawProfile(random: Random, { memory, hours, pauses, keeps }: Sources): Profile {
+export function drawProfile(random: Random, { memory, hours, pauses, keeps, fleets }: Sources): Profile {
   const drawn = drawShort(random, memory);
   const isPaused = pauses.chance(0.15) && drawn.pauses === undefined;
-  const profile = withKept({ ...drawn, pauses: isPaused ? pauses.between(2, 12) : 0 }, keeps);
+  const fleet = fleets.chance(0.1) && drawn.fleet === undefined ? fleets.between(0.5, 8) : 0;
+  const profile = withKept({ ...drawn, pauses: isPaused ? pauses.between(2, 12) : 0, fleet }, keeps);
   return hours.chance(0.002) ? overHours(profile) : profile;
 }
 
@@ -262,7 +268,8 @@ function withKept(
   return { ...profile, ...taken, runs, faults, keeps: keeps.between(0.3, 0.9), sweptAfterMs };
 }
 
-type Drawn = Omit<Profile, 'pauses' | 'keeps' | 'sweptAfterMs'> & { readonly pauses?: number; readonly keeps?: number };
+type Drawn = Omit<Profile, 'pauses' | 'fleet' | 'keeps' | 'sweptAfterMs'> &
+  Partial<Pick<Profile, 'pauses' | 'fleet' | 'keeps'>>;
 
 function drawShort(random: Random, memory: Random): Drawn {
   const profile = drawAny(random, memory);

@@ -22,6 +22,7 @@ const SLOW_MS_MAX = 15_000;
 const HOURS = 0x5e7_1e55;
 const PAUSES = 0x9a05_e5;
 const KEEPS = 0x6ee_9500;
+const FLEETS = 0xf1_ee75;
 
 export interface WorldOptions {
   readonly mutation?: Mutation | undefined;
@@ -59,6 +60,7 @@ export class World {
         hours: new Random(seed ^ HOURS),
         pauses: new Random(seed ^ PAUSES),
         keeps: new Random(seed ^ KEEPS),
+        fleets: new Random(seed ^ FLEETS),
       }),
       ...options.profile,
     };
