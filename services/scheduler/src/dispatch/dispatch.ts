@@ -23,11 +23,12 @@ import type { Controls } from '../controls/controls.ts';
 import { EarlierResults } from './earlier-results.ts';
 import { FleetEntries } from './fleet-entries.ts';
 import type { Least } from '@penstock/pipeline';
-import { KeySlots, type Pool } from './key-slots.ts';
+import { KeySlots } from './key-slots.ts';
 import type { Lane } from './lane.ts';
 import { NamedRuns } from './named-runs.ts';
 import { type OwnLane, OwnLanes } from './own-lanes.ts';
 import { classId, type Queues } from './place.ts';
+import { isServed, Pools } from './pools.ts';
 import { comesBefore, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
 import type { ReadyStages } from './ready-stage.ts';
@@ -90,6 +91,7 @@ export class Dispatch {
   readonly #earlierResults = new EarlierResults();
   readonly #namedRuns = new NamedRuns();
   readonly #own = new OwnLanes();
+  readonly #pools: Pools;
   /** Tenants with runners of their own for which something was offered since. */
   readonly #offeredTo = new Set<string>();
   /** Keys of stages that were taken from the middle of a lane, which counts them until it is cleared up. */
@@ -114,8 +116,6 @@ export class Dispatch {
   readonly queues: Queues;
   /** Classes with lanes of full keys. */
   readonly #withFull = new Set<ReadyClass>();
-  /** Of the sessions, their labels and slots. */
-  #poolVersion = 0;
   /** By scheduler, what waits at the others: the labels of stages whose keys may have another slot. */
   readonly #elsewhere = new Map<
     string,
@@ -130,6 +130,8 @@ export class Dispatch {
   constructor({ weightOf = () => 1, keySlots, controls = NO_CONTROLS }: DispatchOptions = {}) {
     this.controls = controls;
     this.#turns = new KeyTurns(weightOf);
+    const isDrained = (runner: string): boolean => this.controls.isDrained(runner);
+    this.#pools = new Pools({ sessions: this.#sessions, own: this.#own, isDrained });
     this.keySlots = new KeySlots(keySlots, (key) => this.#freed(key));
     this.queues = {
       classes: this.#classes,
@@ -139,7 +141,7 @@ export class Dispatch {
       weightOf,
       isFull: (ready, lane) => this.#isFull(ready, lane),
       isPaused: (ready, lane) => this.#isPaused(ready, lane),
-      poolOf: (ready, tenant) => this.#poolOf(ready, tenant),
+      poolOf: (ready, tenant) => this.#pools.of(ready, tenant),
     };
   }
 
@@ -432,7 +434,7 @@ export class Dispatch {
 
   waitingSets(): Iterable<WaitingSet> {
     const isPaused = (ready: ReadyClass, lane: Lane): boolean => this.#isPaused(ready, lane);
-    return waitingSets(this.#classes.values(), this.#sessions, this.#poolVersion, isPaused);
+    return waitingSets(this.#classes.values(), this.#sessions, this.#pools.version, isPaused);
   }
 
   /** What waits of each key, and since when the first of it does, milliseconds since 1970. */
@@ -469,10 +471,10 @@ export class Dispatch {
   unserved(): { readonly labels: readonly string[]; readonly least: Least | undefined; readonly count: number }[] {
     return [...this.#classes.values()].flatMap((ready) => {
       const { labels, least, runner, lanes } = ready;
-      if (runner !== undefined || isServed(this.#poolOf(ready))) return [];
+      if (runner !== undefined || isServed(this.#pools.of(ready))) return [];
       let count = 0;
       for (const lane of lanes.values())
-        if (!this.#own.has(lane.tenant) || !isServed(this.#poolOf(ready, lane.tenant))) count += lane.count;
+        if (!this.#own.has(lane.tenant) || !isServed(this.#pools.of(ready, lane.tenant))) count += lane.count;
       return count === 0 ? [] : [{ labels, least, count }];
     });
   }
@@ -645,39 +647,7 @@ export class Dispatch {
 
   #isFull(ready: ReadyClass, { key, keySlots }: Lane): boolean {
     // Who could serve it need not be known of a key that has nothing.
-    return this.keySlots.has(key) && this.keySlots.isFull(key, keySlots, this.#poolOf(ready));
-  }
-
-  /** Of the runners that are everybody's, with the tenant's own where one is named. */
-  #poolOf(ready: ReadyClass, tenant?: string): Pool {
-    if (ready.pool?.version !== this.#poolVersion) {
-      const isShared = (session: Session): boolean => session.tenant === undefined;
-      const of = this.#pooled(ready, [...this.#sessions.fewestWith(ready.labels)].filter(isShared));
-      ready.pool = { version: this.#poolVersion, of };
-    }
-    const shared = ready.pool.of;
-    if (!this.#own.has(tenant)) return shared;
-    const own = this.#pooled(ready, this.#own.sessionsOf(tenant));
-    return {
-      slots: shared.slots + own.slots,
-      runners: shared.runners.union(own.runners),
-      drained: shared.drained + own.drained,
-    };
-  }
-
-  #pooled(ready: ReadyClass, sessions: Iterable<Session>): Pool {
-    const runners = new Set<string>();
-    let [slots, drained] = [0, 0];
-    for (const session of sessions) {
-      if (!session.leased || !canTake(session, ready)) continue;
-      if (ready.runner === undefined && this.controls.isDrained(session.runner)) {
-        drained += 1;
-        continue;
-      }
-      runners.add(session.runner);
-      slots += session.slots;
-    }
-    return { slots, runners, drained };
+    return this.keySlots.has(key) && this.keySlots.isFull(key, keySlots, this.#pools.of(ready));
   }
 
   #isWantedElsewhere(session: Session): boolean {
@@ -692,7 +662,7 @@ export class Dispatch {
   }
 
   #changeAllPools(): void {
-    this.#poolVersion += 1;
+    this.#pools.changed();
     this.#back();
   }
 
@@ -712,10 +682,6 @@ export class Dispatch {
   #dropIdle(lane: Lane): void {
     this.#waiting -= lane.dropIdle();
   }
-}
-
-function isServed({ runners, drained }: Pool): boolean {
-  return runners.size + drained > 0;
 }
 
 /** DISPATCH-8. */
