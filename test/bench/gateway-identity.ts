@@ -41,6 +41,8 @@ export async function benchIdentity(bench: IdentityBench): Promise<string[]> {
   const auth = answerCalls(bus, 'auth', {
     token: () => ({ user, scopes: ['read'], tokenId: 'bench-token' }),
     'token.used': () => null,
+    // What a reader of runs is known by as an approver.
+    names: () => ({ names: ['bench'], by: 'bench' }),
     // On a machine so busy that the watch of revocations begins anew, each session is asked after meanwhile.
     session: () => ({ live: true, userId: user.id }),
     'access.of': () => ({ grants: [] }),
