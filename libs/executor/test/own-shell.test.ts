@@ -62,6 +62,8 @@ const SAME = [
   '(exit 6); echo never',
   'set | grep -c "^PATH="; export | grep -c "PATH="',
   'unset PATH; ls',
+  'set -x; echo one',
+  'set -x; false',
 ];
 
 describe.runIf(isDash)('a script that its helper’s shell evaluates', () => {

@@ -148,8 +148,8 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P24',
     breaks: 'stores a delivery a second time',
     file: 'libs/bus/src/jetstream/delivery-log.ts',
-    find: 'const how = { expectedLastSequence: 0, more: { [HOST_HEADER]: host } };',
-    replace: 'const how = { more: { [HOST_HEADER]: host } };',
+    find: 'made = storeHeaders({ expectedLastSequence: 0, more: { [HOST_HEADER]: host } });',
+    replace: 'made = storeHeaders({ more: { [HOST_HEADER]: host } });',
     noticedBy: [{ tests: 'libs/bus/test/deliveries.test.ts' }, deliveries],
   },
   {

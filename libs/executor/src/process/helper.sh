@@ -31,8 +31,8 @@ start() {
     exec setpriv --inh-caps=-all --ambient-caps=-all --bounding-set=-all --no-new-privs -- "$shell" -c "$stage" sh
   fi
   set --
+  # The last: what came behind it would show where the script says `set -x`.
   eval "$stage"
-  exit
 }
 
 shell=$2 own=$4 drop=$5
