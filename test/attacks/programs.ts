@@ -136,7 +136,8 @@ export const PROGRAMS: readonly Program[] = [
   [
     'spare-others',
     'make the kernel kill the process that starts its stage first',
-    'test -n "$IN_IMAGE" || for f in /proc/[0-9]*/oom_score_adj; do case "$(tr "\\0" "\\n" < "${f%/*}/environ" 2>/dev/null | grep -c PENSTOCK_STAGE=)" in 0) echo 1000 > "$f" && echo FOUND;; esac; done; true',
+    // `$$`: a stage's own shell that its helper has forked would have the helper's environment.
+    ': $$; test -n "$IN_IMAGE" || for f in /proc/[0-9]*/oom_score_adj; do case "$(tr "\\0" "\\n" < "${f%/*}/environ" 2>/dev/null | grep -c PENSTOCK_STAGE=)" in 0) echo 1000 > "$f" && echo FOUND;; esac; done; true',
     ['process, another user', 'sandbox, another user'],
   ],
   // Rights.
