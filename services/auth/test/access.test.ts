@@ -141,6 +141,13 @@ describe('access', () => {
     expect(await grantsOf(await userOf('hugo', 41))).toHaveLength(count);
   });
 
+  it('is bounded for a repository, too, where all of it is given at the same moment', async () => {
+    await world.server();
+    const given = Array.from({ length: 260 }, (_, index) => grant(`judy${index}`, 'read', { repository: 'acme/wide' }));
+    const count = (await Promise.allSettled(given)).filter(({ status }) => status === 'fulfilled').length;
+    expect(count).toBeLessThanOrEqual(200);
+  });
+
   it('by one of the names of a person takes nothing away of what was given by another', async () => {
     await world.server();
     const own = Array.from({ length: 30 }, (_, index) => `acme/r${index}`);
@@ -149,5 +156,16 @@ describe('access', () => {
       await grant('ivy@example.org', 'read', { repository: `mallory/r${index}` });
     const ivy = await userOf('ivy', 42, 'ivy@example.org');
     expect(await grantsOf(ivy)).toEqual(expect.arrayContaining(own.map((repository) => `${repository} read`)));
+  });
+
+  it('keeps its place before what was given later when its role is replaced', async () => {
+    await world.server();
+    const kim = await userOf('kim', 43, 'kim@example.org');
+    for (const repository of ['acme/a', 'acme/b', 'acme/c']) {
+      await grant('kim', 'read', { repository });
+      world.aheadMs += 1_000;
+    }
+    await grant('kim', 'admin', { repository: 'acme/a' });
+    expect(await grantsOf(kim)).toEqual(['acme/a admin', 'acme/b read', 'acme/c read']);
   });
 });

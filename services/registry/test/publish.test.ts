@@ -217,6 +217,23 @@ it('the uploads of a tenant that became nothing are bounded', async () => {
   await upload(registry, user('other'), Buffer.from('one more'));
 });
 
+it('the uploads of a tenant are bounded, too, where all begin at the same moment; one that fails gives its place back', async () => {
+  const caller = user('hasty');
+  const bad = Buffer.from('other bytes');
+  await expect(registry.upload(caller, hashOf(Buffer.from('announced')), pieces(bad))).rejects.toThrow(BadUserInput);
+  const begun = Array.from({ length: 2 * UPLOADS_OF_TENANT_MAX }, (_, index) =>
+    upload(registry, caller, Buffer.from(`at once ${index}`)),
+  );
+  const ended = await Promise.allSettled(begun);
+  const count = ended.filter(({ status }) => status === 'fulfilled').length;
+  expect(count).toBeLessThanOrEqual(UPLOADS_OF_TENANT_MAX);
+  expect(ended.find(({ status }) => status === 'rejected')).toMatchObject({ reason: expect.any(QuotaExceeded) });
+  // Those that were refused have left nothing, neither has the one that failed.
+  for (let index = count; index < UPLOADS_OF_TENANT_MAX; index++)
+    await upload(registry, caller, Buffer.from(`one by one ${index}`));
+  await expect(upload(registry, caller, Buffer.from('one more'))).rejects.toThrow(QuotaExceeded);
+});
+
 it('what is refused for its bytes waits no longer: mending a package in many steps uses up no uploads', async () => {
   const caller = user('learner');
   await publish(registry, caller, { id: 'build/learnt' });

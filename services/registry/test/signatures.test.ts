@@ -100,3 +100,14 @@ it('what is no Ed25519 public key is refused', async () => {
     await expect(registry.keys.register('user/a', { publicKey }, world.now)).rejects.toThrow(BadUserInput);
   }
 });
+
+it('a tenant has no more than fifty keys where all are registered at the same moment', async () => {
+  const registered = Array.from({ length: 70 }, () =>
+    registry.keys.register('user/many', { publicKey: generateSigningKeys().publicKey }, world.now),
+  );
+  const ended = await Promise.allSettled(registered);
+  const made = ended.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+  expect(made.length).toBeLessThanOrEqual(50);
+  for (const { id } of made) await registry.keys.remove('user/many', id);
+  expect(await registry.keys.of('user/many')).toEqual([]);
+});

@@ -151,6 +151,29 @@ describe('a connected repository', () => {
     }
   });
 
+  it('is one of so many of its users, and of its user’s, where all are connected at the same moment', async () => {
+    const connections = world.store.collection(connectionsSpec);
+    const connected = async (requests: readonly { readonly userId: string; readonly repository: string }[]) =>
+      await Promise.allSettled(requests.map((of) => call('connect', { ...of, provider: 'git_host_a' })));
+    const made = (results: readonly PromiseSettledResult<unknown>[]): number =>
+      results.filter(({ status }) => status === 'fulfilled').length;
+    const ofRepository = await connected(
+      Array.from({ length: 70 }, (_, index) => ({ userId: `many${index}`, repository: 'acme/popular' })),
+    );
+    expect(made(ofRepository)).toBeLessThanOrEqual(50);
+    for (let index = 0; index < 990; index += 1)
+      await connections.insert({
+        ...{ id: `filled${index}`, userId: 'collector', provider: 'git_host_a', createdAt: index, secret: '' },
+        ...{ repository: `acme/f${index}`, repositoryKey: `acme/f${index}` },
+      });
+    const ofUser = await connected(
+      Array.from({ length: 40 }, (_, index) => ({ userId: 'collector', repository: `acme/new${index}` })),
+    );
+    expect(made(ofUser)).toBeLessThanOrEqual(10);
+    expect(ofUser.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'CONFLICT' } });
+    expect((await call('connections', { userId: 'collector' })).repositories).toHaveLength(990 + made(ofUser));
+  });
+
   it('its secret is in the store encrypted, and unreadable under another JWT_SECRET', async () => {
     const { secret } = await call('connect', { userId: 'u9', provider: 'git_host_a', repository: 'acme/kept' });
     const [row] = await world.store

@@ -63,10 +63,7 @@ export class AccessGrants {
     const userId = known !== null && known.userId !== '' ? known.userId : (user?.id ?? '');
     if (userId !== '' && of.tenant === `user/${userId}`)
       throw new BadUserInput('The repository is yours: nobody has to let you in.', { field: 'login' });
-    if (known === null) {
-      if ((await this.#of(of)).length >= PER_REPOSITORY_MAX)
-        throw new Conflict(`A repository has at most ${PER_REPOSITORY_MAX} people: take somebody's access away first.`);
-    }
+    const at = now();
     const row: GrantRow = {
       id,
       ...of,
@@ -75,7 +72,8 @@ export class AccessGrants {
       userId,
       role: checkedRole,
       grantedBy: by,
-      grantedAt: now(),
+      grantedAt: at,
+      firstAt: known === null ? at : firstAtOf(known),
       revision: (known?.revision ?? 0) + 1,
       step: 0,
     };
@@ -85,14 +83,24 @@ export class AccessGrants {
     return shown(row);
   }
 
-  /** Throws `Conflict` where the name has as many as it may have. */
+  /** Throws `Conflict` where the repository or the name has as many as it may have. */
   async #insert(row: GrantRow): Promise<void> {
-    const { login } = row;
-    const inserted = await insertWithin(this.#rows, row, { where: { login }, max: PER_NAME_MAX });
-    if (inserted === 'full')
-      throw new Conflict(
-        `'${login}' has access to ${PER_NAME_MAX} repositories of others already: one of them has to be given up first (penstock access leave).`,
-      );
+    const { tenant, repositoryKey, login } = row;
+    const perRepository = {
+      where: { tenant, repositoryKey },
+      max: PER_REPOSITORY_MAX,
+      refusal: () =>
+        new Conflict(`A repository has at most ${PER_REPOSITORY_MAX} people: take somebody's access away first.`),
+    };
+    const perName = {
+      where: { login },
+      max: PER_NAME_MAX,
+      refusal: () =>
+        new Conflict(
+          `'${login}' has access to ${PER_NAME_MAX} repositories of others already: one of them has to be given up first (penstock access leave).`,
+        ),
+    };
+    const inserted = await insertWithin(this.#rows, row, perRepository, perName);
     // Somebody else gives it at this moment, and what was asked for last is to stand.
     if (inserted === 'duplicate') await this.#rows.replaceNewer([{ ...row, revision: row.revision + 1 }]);
   }
@@ -131,10 +139,10 @@ export class AccessGrants {
     return (await this.#of(of)).map(shown).toSorted((a, b) => (a.login < b.login ? -1 : 1));
   }
 
-  /** The first that were given: whoever gives more takes nothing away of what others gave before. */
+  /** The first that were given, whatever role was given since: whoever gives more takes nothing away of what others gave before. */
   async of(userId: string): Promise<Grant[]> {
     const rows = userId === '' ? [] : await this.#rows.list({ where: { userId }, limit: READ_MAX });
-    const first = rows.toSorted((a, b) => a.grantedAt - b.grantedAt).slice(0, PER_PERSON_MAX);
+    const first = rows.toSorted((a, b) => firstAtOf(a) - firstAtOf(b)).slice(0, PER_PERSON_MAX);
     return first.flatMap(({ tenant, provider, repository, role }) =>
       isRole(role) ? [{ tenant, provider, repository, role }] : [],
     );
@@ -177,6 +185,11 @@ export class AccessGrants {
   async #told(userId: string): Promise<void> {
     if (userId !== '') await this.#options.revocations.revoke(revocationKeys.access(userId), this.#options.now());
   }
+}
+
+/** Of a row of an earlier release nothing else is known. */
+function firstAtOf({ firstAt, grantedAt }: GrantRow): number {
+  return firstAt === 0 ? grantedAt : firstAt;
 }
 
 function keyOf({ provider, repository }: OwnedRepository): string {

@@ -196,6 +196,8 @@ export const accessGrantsSpec = {
     role: 'string',
     grantedBy: 'string',
     grantedAt: 'integer',
+    /** When it was given first; 0 in rows of earlier releases. */
+    firstAt: 'integer',
     revision: 'integer',
     /** Always 0: a version has two parts. */
     step: 'integer',

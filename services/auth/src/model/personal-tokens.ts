@@ -65,8 +65,9 @@ export class PersonalTokens {
       createdAt: now,
       expiresAt: livesMs === null ? NEVER : now + livesMs,
     };
-    if ((await insertWithin(this.#tokens, row, { where: { userId }, max: TOKENS_MAX })) === 'full')
-      throw new Conflict(`A user has at most ${TOKENS_MAX} tokens: revoke one that is not needed any more.`);
+    const refusal = (): Error =>
+      new Conflict(`A user has at most ${TOKENS_MAX} tokens: revoke one that is not needed any more.`);
+    await insertWithin(this.#tokens, row, { where: { userId }, max: TOKENS_MAX, refusal });
     return {
       id: row.id,
       name: row.name,

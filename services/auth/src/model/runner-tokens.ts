@@ -73,8 +73,9 @@ export class RunnerTokens {
       createdAt: now,
       expiresAt: lives === null ? NEVER : now + lives,
     };
-    if ((await insertWithin(this.#tokens, row, { where: { tenant }, max })) === 'full')
-      throw new Conflict(`There are ${max} runner tokens already: revoke one that is not needed any more.`);
+    const refusal = (): Error =>
+      new Conflict(`There are ${max} runner tokens already: revoke one that is not needed any more.`);
+    await insertWithin(this.#tokens, row, { where: { tenant }, max, refusal });
     const { id, createdAt, expiresAt, untrusted, tenant: whose } = rowOf(row);
     return {
       id,

@@ -131,10 +131,10 @@ export class StageSecrets {
 
   /** False: another one of its name came first. Throws `Conflict` where the tenant has as many as it may have. */
   async #insert(row: DocumentOf<typeof stageSecretsSpec>): Promise<boolean> {
-    const inserted = await insertWithin(this.#secrets, row, { where: { tenant: row.tenant }, max: SECRETS_MAX });
-    if (inserted === 'full')
-      throw new Conflict(`A tenant has at most ${SECRETS_MAX} secrets: delete one that is not needed any more.`);
-    return inserted === 'inserted';
+    const refusal = (): Error =>
+      new Conflict(`A tenant has at most ${SECRETS_MAX} secrets: delete one that is not needed any more.`);
+    const limit = { where: { tenant: row.tenant }, max: SECRETS_MAX, refusal };
+    return (await insertWithin(this.#secrets, row, limit)) === 'inserted';
   }
 
   /** False: a later one stands there. */

@@ -2,7 +2,7 @@
 import { createHash, createPublicKey } from 'node:crypto';
 import { isSignedBy, type ExtensionKeyView } from '@penstock/extension';
 import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
-import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { keysSpec } from './collections.ts';
 
 export interface Signature {
@@ -43,8 +43,6 @@ export class SigningKeys {
     const present = await this.#documents(tenant);
     const known = present.find((key) => key.keyId === keyId);
     if (known !== undefined) return keyView(known);
-    if (present.length >= KEYS_OF_TENANT_MAX)
-      throw new Conflict(`There are ${KEYS_OF_TENANT_MAX} keys already; remove one first.`);
     const document = {
       id: `${tenant}|${keyId}`,
       tenant,
@@ -53,7 +51,8 @@ export class SigningKeys {
       publicKey: raw.toString('base64'),
       createdAt: now,
     };
-    await this.#keys.insert(document);
+    const refusal = (): Error => new Conflict(`There are ${KEYS_OF_TENANT_MAX} keys already; remove one first.`);
+    await insertWithin(this.#keys, document, { where: { tenant }, max: KEYS_OF_TENANT_MAX, refusal });
     return keyView(document);
   }
 

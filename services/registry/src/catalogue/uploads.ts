@@ -6,12 +6,13 @@
  * UPLOAD-2 An upload can become a version for `UPLOAD_USABLE_MS`; only `UPLOAD_KEPT_MS` after it was stored is it swept. A publish
  *    takes far less than the time between.
  * UPLOAD-3 The answer is the same whether or not somebody has these bytes in the registry already.
+ * UPLOAD-4 It has a place among its tenant's before its bytes come: of many at the same moment no more are stored than there may be.
  */
 import { randomInt, randomUUID } from 'node:crypto';
 import { PACKAGE_BYTES_MAX } from '@penstock/extension';
 import { BadUserInput, QuotaExceeded, Unavailable } from '@penstock/errors';
 import { HashMismatch, ObjectsUnavailable, type ObjectStore, type StoredObject } from '@penstock/object-store';
-import { StoreUnavailable, type Collection, type DocumentStore } from '@penstock/store';
+import { insertWithin, StoreUnavailable, type Collection, type DocumentStore } from '@penstock/store';
 import { uploadsSpec } from './collections.ts';
 
 export interface Upload {
@@ -39,16 +40,13 @@ export class Uploads {
 
   /** Reads the bytes to their end. `BadUserInput` where they have another hash; ObjectTooLarge from `PACKAGE_BYTES_MAX` on. */
   async receive(tenant: string, packageHash: string, bytes: AsyncIterable<Uint8Array>): Promise<Upload> {
-    const waiting = await this.#uploads.list({ where: { tenant }, limit: UPLOADS_OF_TENANT_MAX });
-    if (waiting.length >= UPLOADS_OF_TENANT_MAX && !waiting.some((upload) => upload.packageHash === packageHash)) {
-      throw new QuotaExceeded(
-        `${UPLOADS_OF_TENANT_MAX} packages have been uploaded and not published; they are forgotten after ${UPLOAD_KEPT_MS / 3_600_000} hours.`,
-      );
-    }
     const objectKey = `${OBJECT_PREFIX}${packageHash.slice(0, 2)}/${packageHash}.${randomUUID()}`;
+    const place = await this.#takePlace(tenant, packageHash, objectKey);
     const head = await this.#objects
       .put(objectKey, bytes, { sha256: packageHash, bytesMax: PACKAGE_BYTES_MAX })
-      .catch((error: unknown) => {
+      .catch(async (error: unknown) => {
+        // What stays is forgotten in time.
+        await place.giveBack().catch(() => {});
         if (error instanceof HashMismatch)
           throw new BadUserInput(`The bytes received have the SHA-256 ${error.actual}, not the announced one.`, {
             expected: error.expected,
@@ -62,12 +60,38 @@ export class Uploads {
       packageHash,
       objectKey,
       sizeBytes: head.size,
-      uploadedAt: this.#now(),
-      salt: randomInt(SALT_MAX),
+      // Later than the place, whatever the clock says: that has no size.
+      uploadedAt: Math.max(this.#now(), place.takenAt),
+      salt: randomInt(1, SALT_MAX),
     };
     // A later upload of the same bytes that was faster serves as well.
     await this.#uploads.replaceNewer([document]);
     return { objectKey, sizeBytes: head.size };
+  }
+
+  /**
+   * UPLOAD-4. Whoever looks for an upload before its bytes are there finds it without them. One that has the place of an earlier upload of
+   * these bytes has none to give back.
+   */
+  async #takePlace(
+    tenant: string,
+    packageHash: string,
+    objectKey: string,
+  ): Promise<{ readonly takenAt: number; readonly giveBack: () => Promise<void> }> {
+    const takenAt = this.#now();
+    const id = idOf(tenant, packageHash);
+    const place = { id, tenant, packageHash, objectKey, sizeBytes: 0, uploadedAt: takenAt, salt: 0 };
+    const refusal = (): Error =>
+      new QuotaExceeded(
+        `${UPLOADS_OF_TENANT_MAX} packages have been uploaded and not published; they are forgotten after ${UPLOAD_KEPT_MS / 3_600_000} hours.`,
+      );
+    const limit = { where: { tenant }, max: UPLOADS_OF_TENANT_MAX, refusal };
+    const isKnown = (await this.#uploads.get(id)) !== null;
+    const taken = isKnown ? 'duplicate' : await insertWithin(this.#uploads, place, limit);
+    const giveBack = async (): Promise<void> => {
+      if (taken === 'inserted') await this.#uploads.delete(id, { objectKey });
+    };
+    return { takenAt, giveBack };
   }
 
   /** Null: nothing, or nothing recent enough, was uploaded by this tenant under this hash. */

@@ -78,10 +78,9 @@ export class HooksRepository {
       createdAt: now,
     };
     const document = { ...row, secret: sealText(this.#keys, id, secret) };
-    if ((await insertWithin(this.#hooks, document, { where: { tenant }, max: HOOKS_PER_TENANT_MAX })) === 'full')
-      throw new Conflict(
-        `A tenant has at most ${HOOKS_PER_TENANT_MAX} webhooks: delete one that is not needed any more.`,
-      );
+    const refusal = (): Error =>
+      new Conflict(`A tenant has at most ${HOOKS_PER_TENANT_MAX} webhooks: delete one that is not needed any more.`);
+    await insertWithin(this.#hooks, document, { where: { tenant }, max: HOOKS_PER_TENANT_MAX, refusal });
     return { ...shown(row, undefined), secret };
   }
 

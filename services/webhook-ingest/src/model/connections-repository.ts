@@ -6,7 +6,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Conflict } from '@penstock/errors';
-import { connectionIdOf, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
+import { connectionIdOf, insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { CloneSecretNames } from './clone-secret-names.ts';
 import { connectionsSpec, proofsSpec } from './collections.ts';
 import { proofRefOf } from './proof.ts';
@@ -68,21 +68,25 @@ export class ConnectionsRepository {
     repository: string,
     { now, cloneSecret = null }: { readonly now: number; readonly cloneSecret?: string | null | undefined },
   ): Promise<ConnectionSecret> {
-    const where = { provider, repositoryKey: repository.toLowerCase() };
-    if ((await this.#connections.list({ where, limit: PER_REPOSITORY_MAX, parts: [] })).length >= PER_REPOSITORY_MAX) {
-      throw new Conflict(`The repository '${repository}' is connected by ${PER_REPOSITORY_MAX} users already.`);
-    }
-    if ((await this.of(userId)).length >= PER_USER_MAX)
-      throw new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`);
+    const repositoryKey = repository.toLowerCase();
+    const perRepository = {
+      where: { provider, repositoryKey },
+      max: PER_REPOSITORY_MAX,
+      refusal: () =>
+        new Conflict(`The repository '${repository}' is connected by ${PER_REPOSITORY_MAX} users already.`),
+    };
+    const perUser = {
+      where: { userId },
+      orderBy: { field: 'createdAt', direction: 'asc' },
+      max: PER_USER_MAX,
+      refusal: () => new Conflict(`You have connected ${PER_USER_MAX} repositories already; disconnect some first.`),
+    } as const;
     const secret = randomBytes(SECRET_BYTES).toString('base64url');
     const fields = { id: connectionIdOf(userId, provider, repository), userId, provider, repository, createdAt: now };
     const proofRef = proofRefOf(fields, this.#keys[0]);
     const connection: Connection = { ...fields, proofRef, provedHost: null, cloneSecret };
-    const inserted = await this.#connections.insert({
-      ...fields,
-      repositoryKey: where.repositoryKey,
-      secret: sealText(this.#keys, connection.id, secret),
-    });
+    const row = { ...fields, repositoryKey, secret: sealText(this.#keys, connection.id, secret) };
+    const inserted = await insertWithin(this.#connections, row, perRepository, perUser);
     if (inserted === 'duplicate')
       throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
     // Whoever has this answer can have it delivered to, and nobody else; what an earlier connection has left goes with it.
