@@ -42,6 +42,8 @@ if (unknown.length > 0) {
   console.error(`no benchmark is called ${unknown.join(', ')}; there are: ${Object.keys(benches).join(', ')}`);
   process.exit(2);
 }
+// With `exit` go the servers and folders that a benchmark has made.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 for (const [name, bench] of Object.entries(benches)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
   console.log(`\n${name}`);

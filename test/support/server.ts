@@ -59,6 +59,12 @@ export function temporaryFolder(prefix = 'penstock-test-'): { readonly path: str
   return { path, remove: () => rmSync(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 100 }) };
 }
 
+/** Detached, so that a signal to a whole group is not theirs: who ends before them has to end them. */
+const running = new Set<ChildProcess>();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGTERM');
+});
+
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? madeFolder(join(SHARED_TMP, 'penstock-data-'));
   const serve = [process.execPath, MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir];
@@ -68,6 +74,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
+  running.add(child);
   let output = '';
   const url = await new Promise<string>((resolve, reject) => {
     const timer = setTimeout(() => reject(new Error(`serve did not start:\n${output}`)), START_MS);
@@ -82,7 +89,7 @@ export async function startServer(options: ServerOptions = {}): Promise<RunningS
       });
     }
   });
-  child.removeAllListeners('exit');
+  child.removeAllListeners('exit').once('exit', () => running.delete(child));
   const apiKey = options.env?.['SERVICE_API_KEY'] ?? readFileSync(join(dataDir, 'api-key'), 'utf8').trim();
   return {
     url,
