@@ -11,6 +11,8 @@ export interface WebhookPlan {
 
 export interface WebhookLoad {
   readonly perSecond: number;
+  /** In each third of the time. */
+  readonly thirds: readonly number[];
   readonly msP50: number;
   readonly msP99: number;
 }
@@ -55,12 +57,17 @@ async function send(plan: WebhookPlan): Promise<WebhookLoad> {
   await later(plan.durationMs / 3);
   counting = true;
   const from = performance.now();
-  await later(plan.durationMs);
+  const thirds: number[] = [];
+  for (let third = 0; third < 3; third += 1) {
+    const [before, start] = [times.length, performance.now()];
+    await later(plan.durationMs / 3);
+    thirds.push(((times.length - before) * 1000) / (performance.now() - start));
+  }
   const seconds = (performance.now() - from) / 1000;
   for (const socket of sockets) socket.destroy();
   times.sort((a, b) => a - b);
   const at = (share: number): number => times[Math.floor((times.length - 1) * share)] ?? Number.NaN;
-  return { perSecond: times.length / seconds, msP50: at(0.5), msP99: at(0.99) };
+  return { perSecond: times.length / seconds, thirds, msP50: at(0.5), msP99: at(0.99) };
 }
 
 function later(ms: number): Promise<void> {
