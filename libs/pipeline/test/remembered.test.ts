@@ -11,6 +11,14 @@ describe('remembered files', () => {
     expect(parseRemembered(plain, { template: true })).toEqual(parsePipeline(plain, { template: true }));
   });
 
+  it('a file that uses no extensions is read once, whether an empty list of them is given or none', () => {
+    const text = 'pipeline: {name: none-used}\nstages: {a: {run: "true"}}\n';
+    const first = parseRemembered(text, { extensions: [] });
+    expect(first).toEqual(parsePipeline(text));
+    expect(parseRemembered(text, { extensions: [] })).toBe(first);
+    expect(parseRemembered(text)).toBe(first);
+  });
+
   it('a template that was good as such is no good file of a client', () => {
     expect(parseRemembered(template, { template: true }).ok).toBe(true);
     expect(parseRemembered(template).ok).toBe(false);

@@ -74,6 +74,7 @@ function removePrototypes({ stages, generation }: PipelineDefinition): void {
   }
 }
 
-function isPlain(options: ParseOptions): boolean {
-  return Object.values(options).every((value) => value === undefined || value === false);
+/** Nothing but the text decides. No extensions are as good as none given. */
+function isPlain({ extensions = [], ...others }: ParseOptions): boolean {
+  return extensions.length === 0 && Object.values(others).every((value) => value === undefined || value === false);
 }

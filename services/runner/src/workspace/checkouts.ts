@@ -13,6 +13,7 @@ import { giveTree, removeTree, type StageUser } from '@penstock/executor';
 import { GitError, type MirrorCache } from '@penstock/git';
 import type { Log } from '@penstock/telemetry/log';
 import { NotPrepared } from './errors.ts';
+import { spreadFolders } from './spread-folders.ts';
 
 export interface CheckoutsOptions {
   /** On the file system of the workspaces. */
@@ -24,6 +25,7 @@ export interface CheckoutsOptions {
 
 export class Checkouts {
   readonly #options: CheckoutsOptions;
+  #spread: Promise<boolean> | undefined;
 
   constructor(options: CheckoutsOptions) {
     this.#options = options;
@@ -52,6 +54,7 @@ export class Checkouts {
     return async (path) => {
       const staging = join(this.#options.folder, randomUUID());
       let isGiven: boolean;
+      await (this.#spread ??= spreadFolders(this.#options.folder));
       const secret = await cloneSecret();
       try {
         const fetched = await mirrors.fetch({
