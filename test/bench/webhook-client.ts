@@ -6,17 +6,23 @@ export interface WebhookPlan {
   /** By turns; each with its headers but for the delivery's id. */
   readonly pushes: readonly { readonly body: string; readonly headers: readonly string[] }[];
   readonly connections: number;
+  /** Looked at, after some seconds of warming up. */
   readonly durationMs: number;
+  /** With so many it ends before its time: the server takes no more until some are processed. Default: as many as can be. */
+  readonly pushesMax?: number | undefined;
 }
 
 export interface WebhookLoad {
   readonly perSecond: number;
+  readonly seconds: number;
   /** In each third of the time. */
   readonly thirds: readonly number[];
   readonly msP50: number;
   readonly msP99: number;
 }
 
+/** What happens before is the warming up of both sides. */
+const WARM_MS_MAX = 3_000;
 const HEAD_END = '\r\n\r\n';
 
 async function send(plan: WebhookPlan): Promise<WebhookLoad> {
@@ -28,11 +34,13 @@ async function send(plan: WebhookPlan): Promise<WebhookLoad> {
   let next = 0;
   let counting = false;
   const times: number[] = [];
+  const all = Promise.withResolvers<void>();
   const sockets = Array.from({ length: plan.connections }, () => {
     const socket = connect(plan.port, '127.0.0.1');
     let received = '';
     let sentAt = 0;
     const request = (): void => {
+      if (next === plan.pushesMax) return all.resolve();
       next += 1;
       sentAt = performance.now();
       socket.write(
@@ -53,21 +61,20 @@ async function send(plan: WebhookPlan): Promise<WebhookLoad> {
     request();
     return socket;
   });
-  // What happens before is the warming up of both sides.
-  await later(plan.durationMs / 3);
+  await later(Math.min(WARM_MS_MAX, plan.durationMs / 3));
   counting = true;
   const from = performance.now();
   const thirds: number[] = [];
   for (let third = 0; third < 3; third += 1) {
     const [before, start] = [times.length, performance.now()];
-    await later(plan.durationMs / 3);
+    await Promise.race([later(plan.durationMs / 3), all.promise]);
     thirds.push(((times.length - before) * 1000) / (performance.now() - start));
   }
   const seconds = (performance.now() - from) / 1000;
   for (const socket of sockets) socket.destroy();
   times.sort((a, b) => a - b);
   const at = (share: number): number => times[Math.floor((times.length - 1) * share)] ?? Number.NaN;
-  return { perSecond: times.length / seconds, thirds, msP50: at(0.5), msP99: at(0.99) };
+  return { perSecond: times.length / seconds, seconds, thirds, msP50: at(0.5), msP99: at(0.99) };
 }
 
 function later(ms: number): Promise<void> {

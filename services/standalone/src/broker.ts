@@ -16,12 +16,20 @@ import { randomBytes } from 'node:crypto';
 import { join, resolve } from 'node:path';
 import { type Bus, connectBus } from '@penstock/bus';
 import { execa } from 'execa';
-import { brokerConfiguration, type BrokerRunner, freePort, storeLimits, type StoreLimits } from './broker-config.ts';
+import {
+  brokerConfiguration,
+  brokerMemoryBytes,
+  type BrokerRunner,
+  freePort,
+  storeLimits,
+  type StoreLimits,
+} from './broker-config.ts';
 import { adoptNamelessStore } from './broker-store.ts';
 import { readAgain } from './broker-reload.ts';
 import { endProcess, identify, type ProcessIdentity } from './process-identity.ts';
 import type { Log } from '@penstock/telemetry/log';
 import { backoffMs, pauseOrAbort, withoutJitter } from '@penstock/async';
+import { machineMemory } from '@penstock/service';
 
 export interface EmbeddedBrokerOptions {
   readonly dataDir: string;
@@ -79,8 +87,6 @@ const RESTART = { firstMs: 50, maxMs: 5_000, random: withoutJitter };
 /** A broker that lived this long starts the backoff anew. */
 const STABLE_MS = 10_000;
 const PORT_TRIES = 5;
-/** One fast pass over a large stream takes it to 600 MiB otherwise. */
-const MEMORY_LIMIT = '384MiB';
 const OUTPUT_CHARACTERS_MAX = 4_000;
 const USER = 'penstock';
 const SYSTEM_USER = 'system';
@@ -406,7 +412,10 @@ function launch([file = '', ...args]: readonly string[]) {
     detached: true,
     forceKillAfterDelay: STOP_GRACE_MS,
     extendEnv: false,
-    env: { PATH: process.env['PATH'] ?? '', GOMEMLIMIT: process.env['GOMEMLIMIT'] ?? MEMORY_LIMIT },
+    env: {
+      PATH: process.env['PATH'] ?? '',
+      GOMEMLIMIT: process.env['GOMEMLIMIT'] ?? String(brokerMemoryBytes(machineMemory())),
+    },
   });
 }
 

@@ -6,9 +6,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { type Bus, connectBus, ensureStreams, openLog } from '@penstock/bus';
+import { machineMemory } from '@penstock/service';
 import { brokerBinary } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BrokerEnd, type EmbeddedBroker, startEmbeddedBroker } from '../src/broker.ts';
+import { brokerMemoryBytes } from '../src/broker-config.ts';
 import { identify, isAlive } from '../src/process-identity.ts';
 import { silentLog } from '@penstock/telemetry/log';
 
@@ -51,6 +53,16 @@ describe('the embedded broker', () => {
     await broker.stop();
     broker = await start();
     expect(broker.password).not.toBe(first);
+  });
+
+  it('is told to keep within an eighth of the memory, and has room for a million deliveries where that is had', async () => {
+    const [mib, gib] = [1024 ** 2, 1024 ** 3];
+    expect(brokerMemoryBytes(gib)).toBe(384 * mib);
+    expect(brokerMemoryBytes(4 * gib)).toBe(512 * mib);
+    expect(brokerMemoryBytes(64 * gib)).toBe(gib);
+    broker = await start();
+    const told = /(?:^|\0)GOMEMLIMIT=(\d+)(?:\0|$)/.exec(await readFile(`/proc/${broker.pid}/environ`, 'utf8'));
+    expect(Number(told?.[1])).toBe(brokerMemoryBytes(machineMemory()));
   });
 
   it('gives streams less than the disk has, and both fit the store', async () => {

@@ -3,8 +3,8 @@
  * which costs as much as ten stages: with 64 kept, 400 pipelines in turn ran at a third of one's rate.
  */
 import { readFileSync } from 'node:fs';
-import { totalmem } from 'node:os';
 import { join } from 'node:path';
+import { machineMemory } from '@penstock/service';
 
 /** Measured: 0.4 MB of its processes, 0.35 MB of the kernel's for their namespaces, 0.05 MB of this process. */
 const HELPER_BYTES = 1024 ** 2;
@@ -35,12 +35,10 @@ export function idleHelpersMax({ memoryBytes, processes, descriptors }: HelperRo
 
 /** What there is of this machine for this process; what does not tell bounds nothing. */
 export function helperRoom(groups = '/sys/fs/cgroup'): HelperRoom {
-  // 0: no limit of a control group is known.
-  const limit = process.constrainedMemory();
   const limits = readOrEmpty('/proc/self/limits');
   const soft = (name: string): number => numberOr(new RegExp(`^${name} +(\\d+)`, 'm').exec(limits)?.[1]);
   return {
-    memoryBytes: limit > 0 ? Math.min(limit, totalmem()) : totalmem(),
+    memoryBytes: machineMemory(),
     processes: Math.min(soft('Max processes'), groupProcesses(groups, readOrEmpty('/proc/self/cgroup'))),
     descriptors: soft('Max open files'),
   };
