@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { appendFileSync, chmodSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -17,6 +26,7 @@ const FORKED = [
   'npm ci && npm test',
   'go build ./... && ls . ; /usr/local/bin/tool',
   'echo "$HOME" | tee out; cat <<END\n$PATH\nEND',
+  "trap 'rm -rf $tmp' EXIT; set -ex; cp a .; find . >all; tar c .|cat",
   'for each in a b; do echo "$each"; done; exit 3',
 ];
 const NEW = [
@@ -27,6 +37,13 @@ const NEW = [
   'ev\\\nal "$text"',
   'e"va"l "$text"',
   '. ./functions.sh',
+  'true;. ./functions.sh',
+  'x=$(. ./functions.sh)',
+  '. </dev/null ./functions.sh',
+  'trap "$cleanup" EXIT',
+  'trap -- $cleanup EXIT',
+  'set -em',
+  'set -o monitor',
   'set -u; . "$file"',
   'f() { local x; }; f',
   "alias a='echo $'\na",
@@ -103,6 +120,17 @@ describe.runIf(isDash)('a script that its helper’s shell evaluates', () => {
         { PATH },
       ),
     ).toBeNull();
+  });
+
+  it('is looked for in no folder that a stage names, and among so many only', () => {
+    const commands = [{ script: 'true', bindings: {} }];
+    const shells = join(folder, 'shells');
+    mkdirSync(shells);
+    symlinkSync(HELPER_SHELL, join(shells, 'sh'));
+    expect(needsAnotherShell(commands, { PATH: shells })).toBeNull();
+    expect(needsAnotherShell(commands, { PATH: `${shells}:${PATH}` })).toContain(`[ -e '${shells}/sh' ]`);
+    const many = Array.from({ length: 40_000 }, () => '/a').join(':');
+    expect(needsAnotherShell(commands, { PATH: `${many}:${PATH}` })).toBeNull();
   });
 
   it.each(SAME)('does what a shell of its own does: %j', async (script) => {

@@ -3,8 +3,9 @@
  * takes longer than all else that is done to start a stage. Nobody must see a difference but that complaints of the shell say
  * `eval`, as in a list of commands; where one could be seen, the stage gets a shell of its own.
  *
- * What differs in a forked shell, whatever it is told: `$$` is the number of its helper and `$PPID` another one, and a `local`
- * outside of a function is none to complain of. And what `eval` and `.` are given cannot be looked at.
+ * What differs in a forked shell, whatever it is told: `$$` is the number of its helper and `$PPID` another one, and it complains neither
+ * of a `local` outside of a function nor of a `set -m` without a terminal. And what `eval`, `.` and a `trap` of a variable are given cannot
+ * be looked at.
  */
 import { realpathSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -13,7 +14,15 @@ import { quote } from './quote.ts';
 import { HELPER_SHELL } from './scripts.ts';
 
 /** A `.` with a word behind it may be the command, and `local` without a path around it, too. */
-const DIFFERS = /\$\$|\$\{\$|PPID|\beval\b|\balias\b|(?<![\w./-])local(?![\w./-])|(?<!\S)\.[ \t]+[^\s;&|)<>#]/;
+const DIFFERS = new RegExp(
+  [
+    /\$\$|\$\{\$|PPID|\beval\b|\balias\b|\bmonitor\b/,
+    /(?<![\w./-])local(?![\w./-])|(?<![^\s;&|(){}`!])\.[ \t]+(?:[<>][^\s;&|)]*[ \t]+)*[^\s;&|)<>#]/,
+    /\btrap[ \t]+(?:--[ \t]+)?\$|\bset[ \t]+[-+][A-Za-z]*m/,
+  ]
+    .map(({ source }) => source)
+    .join('|'),
+);
 /** Taken out of the text before it is looked at: what is behind them would be hidden. */
 const ESCAPES = /\\\n|[\\'"]/g;
 /** A shell keeps this for itself when it starts, and takes it over when it is running. */
@@ -22,10 +31,13 @@ const KEPT_FROM_ENVIRONMENT = 'IFS';
 /** dash alone is known to be the same, forked or new. */
 const isDash = basename(resolved(HELPER_SHELL)) === 'dash';
 
-/** By PATH. */
-const conditions = new Map<string, string | null>();
-/** One executor's stages have few of them; a stranger's may all be different. */
-const CONDITIONS_MAX = 1_000;
+/**
+ * Where this machine has the helper's shell as `sh`. The owner looks into these folders and into none that a stage names: what lies there
+ * may take long to answer, and is not the owner's to reach for.
+ */
+const USUAL_FOLDERS = new Set(['/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'].filter(hasHelperShell));
+/** Of a PATH: each one before the shell's is asked for by a command. */
+const FOLDERS_MAX = 100;
 
 /**
  * A condition for the shell to ask at the stage's start: whether `sh`, as the stage's PATH finds it, is another program than the
@@ -37,31 +49,24 @@ export function needsAnotherShell(
 ): string | null {
   if (!isDash || Object.hasOwn(env, KEPT_FROM_ENVIRONMENT)) return null;
   if (commands.some(({ script }) => DIFFERS.test(script.replaceAll(ESCAPES, '')))) return null;
-  const path = env['PATH'] ?? '';
-  let condition = conditions.get(path);
-  if (condition === undefined) {
-    condition = conditionOf(path);
-    if (conditions.size >= CONDITIONS_MAX) conditions.clear();
-    conditions.set(path, condition);
-  }
-  return condition;
+  return conditionOf(env['PATH'] ?? '');
 }
 
-/** What this process finds says only where to look: the shell looks itself, in the stage's own view and then. */
+/** Where the usual folders are says only where to look: the shell looks itself, in the stage's own view and then. */
 function conditionOf(path: string): string | null {
   const asked: string[] = [];
-  for (const folder of path.split(':')) {
+  for (const folder of path.split(':', FOLDERS_MAX)) {
     if (!folder.startsWith('/')) return null;
     const file = quote(`${folder}/sh`);
-    if (!isHelperShell(`${folder}/sh`)) asked.push(`[ -e ${file} ]`);
-    else return [...asked, `! [ ${file} -ef ${HELPER_SHELL} ]`].join(' || ');
+    if (USUAL_FOLDERS.has(folder)) return [...asked, `! [ ${file} -ef ${HELPER_SHELL} ]`].join(' || ');
+    asked.push(`[ -e ${file} ]`);
   }
   return null;
 }
 
-function isHelperShell(path: string): boolean {
+function hasHelperShell(folder: string): boolean {
   try {
-    const [found, own] = [statSync(path), statSync(HELPER_SHELL)];
+    const [found, own] = [statSync(`${folder}/sh`), statSync(HELPER_SHELL)];
     return found.dev === own.dev && found.ino === own.ino;
   } catch {
     return false;
