@@ -1,10 +1,10 @@
 /** Machines of twenty tenants that each send and ask as much as they may, at once (P37): what somebody else's run has of the server. */
 import { randomBytes } from 'node:crypto';
-import { connectBus, inboxPrefixOf, newKeySeed, publicKeyOf, runnerUserName, subjects, type Bus } from '@penstock/bus';
+import { subjects, type Bus } from '@penstock/bus';
 import { newRunId } from '@penstock/run';
-import type { AttachAnswer } from '@penstock/identity';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deviceLogin, type Login } from '../support/device-login.ts';
+import { dialMachine, type DialledMachine } from '../support/dialled-machine.ts';
 import { startServer, type RunningServer } from '../support/server.ts';
 import { until } from '../support/wait.ts';
 
@@ -44,32 +44,16 @@ describe('machines of twenty tenants, each at its bounds', { timeout: 4 * PATIEN
     return data;
   }
 
-  async function machineOf(login: Login): Promise<{ readonly runner: string; readonly bus: Bus }> {
+  async function machineOf(login: Login): Promise<DialledMachine> {
     const created = await asked(login, 'mutation { createRunnerToken(labels: ["far"]) { token } }');
     const { token } = created['createRunnerToken'] as unknown as { token: string };
-    const seed = newKeySeed();
-    const attached = await fetch(`${server.url}/runners/attach`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-      body: JSON.stringify({ public_key: publicKeyOf(seed), name: 'hostile' }),
-    });
-    const { runner, ticket } = (await attached.json()) as AttachAnswer;
-    const address = `${server.url.replace('http', 'ws')}/runners/socket`;
-    const options = { headers: { Authorization: `Bearer ${ticket}` } } as unknown as string[];
-    const bus = await connectBus({
-      servers: address,
-      name: runner,
-      seed,
-      inboxPrefix: inboxPrefixOf(runnerUserName(runner)),
-      openSocket: () => new WebSocket(address, options),
-      connectTimeoutMs: PATIENT_MS,
-    });
-    buses.push(bus);
-    return { runner, bus };
+    const machine = await dialMachine(server.url, token);
+    buses.push(machine.bus);
+    return machine;
   }
 
   /** As much as goes on, until the test is over: what costs the server's own programs work for each. How often it came through. */
-  async function flood({ runner, bus }: { readonly runner: string; readonly bus: Bus }): Promise<number> {
+  async function flood({ runner, bus }: DialledMachine): Promise<number> {
     const run = newRunId({ now: Date.now(), key: 'of nobody', random: randomBytes(16) });
     const forms = { timeoutMs: PATIENT_MS };
     let rounds = 0;

@@ -1,17 +1,9 @@
 /** Machines of single users: each is attached by one command with its user's token, and runs that user's stages alone (P37). */
 import type { ChildProcess } from 'node:child_process';
-import {
-  connectBus,
-  encodeChunk,
-  inboxPrefixOf,
-  newKeySeed,
-  publicKeyOf,
-  runnerUserName,
-  subjects,
-} from '@penstock/bus';
-import type { AttachAnswer } from '@penstock/identity';
+import { encodeChunk, subjects } from '@penstock/bus';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deviceLogin, type Login } from '../support/device-login.ts';
+import { dialMachine } from '../support/dialled-machine.ts';
 import { attachMachine, type RunnerMachine } from '../support/runner-machine.ts';
 import { startServer, temporaryFolder, type RunningServer } from '../support/server.ts';
 import { readStream } from '../support/sse.ts';
@@ -140,23 +132,7 @@ describe('the machines of two users', { timeout: 4 * PATIENT_MS }, () => {
 
   it("cost others nothing by a flood, which stores nothing in others' runs, and are cut off by the revocation", async () => {
     const { id: tokenId, token } = await tokenOf(bob);
-    const seed = newKeySeed();
-    const attached = await fetch(`${server.url}/runners/attach`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
-      body: JSON.stringify({ public_key: publicKeyOf(seed), name: 'hostile' }),
-    });
-    const { runner, ticket } = (await attached.json()) as AttachAnswer;
-    const address = `${server.url.replace('http', 'ws')}/runners/socket`;
-    const options = { headers: { Authorization: `Bearer ${ticket}` } } as unknown as string[];
-    const hostile = await connectBus({
-      servers: address,
-      name: 'hostile',
-      seed,
-      inboxPrefix: inboxPrefixOf(runnerUserName(runner)),
-      openSocket: () => new WebSocket(address, options),
-      connectTimeoutMs: PATIENT_MS,
-    });
+    const { runner, bus: hostile } = await dialMachine(server.url, token);
     const adas = await trigger(ada, work('runs_on: linux', 'sleep 2; echo said-here'));
     const forged = { stage: 'there', attempt: 1, offset: 0, at: 0, parts: [['stdout', 7]] as const };
     const chunk = Buffer.from(encodeChunk({ ...forged, output: Buffer.from('forged\n') })).toString();

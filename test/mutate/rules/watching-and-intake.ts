@@ -2,6 +2,8 @@
 import type { Check, Mutant } from '../mutant.ts';
 
 const graphql: Check = { tests: 'services/gateway/test/graphql.test.ts' };
+const feed: Check = { tests: 'services/gateway/test/feed.test.ts' };
+const frames: Check = { tests: 'libs/bus/test/message-frames.test.ts' };
 const eventStream: Check = { tests: 'services/gateway/test/event-stream.test.ts' };
 const quotas: Check = { tests: 'services/scheduler/test/quotas.test.ts' };
 const pulls: Check = { tests: 'services/scheduler/test/pull-requests.test.ts' };
@@ -86,7 +88,55 @@ export const watchingAndIntake: readonly Mutant[] = [
     file: 'services/gateway/src/sse/feed.ts',
     find: 'return last > given ? [given] : [];',
     replace: 'return last < given ? [given] : [];',
-    noticedBy: [{ tests: 'services/gateway/test/feed.test.ts' }],
+    noticedBy: [feed],
+  },
+  {
+    rule: 'P21',
+    breaks: 'hears chunks of a log while it is behind and reads them (FEED-7)',
+    file: 'services/gateway/src/sse/feed.ts',
+    find: '      this.#listening.hearChunks(false);\n',
+    replace: '',
+    noticedBy: [feed],
+  },
+  {
+    rule: 'P21',
+    breaks: 'does not ask for what came before it listened again (FEED-7)',
+    file: 'services/gateway/src/sse/feed.ts',
+    find: 'this.#listening.hearChunks(true);\n    this.#askAgain = true;',
+    replace: 'this.#listening.hearChunks(true);',
+    noticedBy: [feed],
+  },
+  {
+    rule: 'P21',
+    breaks: 'listens again before it has read all there are (FEED-7)',
+    file: 'services/gateway/src/sse/feed.ts',
+    find: 'if (this.#isBehind && this.#lead === undefined) this.#listenAgain();',
+    replace: 'if (this.#isBehind) this.#listenAgain();',
+    noticedBy: [feed],
+  },
+  {
+    rule: 'P21',
+    breaks: 'gives what the broker sends in memory that is written over (FRAMES-1)',
+    file: 'libs/bus/src/wire/message-frames.ts',
+    find: 'this.#give(Buffer.from(bytes));',
+    replace: 'this.#give(bytes);',
+    noticedBy: [frames],
+  },
+  {
+    rule: 'P21',
+    breaks: 'ends a message before the end of its last line (FRAMES-1)',
+    file: 'libs/bus/src/wire/message-frames.ts',
+    find: 'return count + LINE_END_BYTES;',
+    replace: 'return count;',
+    noticedBy: [frames],
+  },
+  {
+    rule: 'P21',
+    breaks: 'keeps the memory of a large message for the small ones beside it (FRAMES-2)',
+    file: 'libs/bus/src/wire/message-frames.ts',
+    find: 'if (length < LARGE_BYTES && at + length <= bytes.length) {',
+    replace: 'if (at + length <= bytes.length) {',
+    noticedBy: [frames],
   },
   {
     rule: 'P22',
