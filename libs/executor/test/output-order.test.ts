@@ -72,14 +72,11 @@ describe('the order of standard output and error', () => {
     const [stdout, stderr] = [scratch.pipe(), scratch.pipe()];
     const pipes = new OutputPipes(stdout.readFd, stderr.readFd);
     try {
-      const inOneTick = Date.now() / 1000 + 3_600;
-      for (const text of ['one', 'two']) {
+      for (let round = 0; round < 20; round += 1) {
+        const text = String(round);
         const found: string[] = [];
         pipes.attach({ write: (stream, bytes) => void found.push(`${stream} ${Buffer.from(bytes).toString()}`) });
-        for (const { writeFd } of [stdout, stderr]) {
-          writeSync(writeFd, text);
-          futimesSync(writeFd, inOneTick, inOneTick);
-        }
+        for (const { writeFd } of [stdout, stderr]) writeSync(writeFd, text);
         void pipes.finish();
         expect(found.toSorted()).toEqual([`stderr ${text}`, `stdout ${text}`]);
       }
@@ -88,6 +85,35 @@ describe('the order of standard output and error', () => {
       for (const { writeFd } of [stdout, stderr]) closeSync(writeFd);
       scratch.close();
     }
+  });
+
+  it('what was written is the stage’s that has written it, whatever that says of when it did (PIPES-3)', () => {
+    const scratch = new Scratch();
+    const [stdout, stderr] = [scratch.pipe(), scratch.pipe()];
+    const pipes = new OutputPipes(stdout.readFd, stderr.readFd);
+    const found: string[] = [];
+    try {
+      pipes.attach({ write: () => {} });
+      writeSync(stdout.writeFd, 'before');
+      futimesSync(stdout.writeFd, 1_000, 1_000);
+      void pipes.finish();
+      pipes.attach({ write: (_, bytes) => void found.push(Buffer.from(bytes).toString()) });
+      writeSync(stdout.writeFd, 'hidden');
+      futimesSync(stdout.writeFd, 1_000, 1_000);
+      void pipes.finish();
+      expect(found).toEqual(['hidden']);
+    } finally {
+      pipes.close();
+      for (const { writeFd } of [stdout, stderr]) closeSync(writeFd);
+      scratch.close();
+    }
+  });
+
+  it('of a stage is written as ever after one that has left its outputs non-blocking', async () => {
+    const unblock = "perl -e 'use Fcntl; fcntl($_, F_SETFL, O_WRONLY | O_NONBLOCK) or die for *STDOUT, *STDERR'";
+    expect(await lines(unblock)).toEqual([]);
+    const loud = 'perl -e \'for (1 .. 40) { syswrite(STDOUT, "x" x 65536) == 65536 or exit 3 } print "\\nwhole"\'';
+    expect((await lines(loud)).at(-1)).toBe('stdout whole');
   });
 
   it('an error that follows is the last line', async () => {

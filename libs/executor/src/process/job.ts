@@ -80,7 +80,7 @@ export function renderJob(
       ? ''
       : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
   // What the way to this shell may have left in its environment.
-  const lines = ['exec 1>&5 2>&6 3>&- 4>&- 5>&- 6>&-', 'unset SHLVL PENSTOCK_JOB', ...fileLines(spec.files)];
+  const lines = [isHelpers ? OUTPUTS_ANEW : OUTPUTS, 'unset SHLVL PENSTOCK_JOB', ...fileLines(spec.files)];
   if (isHelpers) lines.push(UNSET_HELPERS);
   if (POSIX_SHELLS.has(basename(shell))) {
     const { bindings, script } = joinCommands(spec.commands);
@@ -112,6 +112,13 @@ export function renderJob(
   return { text, files };
 }
 
+const CLOSED = '3>&- 4>&- 5>&- 6>&-';
+const OUTPUTS = `exec 1>&5 2>&6 ${CLOSED}`;
+/**
+ * A helper's next stages have the same pipes: opened anew, since what a program sets of what it has inherited stays behind it. One that leaves
+ * its output non-blocking, as ssh and others do, would make writes of the stages after it fail.
+ */
+const OUTPUTS_ANEW = `if [ -p /proc/self/fd/5 ] && [ -w /proc/self/fd/5 ]; then exec 1>/proc/self/fd/5 2>/proc/self/fd/6 ${CLOSED}; else ${OUTPUTS}; fi`;
 /** What a script would find in a shell that is its helper's (helper.sh). */
 const UNSET_HELPERS = 'unset shell own drop stage order status rounds; unset -f start';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

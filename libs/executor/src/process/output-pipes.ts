@@ -10,7 +10,7 @@
  * PIPES-2. Where both have something to read, the one that was written to last comes last, as far as the kernel's clock of
  *     files (some milliseconds) tells them apart; else the order in which they became readable.
  * PIPES-3. A pipe is found empty by reading it. Only one that was empty when the stage before ended, and has not been written to
- *     since by that clock, which had gone on by the time at which this stage began, is not read once more.
+ *     since by that clock, which had gone on by the time at which this stage began, is not read once more. Nobody can set the clock back.
  */
 import { fchownSync, fstatSync, readSync } from 'node:fs';
 import { Socket } from 'node:net';
@@ -130,9 +130,12 @@ class OutputPipe {
     this.#socket.destroy();
   }
 
-  /** Milliseconds by the kernel's clock of files; of a closed pipe 0. */
+  /**
+   * Milliseconds by the kernel's clock of files; of a closed pipe 0. Of its last change, for the stage can say that it was written to at another
+   * time: what it has left unread would be the next one's.
+   */
   writtenAt(): number {
-    return this.#socket.destroyed ? 0 : fstatSync(this.#fd).mtimeMs;
+    return this.#socket.destroyed ? 0 : fstatSync(this.#fd).ctimeMs;
   }
 
   #onBytes(bytes: number): boolean {
