@@ -565,6 +565,15 @@ describe('cursors', () => {
     expect(cursor.emittedOf({ kind: 'line', runner: 1, sequence: 9, index: 1 })).toBe(0);
   });
 
+  it('a cursor covers another one where it is as far in what each runner of that one has written', () => {
+    const [far, both] = [new Cursor(), new Cursor()];
+    far.advance({ kind: 'line', runner: 0, sequence: 9, index: 0 });
+    both.advance({ kind: 'line', runner: 0, sequence: 7, index: 0 });
+    expect(far.covers(both)).toBe(true);
+    both.advance({ kind: 'line', runner: 1, sequence: 8, index: 0 });
+    expect(far.covers(both)).toBe(false);
+  });
+
   it('a garbled cursor, or that of another run, is none', () => {
     const cursor = Object.assign(new Cursor(), { version: 7 }).encode(RUN_ID);
     expect(Cursor.decode(cursor, RUN_ID.replace('beef', 'f00d'))).toBe(null);
