@@ -1,6 +1,7 @@
 /** The process `penstock`. Loads as little as it can before it knows what is asked. */
 import { enableCompileCache } from 'node:module';
 import { fileURLToPath } from 'node:url';
+import { boundGrowthOfHeaps } from './process/heap-growth.ts';
 import { leaveThreadsTheirYoungSpace } from './process/young-space.ts';
 
 // Parsing and stripping our sources anew at each start would cost more than starting Node. Beside the dependencies,
@@ -12,6 +13,7 @@ if ((process.env['NODE_COMPILE_CACHE'] ?? '') === '') {
   process.env['NODE_COMPILE_CACHE'] = folder;
 }
 
+boundGrowthOfHeaps(process.env);
 leaveThreadsTheirYoungSpace(process.env);
 const { Terminal } = await import('./output/terminal.ts');
 const { runCli } = await import('./cli.ts');
