@@ -177,13 +177,19 @@ describe('the search', () => {
 });
 
 describe('$SERVICE_MASK', () => {
-  function file(): { readonly path: string; readonly mask: Mask; readonly remarks: string[]; refresh(): void } {
+  function file(): {
+    readonly path: string;
+    readonly mask: Mask;
+    readonly maskFile: MaskFile;
+    readonly remarks: string[];
+    refresh(): void;
+  } {
     const folder = mkdtempSync(join(tmpdir(), 'penstock-mask-'));
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const path = join(folder, 'mask');
     const [mask, remarks] = [new Mask(), [] as string[]];
     const maskFile = new MaskFile(path, mask, (text) => void remarks.push(text));
-    return { path, mask, remarks, refresh: () => maskFile.refresh() };
+    return { path, mask, maskFile, remarks, refresh: () => maskFile.refresh() };
   }
 
   it('adds a value with each line that has ended', () => {
@@ -196,6 +202,21 @@ describe('$SERVICE_MASK', () => {
     appendFileSync(path, 'ne\n');
     refresh();
     expect(mask.text('half-a-line')).toBe('***');
+  });
+
+  it('says whether something is at its path, a link and an empty file included', () => {
+    const { path, maskFile } = file();
+    const isThere = (): boolean => {
+      maskFile.refresh();
+      return maskFile.isThere;
+    };
+    expect(isThere()).toBe(false);
+    symlinkSync(`${path}.nowhere`, path);
+    expect(isThere()).toBe(true);
+    rmSync(path);
+    expect(isThere()).toBe(false);
+    writeFileSync(path, '');
+    expect(isThere()).toBe(true);
   });
 
   it('follows no link, waits for nothing, and is bounded', () => {

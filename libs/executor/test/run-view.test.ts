@@ -118,6 +118,7 @@ describe.each(ways.flatMap((way) => places.map((place) => [way, place] as const)
       ['the mode of /dev/shm', 'chmod 755 /dev/shm'],
       ['a file in /tmp', 'echo >/tmp/left'],
       ['a file beside its folder', 'echo >"$HOME/../left"'],
+      ['a file further up', 'echo >"$HOME/../../left"'],
     ])('and nothing else of what that one has left: %s', async (_what, script) => {
       const { newRun, rename, stage } = world();
       const one = newRun('one');

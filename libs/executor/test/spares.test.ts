@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Spares } from '../src/workspace/spares.ts';
 
-const spare = (key: string, path: string) => ({ key, path, hasTemporary: false, hasShared: true });
+const spare = (key: string, path: string) => ({ key, path, identity: path, hasTemporary: false, hasShared: true });
 const anywhere = () => true;
 
 describe('spare folders', () => {

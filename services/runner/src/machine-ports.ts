@@ -46,6 +46,7 @@ export function machinePorts(
   const lent = lentEnvironment(process.env, options.stageEnv ?? [], (name, why) =>
     log.warn({ name, why }, 'a variable that SERVICE_STAGE_ENV names is given to no stage'),
   );
+  const environment = { ...process.env };
   const room = new FreeRoom(dataDir, log, options.freeBytesMin);
   const folders = new FoldersOnDisk(join(dataDir, 'work'), options.slots + idleHelpersMax(helperRoom()));
   // A runner of a fleet is elsewhere: it has the server's address alone.
@@ -124,6 +125,7 @@ export function machinePorts(
         meter: options.meter ?? noMeter,
         tracer: options.tracer,
         graceMs: options.graceMs,
+        environment,
         lent,
         time: machineTime,
       };

@@ -245,7 +245,11 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       await session.end();
       throw error;
     }
-    const credits = new Credits(() => ports.guardNow());
+    // The exact one takes a file to read.
+    const credits = new Credits(
+      () => ports.guardNow(),
+      () => ports.time.bootNow(),
+    );
     const offers = new Offers({
       ports,
       log,

@@ -1,5 +1,5 @@
 /** One attempt, with its executor and its log in the hands of the test. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { machineTime } from '@penstock/async';
@@ -119,6 +119,18 @@ describe('an attempt (P16)', () => {
     expect(given).toBeUndefined();
     stored.resolve();
     expect(await one.result).toEqual(kept[0]);
+  });
+
+  it('leaves nothing of the files that its stage has made, whether it has written to them or not', async () => {
+    let home = '';
+    const start: Executor['start'] = ({ env, run }) => {
+      home = run?.folder ?? '';
+      for (const file of [env['SERVICE_OUTPUT'], env['SERVICE_MASK']]) writeFileSync(file ?? '', '');
+      return { ended: Promise.resolve({ kind: 'exit', code: 0 }), startedAtMs: 0, stop: () => {} };
+    };
+    stored.resolve();
+    await attempt(job, { start }).result;
+    expect(readdirSync(home)).toEqual(['shared']);
   });
 
   it('that its helper has reported as ended has a result though its session is over by then', async () => {

@@ -24,4 +24,17 @@ describe('the credits of a session (P11)', () => {
     expect([credits.isOpen(young), credits.isOpen(old)]).toEqual([false, false]);
     expect(credits.take(old)).toBeNull();
   });
+
+  it('are over no later where the clock by which they were issued was behind', () => {
+    let now = CREDIT_MS;
+    const credits = new Credits(
+      () => now,
+      () => now - 50,
+    );
+    const credit = credits.issue('s1');
+    now += CREDIT_MS - 51;
+    expect(credits.isOpen(credit)).toBe(true);
+    now += 1;
+    expect(credits.isOpen(credit)).toBe(false);
+  });
 });

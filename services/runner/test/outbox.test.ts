@@ -39,54 +39,93 @@ function result(credit: number, stage: string): ResultRequest {
   };
 }
 
-/** `report`: a result is kept, and answered while the disk is full or not. */
+/** `report`: a result is kept and answered. What is reserved already can be written to when the disk is full. */
 function onSmallDisk(): {
   readonly open: () => Outbox;
-  readonly report: (outbox: Outbox, credit: number, full: boolean) => Promise<void>;
+  readonly report: (outbox: Outbox, credit: number) => Promise<void>;
+  readonly keep: (outbox: Outbox, credit: number) => void;
+  readonly fill: (full: boolean) => void;
+  readonly writes: () => number;
+  readonly refusals: () => number;
 } {
   const lines: string[] = [];
-  let isFull = false;
+  let [writes, refusals, isFull] = [0, 0, false];
   const refuse = (): void => {
-    if (isFull) throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+    if (!isFull) return;
+    refusals += 1;
+    throw Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
   };
   const file: ResultLines = {
     bytes: 0,
     lines: () => lines,
     reserve: refuse,
     append: (text) => {
-      refuse();
+      writes += 1;
       lines.push(...text.split('\n').filter((line) => line !== ''));
     },
     replace: refuse,
     close: () => {},
   };
+  const keep = (outbox: Outbox, credit: number): void =>
+    outbox.keep({ partition: 0, request: result(credit, 'quick') });
   return {
     open: () => new Outbox({ bus: owner('').bus, time: machineTime, log: silentLogger(), runner: 'r1', file }),
-    report: async (outbox, credit, full) => {
-      outbox.keep({ partition: 0, request: result(credit, 'quick') });
-      isFull = full;
+    keep,
+    report: async (outbox, credit) => {
+      keep(outbox, credit);
       await new Promise<void>((done) => outbox.send(result(credit, 'quick'), null, { offerTaken: () => {}, done }));
-      isFull = false;
     },
+    fill: (full) => (isFull = full),
+    writes: () => writes,
+    refusals: () => refusals,
   };
 }
 
+const credits = ({ pending }: Outbox): number[] => pending.map(({ request }) => request.credit);
+
 describe('the file of results (P16)', () => {
-  it('P16: what was answered while the disk was full is marked with the next answer, and not sent after a start', async () => {
+  it('P16: what was answered is marked by the write of the next result, and all of it by the end', async () => {
+    const { open, report, writes } = onSmallDisk();
+    const outbox = open();
+    await report(outbox, 1);
+    expect([credits(open()), writes()]).toEqual([[1], 1]);
+    await report(outbox, 2);
+    expect([credits(open()), writes()]).toEqual([[2], 2]);
+    outbox.close();
+    expect(credits(open())).toEqual([]);
+  });
+
+  it('P16: what was answered is marked a moment later, where no other result comes', async () => {
     const { open, report } = onSmallDisk();
     const outbox = open();
-    await report(outbox, 1, true);
-    expect(open().pending).toHaveLength(1);
-    await report(outbox, 2, false);
-    expect(open().pending).toEqual([]);
+    await report(outbox, 1);
+    await expect.poll(() => credits(open())).toEqual([]);
+    outbox.close();
+  });
+
+  it('P16: on a full disk the room is for results, and not for marks', async () => {
+    const { open, report, keep, fill } = onSmallDisk();
+    const outbox = open();
+    await report(outbox, 1);
+    fill(true);
+    keep(outbox, 2);
+    expect(credits(open())).toEqual([1, 2]);
+    fill(false);
+    keep(outbox, 3);
+    expect(credits(open())).toEqual([2, 3]);
+    outbox.close();
   });
 
   it('P16: what was answered while the disk was full is marked once there is room, where no other answer comes', async () => {
-    const { open, report } = onSmallDisk();
+    const { open, report, fill, refusals } = onSmallDisk();
     const outbox = open();
-    await report(outbox, 1, true);
-    expect(open().pending).toHaveLength(1);
-    await expect.poll(() => open().pending, { timeout: 30_000 }).toEqual([]);
+    fill(true);
+    const before = refusals();
+    await report(outbox, 1);
+    await expect.poll(() => refusals()).toBeGreaterThan(before);
+    expect(credits(open())).toEqual([1]);
+    fill(false);
+    await expect.poll(() => credits(open()), { timeout: 30_000 }).toEqual([]);
     outbox.close();
   }, 60_000);
 

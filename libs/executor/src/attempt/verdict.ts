@@ -37,6 +37,8 @@ export interface JudgedAttempt {
   readonly outputFile: string;
   /** The outputs that the stage declares. */
   readonly declared: readonly string[];
+  /** Called where there is no such file. */
+  readonly onNoFile?: (() => void) | undefined;
   /** Takes a line for the stage's log, without its line feed. */
   readonly remark: (text: string) => void;
 }
@@ -76,9 +78,13 @@ export function failedBecause(reason: VerdictReason, exitCode?: number): Attempt
 }
 
 /** Outputs that cannot be understood fail a stage: the stages after it would work with nothing. */
-function withOutputs(verdict: AttemptVerdict, { outputFile, declared, remark }: JudgedAttempt): AttemptVerdict {
+function withOutputs(
+  verdict: AttemptVerdict,
+  { outputFile, declared, onNoFile, remark }: JudgedAttempt,
+): AttemptVerdict {
   try {
-    const { outputs, warnings } = readOutputs(outputFile, declared);
+    const { outputs, warnings, isThere } = readOutputs(outputFile, declared);
+    if (!isThere) onNoFile?.();
     for (const warning of warnings) remark(warning);
     return Object.keys(outputs).length === 0 ? verdict : { ...verdict, outputs };
   } catch (error) {

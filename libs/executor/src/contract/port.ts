@@ -68,6 +68,8 @@ export interface StageRun {
   readonly folder: string;
   /** In it: what the stage has as /tmp. */
   readonly temporary: string;
+  /** Of both folders, as they are when the stage starts (`runIdentity`); absent: the executor looks. */
+  readonly identity?: string | undefined;
 }
 
 /** Files that a stage finds when it begins, made where it alone sees them, and gone after it. */

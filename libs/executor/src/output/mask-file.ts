@@ -18,6 +18,7 @@ export class MaskFile {
   #size = 0;
   #count = 0;
   #isFull = false;
+  #isThere = false;
 
   /** `remark` takes a line for the stage's log. */
   constructor(path: string, mask: Mask, remark: (text: string) => void) {
@@ -26,10 +27,17 @@ export class MaskFile {
     this.#remark = remark;
   }
 
+  /** Whether the last look may have found something at its path. */
+  get isThere(): boolean {
+    return this.#isThere;
+  }
+
   /** Takes the lines that are new. */
   refresh(): void {
     if (this.#isFull) return;
-    const size = sizeOf(this.#path);
+    const found = sizeOf(this.#path);
+    this.#isThere = found !== null;
+    const size = found ?? 0;
     if (size === this.#size) return;
     this.#size = size;
     const text = this.#read();
@@ -75,10 +83,10 @@ export function writeMasks(path: string, bytes: Uint8Array): void {
   }
 }
 
-/** 0 where there is none, or the stage has shut its folder. */
-function sizeOf(path: string): number {
+/** Null where there is none; 0 where the stage has shut its folder. */
+function sizeOf(path: string): number | null {
   try {
-    return lstatSync(path, { throwIfNoEntry: false })?.size ?? 0;
+    return lstatSync(path, { throwIfNoEntry: false })?.size ?? null;
   } catch {
     return 0;
   }

@@ -19,12 +19,14 @@ export interface StageOutputs {
   readonly outputs: Readonly<Record<string, string>>;
   /** A sentence each, for the stage's log. */
   readonly warnings: readonly string[];
+  /** False: nothing is at the path. */
+  readonly isThere: boolean;
 }
 
 /** Names that are not among `declared` are dropped with a warning. A missing file is no output. Throws BadOutputs. */
 export function readOutputs(path: string, declared: readonly string[]): StageOutputs {
   const text = readStageFile(path, '$SERVICE_OUTPUT', FILE_BYTES_MAX);
-  if (text === null) return { outputs: {}, warnings: [] };
+  if (text === null) return { outputs: {}, warnings: [], isThere: false };
   const outputs = new Map<string, string>();
   const undeclared = new Set<string>();
   for (const [name, value] of parse(text)) {
@@ -38,7 +40,7 @@ export function readOutputs(path: string, declared: readonly string[]): StageOut
   const warnings = [...undeclared]
     .slice(0, 10)
     .map((name) => `the output '${name}' is dropped: the stage does not declare it under 'outputs'`);
-  return { outputs: Object.fromEntries(outputs), warnings };
+  return { outputs: Object.fromEntries(outputs), warnings, isThere: true };
 }
 
 function* parse(text: string): Iterable<[name: string, value: string]> {

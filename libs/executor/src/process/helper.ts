@@ -161,7 +161,7 @@ export class Helper {
     if (this.view?.identity !== view.identity) return false;
     if (from?.folder === to?.folder) return true;
     if (from === undefined || to === undefined || this.#child.pid === undefined) return false;
-    if (!takeOver(this.#child.pid, bases, from, to)) return false;
+    if (!takeOver(this.#child.pid, bases, from, { run: to, identity: view.identity })) return false;
     this.view = view;
     return true;
   }

@@ -3,9 +3,9 @@
  * It is mounted, as a table in the form of fstab, when the helper's first stage of a run begins; a later run that has got the
  * very folders of an earlier one of its key needs no mount for them (`takeOver`).
  */
-import { lstatSync } from 'node:fs';
 import { isAbsolute, join, relative } from 'node:path';
 import type { StageRun } from '../contract/port.ts';
+import { folderIdentity, runIdentity } from '../system/folder-identity.ts';
 
 /** Where a helper's launcher mounts what belongs to a run. */
 export interface Bases {
@@ -51,21 +51,16 @@ export interface View {
 }
 
 export function viewOf(run: StageRun | undefined): View {
-  return { run, identity: run === undefined ? '' : `${identityOf(run.folder)} ${identityOf(run.temporary)}` };
+  return { run, identity: run === undefined ? '' : (run.identity ?? identityOfRun(run)) };
 }
 
 /** False: its run has ended, for its folders are gone or another's. */
 export function isCurrent({ run, identity }: View): boolean {
-  return viewOf(run).identity === identity;
+  return run === undefined || identityOfRun(run) === identity;
 }
 
-/** Of what a path names itself. */
-export function identityOf(path: string): string {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined) return path;
-  if (Number.isSafeInteger(found.ino) && Number.isSafeInteger(found.dev)) return `${found.dev}:${found.ino}`;
-  const exact = lstatSync(path, { bigint: true, throwIfNoEntry: false });
-  return exact === undefined ? path : `${exact.dev}:${exact.ino}`;
+function identityOfRun({ folder, temporary }: StageRun): string {
+  return runIdentity(folderIdentity(folder), folderIdentity(temporary));
 }
 
 export function viewTable(bases: Bases, run: StageRun | undefined, { memoryFolderBytes }: ViewLimits): string {

@@ -7,6 +7,8 @@
 export interface Spare {
   readonly key: string;
   readonly path: string;
+  /** Of the folder and what is kept with it as its /tmp. */
+  readonly identity: string;
   readonly hasTemporary: boolean;
   /** An empty `shared` is in it. */
   readonly hasShared: boolean;

@@ -33,6 +33,7 @@ import { rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { unlessAborted } from '@penstock/async';
 import type { StageUser } from '../contract/port.ts';
+import { folderIdentity, runIdentity } from '../system/folder-identity.ts';
 import { Spares, type Spare } from './spares.ts';
 import { giveTree, removeTree } from './trees.ts';
 
@@ -56,6 +57,8 @@ export interface StageFolders {
   readonly home: string;
   /** What executors that keep runs apart show as /tmp. */
   readonly temporary: string;
+  /** Of the two: they are the same by another name, or others by the same. */
+  readonly identity?: string | undefined;
   /** What `$SERVICE_OUTPUT` names; exists once the stage wrote to it, or `outputs` were declared. */
   readonly outputFile: string;
 }
@@ -109,12 +112,13 @@ export class Workspaces {
     await this.#removals.get(runId);
     const shared = join(run, 'shared');
     const temporary = this.#temporaryOf(runId);
-    const isAsMade =
-      key !== undefined &&
-      !this.#keys.has(runId) &&
-      this.#takeSpare(key, { run, temporary, isFilled: fill !== undefined });
+    const spare =
+      key !== undefined && !this.#keys.has(runId)
+        ? this.#takeSpare(key, { run, temporary, isFilled: fill !== undefined })
+        : null;
+    const isAsMade = spare !== null;
     if (key !== undefined) this.#keys.set(runId, key);
-    if (!isAsMade) for (const folder of [run, temporary]) makeOpenFolder(folder);
+    const identity = spare?.identity ?? runIdentity(makeOpenFolder(run), makeOpenFolder(temporary));
     if (user !== undefined) for (const folder of [run, temporary]) await this.#giveRun(folder, user);
     if (fill === undefined) {
       if (!isAsMade) makeOpenFolder(shared);
@@ -131,7 +135,7 @@ export class Workspaces {
     }
     const outputFile = join(run, `output-${attempt}`);
     if (declaresOutputs) makeFile(outputFile, user);
-    return { workspace, fresh, home: run, temporary, outputFile };
+    return { workspace, fresh, home: run, temporary, identity, outputFile };
   }
 
   /** After the attempt's outputs were read. */
@@ -181,16 +185,16 @@ export class Workspaces {
   }
 
   /**
-   * Where there is one, and the run has no folders yet. `isFilled`: its `shared` will be; an empty one would pass for it. Answers
-   * whether all of the run's folders are there, as they are made.
+   * Where there is one, and the run has no folders yet. `isFilled`: its `shared` will be; an empty one would pass for it. Null: not
+   * all of the run's folders are there, as they are made.
    */
   #takeSpare(
     key: string,
     { run, temporary, isFilled }: { readonly run: string; readonly temporary: string; readonly isFilled: boolean },
-  ): boolean {
-    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return false;
+  ): Spare | null {
+    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return null;
     const spare = this.#spares.take(key, (path) => dirname(path) === this.#root);
-    if (spare === undefined) return false;
+    if (spare === undefined) return null;
     let isWhole = spare.hasTemporary && spare.hasShared && !isFilled;
     try {
       renameSync(spare.path, run);
@@ -200,7 +204,7 @@ export class Workspaces {
       isWhole = false;
     }
     if (isFilled && !removeEmpty(join(run, 'shared'))) throw new Error('something is in a folder that was kept empty');
-    return isWhole;
+    return isWhole ? spare : null;
   }
 
   /** WORKSPACES-4. Run's and /tmp, so that who shows them to stages can go on as it is; with `shared`, where that is empty. */
@@ -216,10 +220,12 @@ export class Workspaces {
       const hasShared = left.length === 1 && left[0] === 'shared';
       if (!isAsMade(found, uid) || (left.length > 0 && !hasShared)) return 'nothing';
       if (hasShared && !(isAsMade(lstatSync(shared), uid) && readdirSync(shared).length === 0)) return 'nothing';
-      hasTemporary = isAsMade(lstatSync(temporary), uid) && readdirSync(temporary).length === 0;
+      const foundTemporary = lstatSync(temporary);
+      hasTemporary = isAsMade(foundTemporary, uid) && readdirSync(temporary).length === 0;
       if (hasTemporary) renameSync(temporary, `${path}${SPARE_TEMPORARY}`);
+      const identity = runIdentity(folderIdentity(run, found), folderIdentity(temporary, foundTemporary));
       renameSync(run, path);
-      oldest = this.#spares.keep({ key, path, hasTemporary, hasShared });
+      oldest = this.#spares.keep({ key, path, identity, hasTemporary, hasShared });
     } catch {
       if (hasTemporary) removeEmpty(`${path}${SPARE_TEMPORARY}`);
       return 'nothing';
@@ -269,11 +275,12 @@ function makeFile(path: string, user: StageUser | undefined): void {
   }
 }
 
-/** A stage may have removed it, or put something else in its place. */
-function makeOpenFolder(path: string): void {
+/** A stage may have removed it, or put something else in its place. Answers its identity. */
+function makeOpenFolder(path: string): string {
   const found = folderAt(path);
   if (found === undefined) mkdirSync(path, { mode: FOLDER_MODE });
   else openToOwner(path, found);
+  return folderIdentity(path, found);
 }
 
 /** A stage may have shut it (`chmod 0 .`). The folder itself, whatever is swapped for it meanwhile. */

@@ -42,7 +42,14 @@ import type { StageCaches } from '../caches/stage-caches.ts';
 import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
 import { NotPrepared } from '../workspace/errors.ts';
-import { clearAfterStage, needsFetching, prepareStage, type Prepared, type Sources } from '../workspace/preparation.ts';
+import {
+  clearAfterStage,
+  needsFetching,
+  prepareStage,
+  type FilesMade,
+  type Prepared,
+  type Sources,
+} from '../workspace/preparation.ts';
 import type { SlipDesk } from '../session/slip-desk.ts';
 import type { AttemptRecord, EarlierAttempt } from './attempt-records.ts';
 import { withAdded } from './added-stages.ts';
@@ -85,6 +92,8 @@ export interface AttemptParts {
   /** Where the secrets of its stage are asked for. */
   readonly slips: SlipDesk;
   readonly graceMs?: number | undefined;
+  /** Of the runner; absent: read anew for each stage, which is dear. */
+  readonly environment?: Readonly<Record<string, string | undefined>> | undefined;
   /** What the operator gives every stage. */
   readonly lent?: Readonly<Record<string, string>> | undefined;
   /** For what its executor is to find again; absent: its stage ends with this process. */
@@ -105,6 +114,11 @@ export interface PastOfAttempt extends Pick<EarlierAttempt, 'prepared' | 'timeou
 const KILLED_WITH_OTHERS_MS = 250;
 /** What shells answer for what they found and could not execute. */
 const UNSTARTABLE_CODE = 126;
+
+interface MaskedOutput {
+  readonly maskFile: MaskFile;
+  readonly output: MaskingSink;
+}
 
 type Ending = AttemptVerdict & Pick<ResultRequest, 'artifacts' | 'report' | 'caches'>;
 
@@ -208,10 +222,7 @@ export class Attempt {
     record?.askForGap(() => chunker.truncated);
     const { maskFile, output } = this.#masking(prepared, chunker);
     const process = executor.start(this.#specOf(prepared, timeoutMs), output, record);
-    return this.#untilEnded(process, prepared, chunker, () => {
-      maskFile.refresh();
-      output.finish();
-    });
+    return this.#untilEnded(process, prepared, chunker, { maskFile, output });
   }
 
   /** What was said of the output before is said again: the log is the same, and what the broker has of it is not told twice (P21). */
@@ -248,10 +259,7 @@ export class Attempt {
     if (this.job.idTokens !== undefined) this.#idTokens = this.#idTokensOf(chunker);
     const process = executor.resume(this.#specOf(prepared, timeoutMs), sink, record, notes);
     this.#idTokens?.takeUp();
-    return this.#untilEnded(process, prepared, chunker, () => {
-      maskFile.refresh();
-      sink.finish();
-    });
+    return this.#untilEnded(process, prepared, chunker, { maskFile, output: sink });
   }
 
   #leftOf({ filesStayInside }: Executor, { folders, caches }: Prepared): LeftOfStage | undefined {
@@ -264,18 +272,17 @@ export class Attempt {
   }
 
   /** Secrets, and what the stage says itself, are masked before a byte of its output goes anywhere. */
-  #masking({ maskFile: path }: Prepared, chunker: Chunker): { maskFile: MaskFile; output: MaskingSink } {
+  #masking({ maskFile: path }: Prepared, chunker: Chunker): MaskedOutput {
     const { mask } = this.#secrets;
     const maskFile = new MaskFile(path, mask, (text) => void chunker.remark(text));
     return { maskFile, output: new MaskingSink(chunker, mask, () => maskFile.refresh()) };
   }
 
-  /** `finish` hands over what is left of the output. */
   async #untilEnded(
     process: StageProcess,
     prepared: Prepared,
     chunker: Chunker,
-    finish: () => void = () => {},
+    { maskFile, output }: MaskedOutput,
   ): Promise<ResultRequest | null> {
     const { job } = this;
     const { workspaces, outgoingLog, record, time } = this.#parts;
@@ -290,7 +297,9 @@ export class Attempt {
     this.#idTokens?.stop();
     this.#onProcessGone();
     this.#trace.ended(exit.kind === 'exit' ? exit.code : undefined);
-    finish();
+    maskFile.refresh();
+    // What is left of it.
+    output.finish();
     if (exit.kind === 'signal' && exit.signal === 'SIGKILL' && !exit.oom && this.#stopped === null)
       await time.pause(KILLED_WITH_OTHERS_MS);
     // The guard ends helpers before it tells that it has fired.
@@ -303,10 +312,12 @@ export class Attempt {
     }
     const { mask } = this.#secrets;
     const remark = (text: string): void => void chunker.remark(mask.text(text));
+    let hasOutputs = true;
     const judged = judgeAttempt(exit, {
       timeoutMs: job.timeoutMs,
       outputFile: prepared.folders.outputFile,
       declared: job.outputs,
+      onNoFile: () => (hasOutputs = false),
       remark,
     });
     const outputs = maskedOutputs(judged.outputs, mask);
@@ -333,7 +344,10 @@ export class Attempt {
       ...(added === undefined || ending.status !== 'success' ? {} : { added }),
       logBytes: chunker.finish(),
     });
-    await Promise.all([this.#clear(prepared, workspaces), outgoingLog.stored()]);
+    await Promise.all([
+      this.#clear(prepared, workspaces, { masks: maskFile.isThere, outputs: hasOutputs }),
+      outgoingLog.stored(),
+    ]);
     this.#tellEnd(result);
     return result;
   }
@@ -478,10 +492,10 @@ export class Attempt {
   }
 
   /** What the stage has left costs it nothing any more. */
-  async #clear(prepared: Prepared, workspaces: AttemptParts['workspaces']): Promise<void> {
+  async #clear(prepared: Prepared, workspaces: AttemptParts['workspaces'], made: FilesMade): Promise<void> {
     try {
       await this.#idTokens?.end();
-      await clearAfterStage(prepared, workspaces);
+      await clearAfterStage(prepared, workspaces, made);
       if (this.#left !== undefined) await this.#parts.leftInside.clear(this.#left);
     } catch (error) {
       this.#parts.log.warn({ err: error, ...this.ref }, 'the folders of a stage attempt could not be removed');
@@ -544,12 +558,13 @@ export class Attempt {
   #specOf(prepared: Prepared, timeoutMs: number): StageSpec {
     const { job } = this;
     const { folders, packageFolder, maskFile, stagesFile } = prepared;
+    const { executor, environment = process.env, lent } = this.#parts;
     return {
       helperKey: job.key,
       user: this.#parts.userOf?.(job.key),
       commands: job.commands,
       env: stageEnvironment(
-        { ...inheritedEnvironment(process.env, folders.home, !hasImages(this.#parts.executor)), ...this.#parts.lent },
+        { ...inheritedEnvironment(environment, folders.home, !hasImages(executor)), ...lent },
         { ...this.#trace.environment, ...job.env, ...this.#secrets.env },
         {
           runId: job.runId,
@@ -575,7 +590,7 @@ export class Attempt {
       renewedFiles: this.#tokenFiles.files,
       laidOver: laidOverOf(prepared),
       leavings: this.#left?.all,
-      run: { folder: folders.home, temporary: folders.temporary },
+      run: { folder: folders.home, temporary: folders.temporary, identity: folders.identity },
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
       timeoutMs,

@@ -25,6 +25,8 @@ import type { ResultLines } from './result-file.ts';
 
 /** Nobody owns the partition at this moment: a new owner comes within seconds, and the run waits for this. */
 const RETRY_UNOWNED_MS = 250;
+/** What was answered is marked with the next result that is kept, where one comes within this. */
+const MARK_MS = 50;
 /** How long a full disk is left alone. */
 const MARK_AGAIN_MS = 5_000;
 /** The file is written anew when it has grown by as much as this, and to the double: so each line is written twice at most. */
@@ -59,7 +61,7 @@ export class Outbox {
   readonly #options: OutboxOptions;
   readonly #pending = new Map<string, PendingResult>();
   readonly #reserved = new Set<string>();
-  /** Answered, and not marked so on disk, which was full. */
+  /** Answered, and not marked so on disk yet: what a kill leaves of these is sent once more, and answered as obsolete. */
   readonly #unmarked = new Set<string>();
   #marksLater = false;
   /** What ends the waits that are under way. */
@@ -124,9 +126,11 @@ export class Outbox {
   keep(result: PendingResult): void {
     const id = resultId(result.request);
     this.#pending.set(id, result);
+    const marks = this.#marks();
     this.#reserved.delete(id);
     try {
-      this.#file.append(lineOf(id, result));
+      this.#file.append(marks + lineOf(id, result));
+      if (marks !== '') this.#unmarked.clear();
     } catch (error) {
       const { runId, stage } = result.request;
       this.#options.log.error(
@@ -157,6 +161,7 @@ export class Outbox {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
+    this.#mark();
     for (const end of this.#waits) end();
     this.#waits.clear();
     this.#file.close();
@@ -199,33 +204,46 @@ export class Outbox {
 
   #forget(id: string): void {
     this.#unmarked.add(id);
-    this.#mark();
+    void this.#markLater();
     // A busy runner always has some result on its way: that is no reason to keep all others.
     if (this.#file.bytes > this.#bytesMax) this.#shrink();
   }
 
   /**
-   * On a full disk the lines stay away until the next answer, or until there is room, for what is left of it is the results': a
-   * start before that sends once too often.
+   * The lines that say what was answered. On a full disk they stay away until there is room, for what is left of it is the results':
+   * a start before that sends once too often.
    */
-  #mark(): void {
+  #marks(): string {
+    if (this.#unmarked.size === 0) return '';
     const lines = [...this.#unmarked].map((done) => `${JSON.stringify({ done })}\n`).join('');
     try {
       this.#file.reserve(this.#reserved.size * RESULT_BYTES_MAX + lines.length);
-      this.#file.append(lines);
-      this.#unmarked.clear();
+      return lines;
     } catch (error) {
-      this.#options.log.debug({ err: error }, 'an answered result could not be marked as such');
-      void this.#markLater();
+      this.#options.log.debug({ err: error }, 'answered results could not be marked as such');
+      return '';
     }
   }
 
-  async #markLater(): Promise<void> {
+  #mark(): void {
+    const marks = this.#marks();
+    if (marks === '') return;
+    try {
+      this.#file.append(marks);
+      this.#unmarked.clear();
+    } catch (error) {
+      this.#options.log.debug({ err: error }, 'answered results could not be marked as such');
+    }
+  }
+
+  async #markLater(waitMs = MARK_MS): Promise<void> {
     if (this.#marksLater) return;
     this.#marksLater = true;
-    await this.#wait(MARK_AGAIN_MS);
+    await this.#wait(waitMs);
     this.#marksLater = false;
-    if (!this.#closed && this.#unmarked.size > 0) this.#mark();
+    if (this.#closed || this.#unmarked.size === 0) return;
+    this.#mark();
+    if (this.#unmarked.size > 0) void this.#markLater(MARK_AGAIN_MS);
   }
 
   #shrink(): void {

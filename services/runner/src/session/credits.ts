@@ -14,13 +14,15 @@ interface OpenCredit {
 
 export class Credits {
   readonly #now: () => number;
+  readonly #nowOrBefore: () => number;
   /** The oldest first. */
   readonly #open = new Map<number, OpenCredit>();
   #last = 0;
 
-  /** `now`: milliseconds of the boot clock. */
-  constructor(now: () => number) {
+  /** `now`: milliseconds of the boot clock. `nowOrBefore`: the same, and never ahead of it; what is issued by it is over the sooner. */
+  constructor(now: () => number, nowOrBefore: () => number = now) {
     this.#now = now;
+    this.#nowOrBefore = nowOrBefore;
   }
 
   get openCount(): number {
@@ -29,7 +31,7 @@ export class Credits {
 
   issue(scheduler: string): number {
     this.#last += 1;
-    this.#open.set(this.#last, { scheduler, issuedAt: this.#now() });
+    this.#open.set(this.#last, { scheduler, issuedAt: this.#nowOrBefore() });
     return this.#last;
   }
 

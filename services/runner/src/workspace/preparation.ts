@@ -93,16 +93,23 @@ export async function prepareStage(
   return { folders, packageFolder, ...files };
 }
 
-/** After the attempt's outputs were read. */
+/** Of the files that a stage may make, those that were found. */
+export interface FilesMade {
+  readonly masks: boolean;
+  readonly outputs: boolean;
+}
+
+/** After the attempt's outputs were read. What a process that lives on makes later goes with the run's folder. */
 export async function clearAfterStage(
   { folders, packageFolder, maskFile, stagesFile, cachedFolder }: Prepared,
   workspaces: Pick<Workspaces, 'finish'>,
+  made: FilesMade,
 ): Promise<void> {
   await Promise.all([
-    removeTree(maskFile),
+    ...(made.masks ? [removeTree(maskFile)] : []),
     ...(stagesFile === undefined ? [] : [removeTree(stagesFile)]),
     ...(cachedFolder === undefined ? [] : [removeTree(cachedFolder)]),
-    workspaces.finish(folders),
+    ...(made.outputs || folders.fresh ? [workspaces.finish(folders)] : []),
     ...(packageFolder === undefined ? [] : [removeTree(packageFolder)]),
   ]);
 }
