@@ -29,21 +29,27 @@ export class SimDisk {
       append: (text) => {
         check(text.length);
         room = Math.max(0, room - text.length);
-        for (const line of linesOf(text)) {
-          this.#lines.push(line);
-          const { id, done } = JSON.parse(line) as { id?: string; done?: string };
-          if (id !== undefined) this.results.set(id, line);
-          if (done !== undefined) this.results.delete(done);
-        }
+        this.#add(text);
       },
       replace: (text, reserved) => {
         // Old and new lie beside each other for a moment.
         if (this.full) throw diskFull();
         room = reserved;
-        this.#lines = linesOf(text);
+        this.#lines = [];
+        this.results.clear();
+        this.#add(text);
       },
       close: () => {},
     };
+  }
+
+  #add(text: string): void {
+    for (const line of linesOf(text)) {
+      this.#lines.push(line);
+      const { id, done } = JSON.parse(line) as { id?: string; done?: string };
+      if (id !== undefined) this.results.set(id, line);
+      if (done !== undefined) this.results.delete(done);
+    }
   }
 
   /** Throws where it is full. */
