@@ -5,7 +5,7 @@
  *  DEFINITIONS-1 While anything in memory has the definition of a text, whoever asks for that text gets the same one, however
  *     many others have been read since.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import {
   definitionBytes,
   diagnosticLine,
@@ -69,38 +69,58 @@ export class Definitions implements DefinitionSource {
 
   /** Throws BadPipeline for a text that is none; senders check first, so this is a sender's mistake. */
   find(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline {
-    return this.recall(yaml, extensions) ?? this.keep(yaml, extensions, parseRemembered(yaml, readOptions(extensions)));
+    const name = hashOf(yaml, extensions);
+    return this.#recall(name) ?? this.#read(name, yaml, extensions);
   }
 
-  /** What is at hand without reading the text. */
-  recall(yaml: string, extensions?: readonly ResolvedExtension[]): DefinedPipeline | undefined {
-    const hash = hashOf(yaml, extensions);
-    const known = this.#cache.get(hash);
-    if (known !== undefined) {
-      this.#cache.delete(hash);
-      this.#cache.set(hash, known);
-      return known;
-    }
-    const living = this.#living.get(hash)?.deref();
-    const entry = living && this.#entryOf.get(living);
-    if (entry !== undefined) this.#remember(hash, entry);
-    return entry;
+  /** What is at hand, or may be read now. Throws BadPipeline. */
+  findAtOnce(
+    yaml: string,
+    extensions: readonly ResolvedExtension[] | undefined,
+    mayRead: () => boolean,
+  ): DefinedPipeline | undefined {
+    const name = hashOf(yaml, extensions);
+    return this.#recall(name) ?? (mayRead() ? this.#read(name, yaml, extensions) : undefined);
   }
 
   /** Keeps what was read of a text with `readOptions`; throws BadPipeline where it is none. */
   keep(yaml: string, extensions: readonly ResolvedExtension[] | undefined, parsed: ParseResult): DefinedPipeline {
-    if (!parsed.ok) throw new BadPipeline(parsed.diagnostics.map(diagnosticLine).join('\n'));
+    const name = hashOf(yaml, extensions);
     // Two that were read at the same time are one for their runs.
-    const known = this.recall(yaml, extensions);
-    if (known !== undefined) return known;
-    const hash = hashOf(yaml, extensions);
+    return this.#recall(name) ?? this.#keep(name, yaml, extensions, parsed);
+  }
+
+  #recall(name: string): DefinedPipeline | undefined {
+    const known = this.#cache.get(name);
+    if (known !== undefined) {
+      this.#cache.delete(name);
+      this.#cache.set(name, known);
+      return known;
+    }
+    const living = this.#living.get(name)?.deref();
+    const entry = living && this.#entryOf.get(living);
+    if (entry !== undefined) this.#remember(name, entry);
+    return entry;
+  }
+
+  #read(name: string, yaml: string, extensions: readonly ResolvedExtension[] | undefined): DefinedPipeline {
+    return this.#keep(name, yaml, extensions, parseRemembered(yaml, readOptions(extensions)));
+  }
+
+  #keep(
+    name: string,
+    yaml: string,
+    extensions: readonly ResolvedExtension[] | undefined,
+    parsed: ParseResult,
+  ): DefinedPipeline {
+    if (!parsed.ok) throw new BadPipeline(parsed.diagnostics.map(diagnosticLine).join('\n'));
     const texts = yaml.length + (extensions ?? []).reduce((sum, { manifest }) => sum + manifest.length, 0);
     const length = texts + definitionBytes(parsed.definition);
     const entry: Entry = { definition: parsed.definition, yaml, extensions, length };
-    this.#living.set(hash, new WeakRef(parsed.definition));
+    this.#living.set(name, new WeakRef(parsed.definition));
     this.#entryOf.set(parsed.definition, entry);
-    this.#gone.register(parsed.definition, hash);
-    this.#remember(hash, entry);
+    this.#gone.register(parsed.definition, name);
+    this.#remember(name, entry);
     return entry;
   }
 
@@ -125,8 +145,6 @@ export function readOptions(extensions: readonly ResolvedExtension[] | undefined
 }
 
 function hashOf(yaml: string, extensions: readonly ResolvedExtension[] | undefined): string {
-  const digest = createHash('sha256').update(yaml);
   // No text holds NUL, so no text looks like another with its extensions.
-  if (extensions !== undefined) digest.update(`\0${JSON.stringify(extensions)}`);
-  return digest.digest('base64');
+  return hash('sha256', extensions === undefined ? yaml : `${yaml}\0${JSON.stringify(extensions)}`, 'base64');
 }

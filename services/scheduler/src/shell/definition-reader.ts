@@ -44,9 +44,7 @@ export class DefinitionReader {
 
   /** What needs no waiting: it is known, or small. Undefined: it is to be read. Throws BadPipeline. */
   atOnce({ yaml, extensions }: Text): DefinedPipeline | undefined {
-    const known = this.#definitions.recall(yaml, extensions);
-    if (known !== undefined) return known;
-    return isReadAtOnce(yaml, readOptions(extensions)) ? this.#definitions.find(yaml, extensions) : undefined;
+    return this.#definitions.findAtOnce(yaml, extensions, () => isReadAtOnce(yaml, readOptions(extensions)));
   }
 
   /** Throws BadPipeline, and Unavailable where the text cannot be read in time. Keys take turns. */
