@@ -3,7 +3,8 @@
  * run: one HTTP round trip to the same server, one acknowledged append, one stage through the executor.
  *
  * All of them in turn and each after the same rest: what has rested begins with cold caches, and a floor that is measured
- * back to back would be that of a busy machine. The very first trigger meets code that has never run; it is printed apart.
+ * back to back would be that of a busy machine. The very first trigger meets code that has never run; it is printed apart. So are those
+ * of a server that has had many: V8 makes the code of a trigger fast by how often it has run.
  */
 import { randomUUID } from 'node:crypto';
 import { connectBus, openLog, ensureStreams } from '@penstock/bus';
@@ -17,6 +18,9 @@ import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 
 const TRIES = 200;
+/** As many as a few days of a small team. */
+const AGED_BY = 1_000;
+const AGED_TRIES = 100;
 /** The run has ended by then, and what follows its end: its projection, its folder. */
 const REST_MS = 30;
 
@@ -25,31 +29,28 @@ export async function benchTrigger(): Promise<string[]> {
   const server = await startServer();
   const append = await startAppends();
   const stage = await startStages(folder.path);
-  try {
-    const triggered: number[] = [];
-    const parts: { request: number; append: number; stage: number }[] = [];
-    for (let index = 0; index <= TRIES; index++) {
-      triggered.push(await triggerToStart(server, folder.path, `t${index}`));
+  const inTurn = async (name: string, tries: number): Promise<Tried[]> => {
+    const tried: Tried[] = [];
+    for (let index = 0; index < tries; index++) {
+      const triggered = await triggerToStart(server, folder.path, `${name}${index}`);
       await rest(REST_MS);
       const request = await timed(async () => void (await (await fetch(`${server.url}/health`)).text()));
       await rest(REST_MS);
       const appended = await timed(append.once);
       await rest(REST_MS);
-      parts.push({ request, append: appended, stage: await stage.once(`floor${index}`) });
+      tried.push({ triggered, request, append: appended, stage: await stage.once(`${name}-floor${index}`) });
       await rest(REST_MS);
     }
-    const first = triggered.shift() ?? Number.NaN;
-    parts.shift();
-    const floors = parts.map((each) => each.request + each.append + each.stage);
-    const medians = (['request', 'append', 'stage'] as const).map((part) =>
-      quantile(
-        parts.map((each) => each[part]),
-        0.5,
-      ).toFixed(1),
-    );
+    return tried;
+  };
+  try {
+    const [first, ...tried] = await inTurn('young', TRIES + 1);
+    for (let index = 0; index < AGED_BY; index++) await triggerToStart(server, folder.path, `between${index}`);
+    const aged = await inTurn('aged', AGED_TRIES);
     return [
-      `trigger to the first stage's first act, idle: p50 ${quantile(triggered, 0.5).toFixed(1)} ms, p99 ${quantile(triggered, 0.99).toFixed(1)} ms; the very first ${first.toFixed(0)} ms`,
-      `floor of the same run (request + append + stage): p50 ${quantile(floors, 0.5).toFixed(1)} ms (${medians.join(' + ')}), p99 ${quantile(floors, 0.99).toFixed(1)} ms; ratio at p50 ${(quantile(triggered, 0.5) / quantile(floors, 0.5)).toFixed(2)}`,
+      `trigger to the first stage's first act, idle: ${triggersLine(tried)}; the very first ${(first?.triggered ?? Number.NaN).toFixed(0)} ms`,
+      `floor of the same run (request + append + stage): ${floorLine(tried)}`,
+      `after ${AGED_BY} more triggers, ${AGED_TRIES} in turn as before: ${triggersLine(aged)}; floor ${floorLine(aged)}`,
     ];
   } finally {
     await stage.stop();
@@ -57,6 +58,31 @@ export async function benchTrigger(): Promise<string[]> {
     await server.stop();
     folder.remove();
   }
+}
+
+/** Of one round: the trigger, and the parts of its floor. */
+interface Tried {
+  readonly triggered: number;
+  readonly request: number;
+  readonly append: number;
+  readonly stage: number;
+}
+
+function triggersLine(tried: readonly Tried[]): string {
+  const triggered = tried.map((each) => each.triggered);
+  return `p50 ${quantile(triggered, 0.5).toFixed(1)} ms, p99 ${quantile(triggered, 0.99).toFixed(1)} ms`;
+}
+
+function floorLine(tried: readonly Tried[]): string {
+  const floors = tried.map((each) => each.request + each.append + each.stage);
+  const medianOf = (part: keyof Tried): number =>
+    quantile(
+      tried.map((each) => each[part]),
+      0.5,
+    );
+  const medians = (['request', 'append', 'stage'] as const).map((part) => medianOf(part).toFixed(1)).join(' + ');
+  const ratio = (medianOf('triggered') / quantile(floors, 0.5)).toFixed(2);
+  return `p50 ${quantile(floors, 0.5).toFixed(1)} ms (${medians}), p99 ${quantile(floors, 0.99).toFixed(1)} ms; ratio at p50 ${ratio}`;
 }
 
 async function timed(act: () => Promise<void>): Promise<number> {
