@@ -24,11 +24,12 @@ describe('$SERVICE_OUTPUT', () => {
     expect(read(text, ['a', 'b', 'c', 'empty'])).toEqual({
       outputs: { a: 'x=y<<z', b: 'one\n  two=2\n', c: '', empty: '' },
       warnings: [],
+      isThere: true,
     });
   });
 
   it('that no stage wrote is no output', () => {
-    expect(readOutputs(file, ['a'])).toEqual({ outputs: {}, warnings: [] });
+    expect(readOutputs(file, ['a'])).toEqual({ outputs: {}, warnings: [], isThere: false });
   });
 
   it('keeps declared names only, and says which it dropped', () => {
