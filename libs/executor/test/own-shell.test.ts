@@ -43,6 +43,7 @@ const NEW = [
   'trap "$cleanup" EXIT',
   'trap -- $cleanup EXIT',
   'set -em',
+  'set -e -u -m',
   'set -o monitor',
   'set -u; . "$file"',
   'f() { local x; }; f',

@@ -18,7 +18,7 @@ const DIFFERS = new RegExp(
   [
     /\$\$|\$\{\$|PPID|\beval\b|\balias\b|\bmonitor\b/,
     /(?<![\w./-])local(?![\w./-])|(?<![^\s;&|(){}`!])\.[ \t]+(?:[<>][^\s;&|)]*[ \t]+)*[^\s;&|)<>#]/,
-    /\btrap[ \t]+(?:--[ \t]+)?\$|\bset[ \t]+[-+][A-Za-z]*m/,
+    /\btrap[ \t]+(?:--[ \t]+)?\$|\bset[ \t]+(?:[-+][A-Za-z]+[ \t]+)*[-+][A-Za-z]*m/,
   ]
     .map(({ source }) => source)
     .join('|'),

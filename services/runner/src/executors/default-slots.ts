@@ -3,7 +3,8 @@
  * disk, for other machines; those that compute share the processors, and end no later in all than if they had come one after the other.
  * What cannot be shared is memory, so that says how many there are.
  */
-import { availableParallelism, totalmem } from 'node:os';
+import { availableParallelism } from 'node:os';
+import { machineMemory } from '@penstock/service';
 
 /** What a stage with a compiler or a test runner takes. */
 const STAGE_MEMORY_BYTES = 2 * 1024 ** 3;
@@ -26,10 +27,5 @@ export function defaultSlots(stageMemoryBytes = STAGE_MEMORY_BYTES, room: SlotsR
 }
 
 function roomHere(): SlotsRoom {
-  // 0: no limit of a control group is known.
-  const limit = process.constrainedMemory();
-  return {
-    processors: availableParallelism(),
-    memoryBytes: limit > 0 ? Math.min(limit, totalmem()) : totalmem(),
-  };
+  return { processors: availableParallelism(), memoryBytes: machineMemory() };
 }
