@@ -3,12 +3,12 @@
  * ones run; each goes on after a failure of the one before, so that one run tells everything. With arguments
  * (`npm test -- libs/pipeline`) only those tests run. `--long` runs the long tests instead (`npm run test:long`), `--all` both (`.ci/run`).
  *
- * The end of the output is what was not run on this machine (tests append a line to the file PENSTOCK_NOT_RUN_FILE), the checks
- * that failed, and alone on the last line the count of all tests together. The exit code is 0 only if everything passed.
+ * The end of the output is what was not run on this machine (tests append a line to the file PENSTOCK_NOT_RUN_FILE), the tests and
+ * the checks that failed, and alone on the last line the count of all tests together. The exit code is 0 only if everything passed.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { checkBoundaries, folderLines } from './boundaries.js';
 import { exitLike, runChild } from './child.js';
 import { ensure, root } from './ensure.js';
@@ -82,6 +82,9 @@ await runEntry(async () => {
     const notRun = readNotRun(notRunFile);
     if (notRun.length > 0)
       process.stdout.write(`\nNot run on this machine:\n${notRun.map((line) => `  ${line}\n`).join('')}`);
+    if (counts.failures.length > 0) process.stdout.write('\nFailed tests:\n');
+    for (const { file, name, why } of counts.failures)
+      process.stdout.write(`  ${relative(root, file)}: ${name}\n    ${why}\n`);
     for (const file of counts.unloaded) process.stdout.write(`Could not be loaded: ${file}\n`);
     if (failed.length > 0) process.stdout.write(`\nFailed: ${failed.join(', ')}\n`);
     process.stdout.write(`${closingLine(counts)}\n`);

@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
 import { Checkout } from './checkout.ts';
@@ -91,6 +92,29 @@ it('failed and skipped tests are counted, and a file that cannot be loaded is a 
   expect(outcome.code).toBe(1);
   expect(outcome.stdout).toContain('Could not be loaded: /x/broken.test.ts');
   expect(lastLine(outcome)).toBe('5 passed, 3 failed, 1 skipped');
+});
+
+it('the tests that failed are named at the end, each with the first line of why', async () => {
+  const passed = { status: 'passed', fullName: 'folders are made', failureMessages: [] };
+  const failed = {
+    status: 'failed',
+    fullName: 'folders are removed',
+    failureMessages: ['Error: one is left\n    at x'],
+  };
+  const name = join(checkout.root, 'libs/x/folders.test.ts');
+  vitest(
+    {
+      numPassedTests: 1,
+      numFailedTests: 1,
+      numPendingTests: 0,
+      numTodoTests: 0,
+      testResults: [{ name, status: 'failed', assertionResults: [passed, failed] }],
+    },
+    'process.exitCode = 1;',
+  );
+  expect((await npmTest()).stdout).toMatch(
+    /\nFailed tests:\n {2}libs\/x\/folders\.test\.ts: folders are removed\n {4}Error: one is left\n\nFailed: tests\n1 passed, 1 failed\n$/,
+  );
 });
 
 it('a run that leaves no report is a failure', async () => {
