@@ -1,6 +1,6 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
@@ -138,6 +138,18 @@ it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)(
     expect(await ended).toMatchObject({ code: 7, stdout: expect.stringContaining(signal) });
   },
 );
+
+it('npm’s shell becomes the script, so that a SIGTERM that npm passes on to it reaches the program', async () => {
+  const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'));
+  for (const script of Object.values(scripts)) expect(script).toMatch(/^exec /);
+  const env = { PATH: checkout.pathWithNode };
+  // As npm does it.
+  const child = checkout.launchProgram('/bin/sh', ['-c', `${scripts.start} wait`], env);
+  const ended = outcomeOf(child);
+  if (child.stdout) await once(child.stdout, 'data');
+  child.kill('SIGTERM');
+  expect(await ended).toMatchObject({ code: 7, stdout: expect.stringContaining('SIGTERM') });
+});
 
 it('a program killed by a signal ends the script by the same signal', async () => {
   expect(await checkout.run('bootstrap/start.js', ['die'])).toMatchObject({ code: null, signal: 'SIGKILL' });
