@@ -13,19 +13,37 @@ const commandList = join(root, 'cli', 'src', 'commands.ts');
 const lockfile = join(root, 'package-lock.json');
 /** Ours, and packages that are many files and that every run loads; others are loaded as ever. */
 const IS_INSIDE = /^(?:@penstock\/|\.|\/|(?:yaml|xstate|p-queue|p-timeout|eventemitter3)(?:\/|$))/u;
-const states = new Map([[lockfile, stateOf(lockfile)]]);
+const states = new Map([lockfile, join(root, 'bootstrap', 'command-build.js')].map((file) => [file, stateOf(file)]));
+/** Of Node's own: 6 and 2 ms to load, and most runs call none of it. They are loaded by the first call. */
+const LOADED_WHEN_CALLED = ['node:crypto', 'node:zlib'];
+const MARK = '\0when-called:';
+
+/** Its functions alone: classes and values could not be told from what they stand for, so an import of one fails here. */
+function loadedWhenCalled(name) {
+  const functions = Object.entries(process.getBuiltinModule(name)).filter(
+    ([called, value]) => typeof value === 'function' && /^[a-z]/u.test(called),
+  );
+  return functions
+    .map(
+      ([called]) =>
+        `export const ${called} = (...given) => process.getBuiltinModule(${JSON.stringify(name)}).${called}(...given);\n`,
+    )
+    .join('');
+}
 
 const penstockCommand = {
   name: 'penstock-command',
   enforce: 'pre',
   resolveId(id, importer) {
     if (importer === undefined) return null;
+    if (LOADED_WHEN_CALLED.includes(id)) return `${MARK}${id}`;
     const [, name] = (importer === commandList && /^\.\/commands\/([^/.]+)/u.exec(id)) || [];
     if (name !== undefined && !commands.includes(name))
       return { id: pathToFileURL(resolve(dirname(importer), id)).href, external: true };
     return IS_INSIDE.test(id) ? null : { id, external: true };
   },
   load(id) {
+    if (id.startsWith(MARK)) return loadedWhenCalled(id.slice(MARK.length));
     // Before it is read, so that a source that changes meanwhile differs at the next start. Those of packages the lockfile stands for.
     if (!relative(root, id).startsWith('node_modules')) states.set(id, stateOf(id));
     return null;

@@ -1,6 +1,6 @@
 /** The commands whose files are put together: the same as their sources, and only for as long as these are the same. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -48,6 +48,25 @@ describe('a command that is put together', () => {
       return { status, stdout: timeless(stdout), stderr: timeless(stderr) };
     };
     expect(by('bootstrap/penstock.js')).toEqual(by('cli/src/main.ts'));
+  });
+
+  it.each([
+    ['a plain stage', '', []],
+    ['a stage with a cache', 'cache: {key: k, paths: [kept]}, ', ['crypto']],
+  ])('a run of %s loads of node:crypto and node:zlib what it calls and no more', (_of, keys, loaded) => {
+    write('.pipeline.yaml', `pipeline: {name: x}\nstages: {a: {${keys}run: "mkdir -p kept"}}\n`);
+    write(
+      'told.cjs',
+      `process.on('exit', () => require('node:fs').writeFileSync('told', process.moduleLoadList.join()));`,
+    );
+    const { status } = spawnSync(
+      process.execPath,
+      ['--require', './told.cjs', join(repository, 'bootstrap/penstock.js'), 'run'],
+      { cwd: root, env: { ...process.env, XDG_CACHE_HOME: join(root, 'caches') }, stdio: 'ignore' },
+    );
+    expect(status).toBe(0);
+    const modules = readFileSync(join(root, 'told'), 'utf8').split(',');
+    expect(['crypto', 'zlib'].filter((name) => modules.includes(`NativeModule ${name}`))).toEqual(loaded);
   });
 });
 
