@@ -1,6 +1,6 @@
 import { jetstream } from '@nats-io/jetstream';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
   type Bus,
   connectBus,
@@ -24,6 +24,7 @@ beforeEach(async () => {
   await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
 });
 afterEach(async () => {
+  vi.useRealTimers();
   await bus.close(0);
   await broker.stop();
 });
@@ -152,16 +153,42 @@ describe('the stream of deliveries', () => {
     await consumer.stop();
   });
 
-  it('what a consumer holds when it stops goes to another at once', async () => {
+  it('DELIVERYCONSUMER-3: asks for no more than are wanted a second, and says how many wait behind them', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    for (let index = 0; index < 12; index++) await log.persist(`d${index}`, Buffer.from('x'), at('lane'));
+    const seen = collector();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    let perSecond = 100;
+    const consumer = startDeliveryConsumer(bus, { ...seen, perSecond: () => perSecond });
+    for (const expected of [5, 10]) {
+      for (let index = 0; index < 5; index++) await seen.next();
+      // Whatever was asked for meanwhile is here behind two answers of the broker.
+      await bus.flush();
+      await log.find('d0', 'lane');
+      expect([seen.all.length, consumer.behind]).toEqual([expected, 12 - expected]);
+      if (expected === 10) perSecond = Infinity;
+      vi.advanceTimersByTime(50);
+    }
+    await seen.next();
+    await seen.next();
+    expect(consumer.behind).toBe(0);
+    expect(consumer.held).toBe(12);
+    vi.useRealTimers();
+    await consumer.stop();
+  });
+
+  it('what a consumer holds when it stops goes to another at once, which hears that it is not the first, and when it was stored', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
     const [first, second] = [collector(), collector()];
     const one = startDeliveryConsumer(bus, first);
-    await log.persist('held', Buffer.from('x'), at('lane'));
-    await first.next();
+    expect(await log.persist('held', Buffer.from('x'), at('lane'))).toEqual({ stored: true, sequence: 1 });
+    const storedAtMs = (await log.read(1))?.storedAtMs;
+    expect(await first.next()).toMatchObject({ sequence: 1, isFirst: true, storedAtMs });
     await one.stop();
     const two = startDeliveryConsumer(bus, second);
-    expect((await second.next()).sequence).toBe(1);
+    expect(await second.next()).toMatchObject({ sequence: 1, isFirst: false, storedAtMs });
     await two.stop();
   });
 
@@ -219,7 +246,7 @@ describe('the stream of deliveries', () => {
     const consumer = startDeliveryConsumer(bus, seen);
     for (let index = 0; index < 5; index++) (await seen.next()).acknowledge();
     await bus.flush();
-    expect(await log.persist('more', bytes, at('lane'))).toEqual({ stored: true });
+    expect(await log.persist('more', bytes, at('lane'))).toMatchObject({ stored: true });
     await consumer.stop();
   });
 });

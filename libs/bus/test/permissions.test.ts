@@ -384,7 +384,7 @@ describe('each service does its whole job as its own user', () => {
     const [ingest, scheduler] = [await busOf('webhook-ingest'), await busOf('scheduler')];
     const log = openDeliveryLog(ingest);
     await log.ensureConsumer();
-    expect(await log.persist('d1', Buffer.from('one'), { lane: 'l', host: 'h' })).toEqual({ stored: true });
+    expect(await log.persist('d1', Buffer.from('one'), { lane: 'l', host: 'h' })).toMatchObject({ stored: true });
     expect(await log.persist('d1', Buffer.from('two'), { lane: 'l', host: 'h' })).toMatchObject({ stored: false });
     expect(Buffer.from((await log.find('d1', 'l')) ?? []).toString()).toBe('one');
     const handed = Promise.withResolvers<void>();

@@ -165,6 +165,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     waitMs: (options.waitSecs ?? WAIT_SECS) * 1000,
     waitingMax: options.waitingMax,
     waitingIn: (lane) => processing.waitingIn(lane),
+    stored: (place, sequence, bytes) => processing.stored(place, sequence, bytes),
     refused: new RefusedDeliveries(deliveries, log, now),
     payloads,
     rate,

@@ -11,6 +11,8 @@ import { makeWorld, type World } from './world.ts';
 
 /** More than an ingest is handed at a time. */
 const MANY = 4_500;
+/** Held, and further heads than come soon behind them. */
+const CROWD = 6_000;
 
 let world: World;
 let repository: TestRepository;
@@ -73,5 +75,40 @@ describe('a backlog', () => {
     await done.promise;
     const stored = (await log.readLane(place.lane, 0, { deliveries: 100, bytes: 10 * 1024 * 1024 })).deliveries;
     expect(begun.slice(0, 100)).toEqual(stored.map(({ bytes }) => decodeDelivery(bytes).commit));
+  }, 120_000);
+
+  it('PROCESSING-7: of thousands of repositories whose heads come first holds up no push of another', async () => {
+    const ingest = await world.ingest();
+    const log = openDeliveryLog(world.bus);
+    const first = await ingest.send(push, { 'x-github-event': 'push' });
+    const [known] = await world.store
+      .collection(deliveriesSpec)
+      .list({ where: { runId: String(first.body.run_id) }, limit: 1 });
+    const one = JSON.parse(String(known?.delivery)) as Delivery;
+    await ingest.close();
+    await Promise.all(
+      Array.from({ length: CROWD }, async (_, index) => {
+        const repository = `crowd/${index}`;
+        const cloneUrl = `https://crowd.example/${repository}.git`;
+        const key = `service/${repository}`;
+        const id = `crowd-${index}`;
+        const runId = newRunId({ now: Date.now(), key, random: Buffer.from(id.padEnd(32)) });
+        const delivery = { ...one, id, deliveryId: id, runId, key, repository, cloneUrl };
+        await log.persist(id, encodeDelivery(delivery), { lane: laneOf(delivery), host: hostOf(cloneUrl) });
+      }),
+    );
+    const begun = Promise.withResolvers<void>();
+    const next = await world.ingest({
+      mirrors: {
+        ...world.mirrors,
+        fetch: (request) => {
+          if (!request.url.includes('crowd.example')) return world.mirrors.fetch(request);
+          begun.resolve();
+          return new Promise(() => {});
+        },
+      },
+    });
+    await begun.promise;
+    expect((await next.send(push, { 'x-github-event': 'push' })).body).toMatchObject({ status: 'Success' });
   }, 120_000);
 });

@@ -12,6 +12,8 @@ class Stream {
   /** How often it was asked whether something is decided. */
   looks = 0;
   readMost = 0;
+  /** When it was made. */
+  from = 0;
 
   store(lane: string, size = 0): number {
     const delivery = { id: `${this.stored.length + 1}`, message: 'x'.repeat(size) } as Partial<Delivery>;
@@ -20,13 +22,19 @@ class Stream {
     return this.stored.length;
   }
 
-  head(sequence: number): HeldDelivery {
+  storedAtMs(sequence: number): number {
+    return this.from + 1_000 * sequence;
+  }
+
+  head(sequence: number, isFirst = true): HeldDelivery {
     const { lane, bytes } = this.stored[sequence - 1] ?? { lane: '', bytes: new Uint8Array() };
     return {
       sequence,
       lane,
       host: 'host',
       bytes: bytes.length,
+      isFirst,
+      storedAtMs: this.storedAtMs(sequence),
       acknowledge: () => void this.unacknowledged.delete(sequence),
     };
   }
@@ -38,7 +46,7 @@ class Stream {
         readLane: (lane, after, most) => {
           this.reads += 1;
           const all = this.stored
-            .map((stored, at) => ({ ...stored, sequence: at + 1, storedAtMs: 1_000 * at }))
+            .map((stored, at) => ({ ...stored, sequence: at + 1, storedAtMs: this.storedAtMs(at + 1) }))
             .filter((each) => each.lane === lane && each.sequence > after);
           const deliveries = all.slice(0, most.deliveries);
           this.readMost = Math.max(this.readMost, deliveries.length);
@@ -137,6 +145,63 @@ describe('the backlog', () => {
     expect(stream.looks).toBe(64);
   });
 
+  it('BACKLOG-5: what was noted is done before its head comes, which then has nothing done again and is acknowledged', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 100; count++) expect(backlog.note('a', stream.store('a'), 10)).toBe(true);
+    expect(await work(backlog, 'a', stream, 60)).toEqual(upTo(60));
+    const lanes = upTo(50).map((sequence) => backlog.add(stream.head(sequence)));
+    expect(lanes).toEqual(lanes.map(() => null));
+    expect(stream.unacknowledged.size).toBe(50);
+    expect(await work(backlog, 'a', stream)).toEqual(upTo(100).slice(60));
+    expect(await backlog.next('a')).toBeNull();
+    // Its lane is forgotten meanwhile.
+    for (const sequence of upTo(100).slice(50)) expect(backlog.add(stream.head(sequence))).toBeNull();
+    expect(stream.unacknowledged.size).toBe(0);
+    expect(await backlog.next('a')).toBeNull();
+  });
+
+  it('BACKLOG-1: what was noted and is not processed keeps its head, or one before it', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 500; count++) backlog.note('a', stream.store('a'), 10);
+    await work(backlog, 'a', stream, 20);
+    for (const sequence of upTo(500)) backlog.add(stream.head(sequence));
+    expect(Math.min(...stream.unacknowledged)).toBe(21);
+    expect(stream.unacknowledged.size).toBeLessThanOrEqual(4);
+    expect(await work(backlog, 'a', stream)).toEqual(upTo(500).slice(20));
+    expect(stream.unacknowledged.size).toBe(0);
+  });
+
+  it('BACKLOG-5: the heads of a stream that was made anew are done, however far the lane had come in the one before', async () => {
+    const before = new Stream();
+    const backlog = before.open();
+    for (let count = 0; count < 10; count++) backlog.note('a', before.store('a'), 10);
+    await work(backlog, 'a', before);
+    before.from = 3_600_000;
+    before.decided.clear();
+    expect(backlog.add(before.head(3))).toBe('a');
+    expect(await work(backlog, 'a', before)).toEqual(upTo(10).slice(2));
+  });
+
+  it('counts what was noted and then comes by its head once, by its own size', () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 10; count++) backlog.note('a', stream.store('a'), 1_000);
+    for (const sequence of upTo(10)) backlog.add({ ...stream.head(sequence), bytes: 1_000 });
+    expect(backlog.waitingIn('a')).toEqual({ deliveries: 10, bytes: 10_000 });
+    backlog.add({ ...stream.head(stream.store('a')), bytes: 1_000 });
+    expect(backlog.waitingIn('a')).toEqual({ deliveries: 11, bytes: 11_000 });
+  });
+
+  it('notes no further lane where strangers have named thousands', () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    const noted = upTo(10_000).map((sequence) => backlog.note(`${sequence}`, sequence, 10));
+    expect(noted.filter(Boolean)).toHaveLength(8_000);
+    expect(backlog.note('1', 10_001, 10)).toBe(true);
+  });
+
   it('two ingests in one lane each do it in order', async () => {
     const stream = new Stream();
     const [one, two] = [stream.open(), stream.open()];
@@ -196,7 +261,7 @@ describe('the backlog', () => {
     const looking = backlog.next('a');
     backlog.add(stream.head(stream.store('a')));
     expect(await looking).toMatchObject({ sequence: 2 });
-    backlog.add(stream.head(1));
+    backlog.add(stream.head(1, false));
     expect(await work(backlog, 'a', stream)).toEqual([1, 2]);
     expect(await backlog.next('a')).toBeNull();
   });

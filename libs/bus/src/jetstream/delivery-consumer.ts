@@ -5,6 +5,7 @@
  * DELIVERYCONSUMER-1 At most `heldMax` are held at a time (twice as many for a moment, after a pull that was given up).
  * DELIVERYCONSUMER-2 While one is held, the broker hears of it every third of its patience; if that does not reach it, it hands the delivery
  *     out again, to us (then it is still one) or to another ingest. So one may be processed by two at a time.
+ * DELIVERYCONSUMER-3 No more are asked for in a second than its user wants: what is not asked for waits at the broker, in order.
  */
 import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
 import { backoffMs, within } from '@penstock/async';
@@ -22,6 +23,10 @@ export interface HeldDelivery {
   /** See `DeliveryPlace`. All that has come with the head is kept until this or `bytes` is asked for: who holds it for long asks at once. */
   readonly host: string;
   readonly bytes: number;
+  /** As far as the broker knows it was handed out to nobody before. */
+  readonly isFirst: boolean;
+  /** By the broker's clock. */
+  readonly storedAtMs: number;
   /** Processed, or sure to be: never handed out again, unless this message does not reach the broker. */
   acknowledge(): void;
 }
@@ -31,10 +36,14 @@ export interface DeliveryConsumerOptions {
   readonly onDelivery: (delivery: HeldDelivery) => void;
   /** Default 4,000. */
   readonly heldMax?: number | undefined;
+  /** How many are to come in a second now, asked before each pull; what was asked for already comes all the same. Default as many as can. */
+  readonly perSecond?: (() => number) | undefined;
 }
 
 export interface DeliveryConsumer {
   readonly held: number;
+  /** How many waited at the broker for being handed out, behind the last that came; 0 when there was nothing to hand out. */
+  readonly behind: number;
   /** What is held, or on its way here, goes to others at once; where that message does not reach the broker, after its patience. */
   stop(): Promise<void>;
 }
@@ -43,19 +52,22 @@ const HELD_MAX = 4_000;
 const ACK_PREFIX = '$JS.ACK.';
 const ACKNOWLEDGED = Buffer.from('+ACK');
 const PULL_MS = 20_000;
+/** Between pulls where not all are wanted that can come. */
+const PACE_MS = 50;
 const HEARTBEAT_MS = 2_000;
 /** A broker that is there answers in a hundredth of it. */
 const STOP_MS_MAX = 1_000;
 
 export function startDeliveryConsumer(bus: Bus, options: DeliveryConsumerOptions): DeliveryConsumer {
   const log = openDeliveryLog(bus);
-  return new PullConsumer(wireOf(bus), options.onDelivery, options.heldMax ?? HELD_MAX, () => log.ensureConsumer());
+  return new PullConsumer(wireOf(bus), options, () => log.ensureConsumer());
 }
 
 class PullConsumer implements DeliveryConsumer {
   readonly #wire: Wire;
   readonly #onDelivery: (delivery: HeldDelivery) => void;
   readonly #heldMax: number;
+  readonly #perSecond: () => number;
   readonly #ensureConsumer: () => Promise<void>;
   /** By sequence: where the broker wants the acknowledgement sent. */
   readonly #held = new Map<number, string>();
@@ -67,20 +79,18 @@ class PullConsumer implements DeliveryConsumer {
   /** Messages that the pull under way may still bring; 0: none is under way. */
   #wanted = 0;
   #pulls = 0;
+  #pulledAt = -Infinity;
   #failures = 0;
+  #behind = 0;
   #stopped = false;
   readonly #onReconnected = (): void => this.#pull();
 
-  constructor(
-    wire: Wire,
-    onDelivery: (delivery: HeldDelivery) => void,
-    heldMax: number,
-    ensureConsumer: () => Promise<void>,
-  ) {
+  constructor(wire: Wire, options: DeliveryConsumerOptions, ensureConsumer: () => Promise<void>) {
     this.#wire = wire;
     this.#ensureConsumer = ensureConsumer;
-    this.#onDelivery = onDelivery;
-    this.#heldMax = heldMax;
+    this.#onDelivery = options.onDelivery;
+    this.#heldMax = options.heldMax ?? HELD_MAX;
+    this.#perSecond = options.perSecond ?? (() => Infinity);
     this.#inbox = wire.newInbox();
     this.#subscription = wire.connection.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) =>
@@ -94,6 +104,10 @@ class PullConsumer implements DeliveryConsumer {
 
   get held(): number {
     return this.#held.size;
+  }
+
+  get behind(): number {
+    return this.#behind;
   }
 
   async stop(): Promise<void> {
@@ -112,8 +126,17 @@ class PullConsumer implements DeliveryConsumer {
   #pull(): void {
     clearTimeout(this.#retry);
     this.#retry = undefined;
-    const batch = this.#heldMax - this.#held.size;
-    if (this.#stopped || batch <= 0 || !this.#wire.connected) return;
+    const room = this.#heldMax - this.#held.size;
+    if (this.#stopped || room <= 0 || !this.#wire.connected) return;
+    const perSecond = this.#perSecond();
+    const now = performance.now();
+    const waitMs = perSecond === Infinity ? 0 : this.#pulledAt + PACE_MS - now;
+    if (waitMs > 0) {
+      this.#retry = setTimeout(() => this.#pull(), waitMs);
+      return;
+    }
+    const batch = Math.min(room, Math.ceil((perSecond * PACE_MS) / 1000));
+    this.#pulledAt = now;
     this.#pulls += 1;
     this.#wanted = batch;
     const request = { batch, expires: nanos(PULL_MS), idle_heartbeat: nanos(HEARTBEAT_MS) };
@@ -133,12 +156,14 @@ class PullConsumer implements DeliveryConsumer {
     this.#silence.refresh();
     // Headers cost as much as all the rest, and most heads are acknowledged unseen: a status has no place to be acknowledged at.
     const code = message.reply?.startsWith(ACK_PREFIX) === true ? 0 : (message.headers?.code ?? 0);
+    if (code === 100 || code === 408) this.#behind = 0;
     if (code === 100) return;
     if (this.#stopped && code !== 0) return;
     if (code !== 0 || (message.data.length === 0 && message.reply === undefined)) return this.#pullEnded(code, message);
     if (this.#stopped) return this.#answer(message.reply ?? '', '-NAK');
     this.#failures = 0;
-    const sequence = sequenceOf(message.reply ?? '');
+    const { sequence, behind } = placeOf(message.reply ?? '');
+    this.#behind = behind;
     const known = this.#held.has(sequence);
     this.#held.set(sequence, message.reply ?? '');
     this.#wanted -= 1;
@@ -187,6 +212,7 @@ class Head implements HeldDelivery {
   readonly #acknowledge: (sequence: number) => void;
   /** Until it has been looked at: it keeps all that was received with it. */
   #message: Msg | undefined;
+  readonly #reply: string;
   #host = '';
   #bytes = 0;
 
@@ -194,6 +220,7 @@ class Head implements HeldDelivery {
     this.sequence = sequence;
     this.lane = laneOf(message.subject);
     this.#message = message;
+    this.#reply = message.reply ?? '';
     this.#acknowledge = acknowledge;
   }
 
@@ -205,6 +232,14 @@ class Head implements HeldDelivery {
   get bytes(): number {
     this.#look();
     return this.#bytes;
+  }
+
+  get isFirst(): boolean {
+    return placeOf(this.#reply).handedOut === 1;
+  }
+
+  get storedAtMs(): number {
+    return placeOf(this.#reply).storedAtMs;
   }
 
   acknowledge(): void {
@@ -227,8 +262,22 @@ function laneOf(subject: string): string | null {
   return end < 0 ? null : subject.slice(from, end);
 }
 
-/** `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<delivered>.<stream seq>.…` */
-function sequenceOf(reply: string): number {
+interface Place {
+  readonly sequence: number;
+  /** How often, this time included. */
+  readonly handedOut: number;
+  readonly storedAtMs: number;
+  readonly behind: number;
+}
+
+/** `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<handed out>.<stream seq>.<consumer seq>.<stored at, in nanoseconds>.<behind>[.…]` */
+function placeOf(reply: string): Place {
   const tokens = reply.split('.');
-  return Number(tokens[tokens.length > 9 ? 7 : 5]);
+  const from = tokens.length > 9 ? 6 : 4;
+  return {
+    handedOut: Number(tokens[from]),
+    sequence: Number(tokens[from + 1]),
+    storedAtMs: Number(tokens[from + 3]?.slice(0, -6)),
+    behind: Number(tokens[from + 4]) || 0,
+  };
 }

@@ -19,7 +19,7 @@ import { streams, subjects } from '../contract/subjects.ts';
 import type { Wire } from '../wire/wire.ts';
 
 type Persisted =
-  | { readonly stored: true }
+  | { readonly stored: true; readonly sequence: number }
   /** Another message, or this one by an earlier try whose answer was lost, stands for the delivery. */
   | { readonly stored: false; readonly first: Uint8Array };
 
@@ -99,8 +99,8 @@ class JetStreamDeliveries implements DeliveryLog {
     const how = this.#headersFor(host);
     for (let attempt = 1; ; attempt += 1) {
       try {
-        await store(this.#wire, subject, bytes, how, ATTEMPT_TIMEOUT_MS);
-        return { stored: true };
+        const { sequence } = await store(this.#wire, subject, bytes, how, ATTEMPT_TIMEOUT_MS);
+        return { stored: true, sequence };
       } catch (error) {
         if (attempt === PERSIST_TRIES || !(isUndecided(error) || isFull(error))) throw error;
         if (isFull(error)) await this.#makeRoom();

@@ -18,7 +18,7 @@ import {
   type Bus,
   type DeliveryLog,
 } from '@penstock/bus';
-import type { RepeatedDelivery } from '@penstock/bus';
+import type { DeliveryPlace, RepeatedDelivery } from '@penstock/bus';
 import { BadUserInput, Forbidden, Unavailable } from '@penstock/errors';
 import { tenantOfUser } from '@penstock/identity';
 import { GlobList } from '@penstock/pipeline';
@@ -66,6 +66,8 @@ export interface IntakeOptions {
   readonly waitingMax?: { readonly deliveries: number; readonly bytes: number } | undefined;
   /** What waits of one repository, as far as this ingest knows. */
   waitingIn(lane: string): { readonly deliveries: number; readonly bytes: number };
+  /** A delivery has been stored in its place. */
+  stored(place: DeliveryPlace, sequence: number, bytes: number): void;
   readonly refused: RefusedDeliveries;
   readonly payloads: PayloadReader;
   readonly log: Log;
@@ -315,7 +317,9 @@ export class Intake {
     const place = { lane: laneOf(delivery), host: hostOf(delivery.cloneUrl) };
     await this.#checkBacklog(place.lane);
     try {
-      const persisted = await this.#stream.persist(delivery.id, encodeDelivery(delivery), place);
+      const bytes = encodeDelivery(delivery);
+      const persisted = await this.#stream.persist(delivery.id, bytes, place);
+      if (persisted.stored) this.#options.stored(place, persisted.sequence, bytes.length);
       const standing = persisted.stored ? delivery : decodeDelivery(persisted.first);
       this.#options.log.debug(
         { deliveryId: delivery.deliveryId, repository: delivery.repository, runId: standing.runId },

@@ -4,13 +4,15 @@
  * the same time do the same things in the same order, and each of them twice does no harm (PROCESSING-1).
  *
  *  BACKLOG-1 Whatever is not processed has a head at or before it, of its lane, that is not acknowledged: a head is, at once,
- *     where an earlier one of its lane is held, and that one only when all up to the next that is held is processed. So a
- *     killed ingest loses nothing, and the consumer's acknowledgements say what may be removed.
+ *     where an earlier one of its lane is held, and that one only when all up to the next that is held is processed; or its own head
+ *     was not handed out yet. So a killed ingest loses nothing, and the consumer's acknowledgements say what may be removed.
  *  BACKLOG-2 A lane holds at most `HEADS_MAX` heads, however much waits in it: one repository takes no place of another.
  *  BACKLOG-3 What was read ahead takes at most `READ_BYTES_MAX` in all lanes together, and one delivery each for those under way.
  *  BACKLOG-4 A lane of which nobody here knows how far it has come is read from its first delivery. What is decided is passed
  *     over by asking the store, but for the last that is: its run or its status may be missing. So of two that are decided the first
  *     is always processed whole.
+ *  BACKLOG-5 What an ingest has taken in itself may be noted before its head comes, which may be long after it was processed: then the
+ *     head is acknowledged, and nothing is done again. It is known by its time: a stream that was made anew counts from the beginning.
  */
 import type { DeliveryLog, HeldDelivery } from '@penstock/bus';
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
@@ -38,9 +40,17 @@ interface Ahead {
   delivery?: Delivery;
 }
 
-interface Lane {
+interface Position {
   /** Everything up to this one is processed. */
+  readonly position: number;
+  /** When it was stored; -Infinity: it was not looked at. */
+  readonly storedAt: number;
+}
+
+interface Lane {
+  /** See `Position`. */
   position: number;
+  storedAt: number;
   /** BACKLOG-4. */
   isLocating: boolean;
   /** Not acknowledged; in order. */
@@ -48,13 +58,13 @@ interface Lane {
   /** Every so many heads one is held. */
   spacing: number;
   sinceHeld: number;
-  /** The highest head that came. */
+  /** The highest that is known to be there. */
   newest: number;
   ahead: Ahead[];
   /** In the stream behind what was read ahead. */
   behind: number;
   /** Of what is known of the lane: for the mean. */
-  headsMeasured: number;
+  measured: number;
   bytesMeasured: number;
 }
 
@@ -66,6 +76,8 @@ const MEASURED_SHARE = 1 / 8;
 const READ_AHEAD = { deliveries: 64, bytes: 64 * 1024 };
 const READ_ONE = { deliveries: 1, bytes: 1 };
 const READ_BYTES_MAX = 8 * 1024 * 1024;
+/** Beyond, only by their heads, of which half as many are held: strangers name repositories. */
+const LANES_NOTED_MAX = 8_000;
 /** Lanes that are empty, remembered so that their next delivery is found without a look at those before it. */
 const POSITIONS_MAX = 10_000;
 /** Of what was read ahead, to be looked at before its turn: BACKLOG-3 counts the bytes, and what they say takes some more. */
@@ -76,26 +88,38 @@ const ALONE = '#';
 export class Backlog {
   readonly #options: BacklogOptions;
   readonly #lanes = new Map<string, Lane>();
-  readonly #positions = new Map<string, number>();
+  readonly #positions = new Map<string, Position>();
   #bytesAhead = 0;
 
   constructor(options: BacklogOptions) {
     this.#options = options;
   }
 
-  /** Answers the lane in which there is something to do now. */
-  add(head: HeldDelivery): string {
+  /** Answers the lane in which there is something to do now; null: there is nothing (BACKLOG-5). */
+  add(head: HeldDelivery): string | null {
     const name = head.lane ?? `${ALONE}${head.sequence}`;
-    const lane = this.#laneFor(name, head);
-    lane.behind += 1;
+    if (this.#isDone(name, head)) {
+      head.acknowledge();
+      return null;
+    }
+    const lane = this.#laneFor(name, head.sequence);
     // Handed out again, which says that nobody knows it to be processed: it may be another stream's, too.
     if (head.sequence <= lane.position) this.#goBack(lane, head.sequence - 1);
-    lane.newest = Math.max(lane.newest, head.sequence);
-    if (hold(lane, head) || lane.headsMeasured < MEASURED_AT_FIRST || Math.random() < MEASURED_SHARE) {
-      lane.headsMeasured += 1;
-      lane.bytesMeasured += head.bytes;
-    }
+    const isNew = head.sequence > lane.newest;
+    if (isNew) this.#knows(lane, head.sequence);
+    if (hold(lane, head) || (isNew && (lane.measured < MEASURED_AT_FIRST || Math.random() < MEASURED_SHARE)))
+      measure(lane, head.bytes);
     return name;
+  }
+
+  /** BACKLOG-5: a delivery that has just been stored, of so many bytes. False: there are too many lanes, and it is known by its head. */
+  note(name: string, sequence: number, bytes: number): boolean {
+    if (!this.#lanes.has(name) && this.#lanes.size >= LANES_NOTED_MAX) return false;
+    const lane = this.#laneFor(name, sequence);
+    if (sequence <= lane.newest) return true;
+    this.#knows(lane, sequence);
+    measure(lane, bytes);
+    return true;
   }
 
   /** What waits in a lane of what this ingest knows, the piece under way included. */
@@ -103,7 +127,7 @@ export class Backlog {
     const lane = this.#lanes.get(name);
     if (lane === undefined) return { deliveries: 0, bytes: 0 };
     const deliveries = lane.ahead.length + lane.behind;
-    return { deliveries, bytes: Math.ceil((deliveries * lane.bytesMeasured) / Math.max(1, lane.headsMeasured)) };
+    return { deliveries, bytes: Math.ceil((deliveries * lane.bytesMeasured) / Math.max(1, lane.measured)) };
   }
 
   /** The next piece of a lane; the same one again until it is `done`. Null: there is none, and the lane is forgotten. */
@@ -126,28 +150,40 @@ export class Backlog {
     }
   }
 
-  done(name: string, { sequence }: Piece): void {
+  done(name: string, { sequence, storedAt }: Piece): void {
     const lane = this.#lanes.get(name);
     // It went back meanwhile: done again.
     if (lane === undefined || lane.ahead[0]?.sequence !== sequence) return;
     this.#bytesAhead -= lane.ahead.shift()?.bytes.length ?? 0;
-    this.#goOn(lane, sequence);
+    this.#goOn(lane, { position: sequence, storedAt });
   }
 
-  #laneFor(name: string, head: HeldDelivery): Lane {
+  #isDone(name: string, head: HeldDelivery): boolean {
+    const known = this.#lanes.get(name) ?? this.#positions.get(name);
+    return known !== undefined && head.sequence <= known.position && head.isFirst && head.storedAtMs <= known.storedAt;
+  }
+
+  #knows(lane: Lane, sequence: number): void {
+    lane.behind += 1;
+    lane.newest = sequence;
+  }
+
+  #laneFor(name: string, sequence: number): Lane {
     const known = this.#lanes.get(name);
     if (known !== undefined) return known;
-    const position = this.#positions.get(name);
+    const last = this.#positions.get(name);
+    const isBehind = last === undefined || last.position < sequence;
     const lane: Lane = {
-      position: Math.min(position ?? 0, head.sequence - 1),
-      isLocating: position === undefined,
+      position: isBehind ? (last?.position ?? 0) : sequence - 1,
+      storedAt: isBehind ? (last?.storedAt ?? -Infinity) : -Infinity,
+      isLocating: last === undefined,
       heads: [],
       spacing: SPACING,
       sinceHeld: 0,
       newest: 0,
       ahead: [],
       behind: 0,
-      headsMeasured: 0,
+      measured: 0,
       bytesMeasured: 0,
     };
     this.#lanes.set(name, lane);
@@ -182,8 +218,9 @@ export class Backlog {
     return Math.max(0, decided.lastIndexOf(true));
   }
 
-  #goOn(lane: Lane, position: number): void {
+  #goOn(lane: Lane, { position, storedAt }: Position): void {
     lane.position = position;
+    lane.storedAt = storedAt;
     // BACKLOG-1
     for (let next = lane.heads[1]; next !== undefined && next.sequence <= position; next = lane.heads[1])
       lane.heads.shift()?.acknowledge();
@@ -193,6 +230,7 @@ export class Backlog {
     for (const { bytes } of lane.ahead) this.#bytesAhead -= bytes.length;
     lane.ahead = [];
     lane.position = position;
+    lane.storedAt = -Infinity;
     lane.isLocating = true;
   }
 
@@ -201,7 +239,7 @@ export class Backlog {
     this.#lanes.delete(name);
     if (name.startsWith(ALONE)) return;
     this.#positions.delete(name);
-    this.#positions.set(name, lane.position);
+    this.#positions.set(name, { position: lane.position, storedAt: lane.storedAt });
     if (this.#positions.size <= POSITIONS_MAX) return;
     const [oldest] = this.#positions.keys();
     if (oldest !== undefined) this.#positions.delete(oldest);
@@ -210,6 +248,11 @@ export class Backlog {
 
 function deliveryOf(ahead: Ahead): Delivery {
   return (ahead.delivery ??= decodeDelivery(ahead.bytes));
+}
+
+function measure(lane: Lane, bytes: number): void {
+  lane.measured += 1;
+  lane.bytesMeasured += bytes;
 }
 
 /** BACKLOG-1, BACKLOG-2: the more a lane gets, the further the heads that are held lie apart. Whether it is held; else it is acknowledged. */

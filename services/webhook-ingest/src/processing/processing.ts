@@ -10,6 +10,9 @@
  *  PROCESSING-5 While pushes come fast, deliveries are processed one at a time with rests between: what is refused never comes again,
  *     and what waits is safe.
  *  PROCESSING-6 While others ask for runs on the same machine, the processing takes half of the time at most, of however many repositories.
+ *  PROCESSING-7 Then and while pushes come fast few heads are asked for a second: each costs the broker and this process a fifth of what
+ *     taking in a push costs. What is taken in here while heads are behind is known at once without them, so that a repository waits for
+ *     its turn and not for the heads of others.
  */
 import { bootMs, pauseOrAbort, within } from '@penstock/async';
 import {
@@ -19,6 +22,7 @@ import {
   type Bus,
   type DeliveryConsumer,
   type DeliveryLog,
+  type DeliveryPlace,
 } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
 import { StoreError } from '@penstock/store';
@@ -68,6 +72,12 @@ const STRANGE_FAILURES_MAX = 6;
 const HEAD_MS = 60_000;
 /** More are looked at once. */
 const HEADS_AWAITED_MAX = 10_000;
+/** More than are processed a second by far. */
+const HEADS_PER_SECOND_FOR_OTHERS = 1_000;
+/** Some of the time of this thread, so that other requests do not stand behind those of a long backlog. */
+const HEADS_PER_SECOND_BEHIND = 10_000;
+/** At the slow pace they are there in a second. */
+const HEADS_BEHIND = 1_000;
 /** The first failures are a restart on the other side, mostly. */
 const ATTEMPTS_UNTOLD = 2;
 
@@ -114,10 +124,17 @@ export class Processing {
     this.#consumer = startDeliveryConsumer(this.#options.bus, {
       onDelivery: (head) => {
         const lane = this.#backlog.add(head);
-        if (!this.#lanes.goOn(lane)) this.#lanes.add(lane, head.host);
+        if (lane !== null && !this.#lanes.goOn(lane)) this.#lanes.add(lane, head.host);
       },
+      perSecond: () => this.#headsPerSecond(),
     });
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
+  }
+
+  /** PROCESSING-7: what has just been stored here. */
+  stored({ lane, host }: DeliveryPlace, sequence: number, bytes: number): void {
+    if ((this.#consumer?.behind ?? 0) < HEADS_BEHIND) return;
+    if (this.#backlog.note(lane, sequence, bytes) && !this.#lanes.goOn(lane)) this.#lanes.add(lane, host);
   }
 
   /** What waits of one repository. */
@@ -145,6 +162,13 @@ export class Processing {
     this.#pace.took(performance.now() - from);
     this.#backlog.done(lane, piece);
     return true;
+  }
+
+  /** PROCESSING-7 */
+  #headsPerSecond(): number {
+    const { isIntakeBusy, areRunsAsked } = this.#options;
+    if (isIntakeBusy() || areRunsAsked()) return HEADS_PER_SECOND_FOR_OTHERS;
+    return (this.#consumer?.behind ?? 0) < HEADS_BEHIND ? Infinity : HEADS_PER_SECOND_BEHIND;
   }
 
   /** PROCESSING-5, PROCESSING-6 */
