@@ -181,7 +181,9 @@ describe('a request that a process asks of itself', () => {
     bus.respond('delivery.>', () => LATER);
     await bus.flush();
     const log = openDeliveryLog(bus);
-    expect(await log.persist('id', Buffer.from('"text"'), { lane: 'lane', host: 'host' })).toEqual({ stored: true });
+    expect(await log.persist('id', Buffer.from('"text"'), { lane: 'lane', host: 'host' })).toMatchObject({
+      stored: true,
+    });
     expect(Buffer.from((await log.find('id', 'lane')) ?? []).toString()).toBe('"text"');
   });
 
