@@ -158,7 +158,15 @@ describe('a request that a process asks of itself', () => {
     await own.restart();
     await back;
     under.push(send(6));
-    expect(await Promise.all(under)).toEqual([1, 2, expect.objectContaining({ sent: false }), 4, 5, 6]);
+    // The first two are handled however early it breaks, and their answers may be lost with it.
+    const [first, second, ...later] = await Promise.all(under);
+    const lost = expect.objectContaining({ sent: true });
+    expect([
+      [1, 2],
+      [1, lost],
+      [lost, lost],
+    ]).toContainEqual([first, second]);
+    expect(later).toEqual([expect.objectContaining({ sent: false }), 4, 5, 6]);
     await cut.flush();
     expect(seen).toEqual([1, 2, 4, 5, 6]);
     await cut.close(0);
