@@ -5,7 +5,8 @@
  * LOCALRUN-1. Events are reported in the order in which they were decided, before their effects are carried out; a stage's lines
  *    lie between its `stage_started` and what ends the attempt; no event is reported after the run's last.
  * LOCALRUN-2. At most `slots` attempts live at a time.
- * LOCALRUN-3. `settled` resolves when the run has ended and no process of it is left.
+ * LOCALRUN-3. `settled` resolves when the run has ended and no process of it is left. One that was prepared and never started (AHEAD-1) has
+ *    run nothing of it; the executors end it when they are closed, at the latest.
  */
 import { dirname } from 'node:path';
 import { performance } from 'node:perf_hooks';
@@ -20,6 +21,7 @@ import {
   secretsOf,
   stageEnvironment,
   type StageProcess,
+  type StageSpec,
   giveTree,
   withLogins,
 } from '@penstock/executor';
@@ -52,6 +54,7 @@ import { LocalArtifacts, type KeptVerdict } from './local-artifacts.ts';
 import { localAdded } from './local-added.ts';
 import type { LocalCaches } from './local-caches.ts';
 import { localReport } from './local-reports.ts';
+import { likelyNext, StagesAhead, type Ahead, type PlannedStart } from './stages-ahead.ts';
 import { workdirIn, type LocalWorkspace } from './local-workspace.ts';
 
 const KEY = 'local';
@@ -105,6 +108,9 @@ export class LocalRun {
   readonly #ready: string[] = [];
   #readyFrom = 0;
   #credit = 0;
+  readonly #ahead: StagesAhead;
+  /** How many processes of stages live. */
+  #busy = 0;
   #isPumping = false;
   #hasEnded = false;
   /** Nobody is asked anything about the run any more. */
@@ -119,6 +125,11 @@ export class LocalRun {
     this.#options = options;
     const { definition, yaml, id, inputs } = options;
     this.#artifacts = new LocalArtifacts(options.workspace.folder, id);
+    this.#ahead = new StagesAhead({
+      slots: options.slots,
+      plan: (stage) => this.#plannedStart(stage),
+      prepare: (spec) => options.executors.choose(undefined)?.prepare?.(spec),
+    });
     const at = this.#now();
     const created = {
       type: 'run_created',
@@ -153,6 +164,7 @@ export class LocalRun {
   /** SIGTERM to everything that runs, SIGKILL after the grace; nothing starts any more. */
   cancel(): void {
     this.#over.abort();
+    this.#ahead.close();
     this.#tell({ type: 'cancel', at: this.#now() });
     for (const attempt of this.#attempts.values()) attempt.preparation.abort();
   }
@@ -223,6 +235,7 @@ export class LocalRun {
       case 'settle':
         clearTimeout(this.#timer);
         this.#over.abort();
+        this.#ahead.close();
         this.#settle(this.#actor.run);
         return;
     }
@@ -276,6 +289,7 @@ export class LocalRun {
     const { workspace, executors, inheritedEnv, extensionFolders, caches, secrets: values } = this.#options;
     const { output } = attempt;
     let copy: string | undefined;
+    let ahead: Ahead | undefined;
     try {
       const ofImages = imageSecretsOf(work.place);
       const lacking = [...(work.secrets ?? []).map(({ name }) => name), ...ofImages].filter(
@@ -301,20 +315,14 @@ export class LocalRun {
       if (copy !== undefined) await this.#artifacts.layOut(work.inherits?.map(({ stage: name }) => name) ?? [], copy);
       const root = copy ?? workspace.folder;
       const cwd = workdirIn(root, work.workdir);
-      const outputFile = workspace.outputFile(work.outputs.length > 0);
+      ahead = this.#ahead.take(stage, attempt.attempt);
+      const outputFile = ahead?.outputFile ?? workspace.outputFile(work.outputs.length > 0);
       const { plan } = this.#actor;
       const extensionFolder = extensionFolders.get(
         plan.stages[plan.indexOf.get(stage) ?? -1]?.definition.extension?.hash ?? '',
       );
       const place = {
-        runId: this.id,
-        pipeline: this.#actor.run.pipelineName,
-        stage,
-        attempt: attempt.attempt,
-        trigger: 'local',
-        workspace: root,
-        outputFile,
-        maskFile: `${outputFile}-mask`,
+        ...this.#placeOf(stage, attempt.attempt, { workspace: root, outputFile }),
         ...(work.generates === undefined ? {} : { stagesFile: `${outputFile}-stages` }),
         extensionFolder,
       };
@@ -334,25 +342,20 @@ export class LocalRun {
       const toSave = await caches.restore(work.caches ?? [], cached);
       if (attempt.stopping !== undefined) return resultOf(failedBecause(attempt.stopping));
       const own = executor.kind === 'container' ? withoutMachine(inheritedEnv, dirname(outputFile)) : inheritedEnv;
-      const env = stageEnvironment(own, { ...work.env, ...secretEnv }, place);
       const maskFile = new MaskFile(place.maskFile, mask, (text) => output.remark(text));
       const masked = new MaskingSink(output, mask, () => maskFile.refresh());
-      attempt.process = executor.start(
-        {
-          helperKey: KEY,
-          commands: work.commands,
-          env,
-          shell: work.shell,
-          cwd,
-          user,
-          folders,
-          place: withLogins(work.place, logins),
-          files,
-          timeoutMs: work.timeoutMs,
-        },
-        masked,
-      );
+      this.#busy += 1;
+      if (ahead === undefined) {
+        this.#ahead.makeRoom(this.#busy);
+        const env = stageEnvironment(own, { ...work.env, ...secretEnv }, place);
+        const asked = { user, folders, place: withLogins(work.place, logins), files };
+        attempt.process = executor.start({ ...specOf(work, cwd, env), ...asked }, masked);
+      } else attempt.process = ahead.preparation.start(masked);
+      this.#lookAhead();
       const exit = await attempt.process.ended;
+      this.#busy -= 1;
+      // Its process is forked while it is decided what comes next.
+      this.#ahead.begin(this.#busy);
       maskFile.refresh();
       masked.finish();
       const judged = judgeAttempt(exit, {
@@ -377,8 +380,33 @@ export class LocalRun {
       output.remark(`the stage cannot start: ${error.message}`);
       return resultOf(failedBecause('checkout'));
     } finally {
+      if (attempt.process === undefined) ahead?.preparation.discard();
       if (copy !== undefined) await workspace.discard(copy);
     }
+  }
+
+  #placeOf(stage: string, attempt: number, { workspace, outputFile }: { workspace: string; outputFile: string }) {
+    return {
+      ...{ runId: this.id, pipeline: this.#actor.run.pipelineName, stage, attempt, trigger: 'local' },
+      ...{ workspace, outputFile, maskFile: `${outputFile}-mask` },
+    };
+  }
+
+  #lookAhead(): void {
+    if (this.#over.signal.aborted) return;
+    const { slots } = this.#options;
+    const ready = this.#ready.slice(this.#readyFrom, this.#readyFrom + slots);
+    this.#ahead.plan(likelyNext(ready, this.#attempts.keys(), this.#actor, slots));
+  }
+
+  /** AHEAD-1. */
+  #plannedStart(stage: string): PlannedStart {
+    const { workspace, inheritedEnv } = this.#options;
+    const work = workOf(this.#actor.run, this.#actor.plan, stage);
+    const outputFile = workspace.outputFile(false);
+    const place = this.#placeOf(stage, 1, { workspace: workspace.folder, outputFile });
+    const env = stageEnvironment(inheritedEnv, work.env, place);
+    return { spec: specOf(work, workdirIn(workspace.folder, work.workdir), env), outputFile };
   }
 
   #wakeAt(at: number): void {
@@ -399,6 +427,10 @@ export class LocalRun {
     this.#lastAt = Math.max(this.#lastAt, Math.round(performance.timeOrigin + performance.now()));
     return this.#lastAt;
   }
+}
+
+function specOf({ commands, shell, timeoutMs }: StageWork, cwd: string, env: StageSpec['env']): StageSpec {
+  return { helperKey: KEY, commands, env, shell, cwd, timeoutMs };
 }
 
 type AttemptResult =

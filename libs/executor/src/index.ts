@@ -17,6 +17,7 @@ export type {
   StageNotes,
   StagePiece,
   StagePlace,
+  StagePreparation,
   StageProcess,
   StageRecord,
   StageService,

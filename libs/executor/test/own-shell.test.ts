@@ -84,12 +84,16 @@ const SAME = [
   'set -x; false',
 ];
 
-describe.runIf(isDash)('a script that its helper’s shell evaluates', () => {
+describe.runIf(isDash).each([
+  ['when its stage starts', false],
+  ['in a process that was prepared', true],
+])('a script that its helper’s shell evaluates %s', (_when, isPrepared) => {
   let folder: string;
   let executor: ProcessExecutor;
-  beforeAll(() => {
+  beforeAll(async () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-own-shell-')));
     executor = new ProcessExecutor({ warn: () => {} });
+    await executor.prewarm(1);
   });
   afterAll(async () => {
     await executor.close();
@@ -103,7 +107,9 @@ describe.runIf(isDash)('a script that its helper’s shell evaluates', () => {
     const sink = new RecordingSink();
     const commands = [script].flat().map((text) => ({ script: text, bindings: {} }));
     const spec = { helperKey: 'key', commands, env: { PATH, ...env }, cwd: folder, folders: [], timeoutMs: 60_000 };
-    const exit = await executor.start(spec, sink).ended;
+    const preparation = isPrepared ? executor.prepare(spec) : undefined;
+    expect(preparation?.begin()).toBe(isPrepared ? executor.isIsolated : undefined);
+    const exit = await (preparation?.start(sink) ?? executor.start(spec, sink)).ended;
     return [exit.kind === 'exit' ? exit.code : exit, sink.text(), sink.text('stderr')];
   }
 

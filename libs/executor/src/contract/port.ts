@@ -178,6 +178,16 @@ export interface StageProcess {
   stop(reason: StopReason): void;
 }
 
+/** A stage that may be started. Nothing of its own commands has run, and nothing of it can be seen. */
+export interface StagePreparation {
+  /** Forks its process where that costs nobody anything: where one that could serve it idles. False: none does. */
+  begin(): boolean;
+  /** As the executor's `start`, in whatever state it is. Once. */
+  start(sink: OutputSink): StageProcess;
+  /** Instead of `start`: it never runs. */
+  discard(): void;
+}
+
 /** What a stage is on its machine; also the label `executor=<kind>` of a runner that has it. */
 export type ExecutorKind = 'process' | 'sandbox' | 'container' | 'kubernetes';
 
@@ -193,6 +203,8 @@ export interface Executor {
    * Never throws: what cannot start is `lost`, or ends with a remark and code 126. `record`: kept by those that can `resume`.
    */
   start(spec: StageSpec, sink: OutputSink, record?: StageRecord): StageProcess;
+  /** Of a stage that is likely to be started soon, with this very spec. Absent or undefined: there is nothing to be gained. */
+  prepare?(spec: StageSpec): StagePreparation | undefined;
   /**
    * Takes up a stage that an earlier process of the owner has started and that goes on without it; the sink has all that the record
    * holds. Absent: stages end with the process that has started them.

@@ -12,6 +12,7 @@ import type {
   OutputSink,
   StageExit,
   StageFiles,
+  StagePreparation,
   StageProcess,
   StageSpec,
   StopReason,
@@ -25,6 +26,8 @@ import type { Isolation } from './launch.ts';
 import { Leftovers } from './leftovers.ts';
 import { OomCounter } from './oom.ts';
 import { StageBounds } from './stage-bounds.ts';
+import { isDash } from './own-shell.ts';
+import { PreparedProcess, type Prepared } from './prepared-process.ts';
 import { RenewedFiles } from './renewed-files.ts';
 import { Scratch } from './scratch.ts';
 import { viewOf, viewTable } from './view.ts';
@@ -142,13 +145,33 @@ export abstract class HelperExecutor implements Executor {
   }
 
   start(spec: StageSpec, sink: OutputSink): StageProcess {
-    const stage = new RunningProcess(spec, sink, {
+    return this.#start(spec, sink);
+  }
+
+  prepare(spec: StageSpec): StagePreparation | undefined {
+    const { user, run, files, renewedFiles, place } = spec;
+    const isBound = this.#limits !== undefined || this.#launching.hidesScratch;
+    if (!isDash || isBound || [user, run, files, renewedFiles, place].some((asked) => asked !== undefined))
+      return undefined;
+    try {
+      return new PreparedProcess(spec, this.#pool, (sink, prepared) => this.#start(spec, sink, prepared));
+    } catch (error) {
+      // `start` says so in the stage's log.
+      if (error instanceof UnstartableStage) return undefined;
+      throw error;
+    }
+  }
+
+  #start(spec: StageSpec, sink: OutputSink, prepared?: Prepared): StageProcess {
+    const parts = {
       pool: this.#pool,
       scratch: this.#scratch,
       oom: this.#oom,
       launching: this.#launching,
       limits: this.#limits,
-    });
+      prepared,
+    };
+    const stage = new RunningProcess(spec, sink, parts);
     this.#running.add(stage);
     void stage.ended.then(() => this.#running.delete(stage));
     return stage;
@@ -177,6 +200,7 @@ interface StageParts {
   readonly oom: OomCounter;
   readonly launching: Launching;
   readonly limits: StageLimits | undefined;
+  readonly prepared?: Prepared | undefined;
 }
 
 class RunningProcess implements StageProcess {
@@ -207,14 +231,16 @@ class RunningProcess implements StageProcess {
 
   /** Up to the helper's order without a turn of the event loop, where a helper idles. */
   async #run(spec: StageSpec, sink: OutputSink, parts: StageParts): Promise<StageExit> {
-    const { pool, scratch, launching } = parts;
+    const { pool, scratch, launching, prepared } = parts;
     let job: Job;
     let place: string;
     try {
       place = launching.placeOf(spec);
       const folder = spec.run?.folder ?? (launching.hidesScratch ? spec.cwd : undefined);
       const write = (script: string): string => scratch.writeScript(script, spec.user, folder);
-      job = renderJob({ ...spec, env: { ...spec.env, ...this.#renewed?.env } }, write, { isHelpers: true });
+      job =
+        prepared?.job ??
+        renderJob({ ...spec, env: { ...spec.env, ...this.#renewed?.env } }, write, { isHelpers: true });
     } catch (error) {
       return await unstartable(error, sink);
     }
@@ -222,7 +248,7 @@ class RunningProcess implements StageProcess {
     let bounds: StageBounds | null = null;
     const view = viewOf(spec.run);
     try {
-      const acquired = pool.acquire({ key: spec.helperKey, place, view });
+      const acquired = prepared?.helper ?? pool.acquire({ key: spec.helperKey, place, view });
       helper = acquired instanceof Promise ? await this.#unlessStopped(acquired, pool) : acquired;
       if (helper === null) return exitOfStop(this.#stopped ?? 'cancelled');
       const { bases } = helper.launch;

@@ -101,6 +101,11 @@ export class HelperPool {
     });
   }
 
+  /** Null where none idles. */
+  takeIdle(wanted: Wanted): Helper | null {
+    return this.#closed ? null : this.#takeIdle(wanted);
+  }
+
   /** How many more wait for a helper of this place than are starting. */
   #surplus(place: string): number {
     const of = (other: string): boolean => other === place;

@@ -9,7 +9,8 @@
 # process that has sourced the job (job.ts).
 #
 # An order is a line: empty, or the number of the user and group that the stage runs as. What it is given as environment
-# counts only from then on: nothing of it is read by a program that still has rights.
+# counts only from then on: nothing of it is read by a program that still has rights. A word is for a job that waits for it (job.ts),
+# and no order.
 #
 # Descriptors: 2 complaints of this shell and its launcher until it is ready, 3 the owner (a line each way: an order, the stage's exit
 # status), 4 the job, a file without a name that is sourced through /proc so that it is read from its beginning
@@ -59,6 +60,7 @@ echo 500 >/proc/self/oom_score_adj
 trap : INT
 echo ready >&3
 while read -r order <&3; do
+  case $order in *[!0-9]*) continue ;; esac
   ( start "$order" )
   status=$?
   # An emptied job says that the stage is being stopped: what is left of it has its grace, until the owner ends us.

@@ -7,6 +7,7 @@
  *     pipes have been read empty, or when the namespace itself is gone.
  * HELPER-2. A stage that is stopped before its helper has read the job finds it empty: it never starts.
  * HELPER-3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
+ * HELPER-4. A stage that is prepared has run no line of its own until `run`: its process waits for a word, and any other ends it.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, fchownSync, ftruncateSync, writeFileSync, writeSync } from 'node:fs';
@@ -15,6 +16,7 @@ import type { Duplex } from 'node:stream';
 import { HelperFailed } from '../contract/errors.ts';
 import type { ControlGroup, GroupCounts } from '../limits/control-groups.ts';
 import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/port.ts';
+import { GO } from './job.ts';
 import type { Isolation, Launch } from './launch.ts';
 import { OutputPipes } from './output-pipes.ts';
 import { MEMORY } from '../system/memory.ts';
@@ -95,6 +97,8 @@ export class Helper {
   #jobBytes = 0;
   #stage: RunningStage | null = null;
   #received = '';
+  #prepared: Buffer | null = null;
+  #onDiscarded: (() => void) | null = null;
   #complaint = '';
   #onReady: () => void = () => {};
   #onFailed: (error: HelperFailed) => void = () => {};
@@ -194,6 +198,23 @@ export class Helper {
     }
   }
 
+  /** The process of a stage gets ready and waits: a job that does (`waits` of renderJob). Before `run` with this job, or `discard`. */
+  prepare(job: Buffer): void {
+    this.#writeJob(job);
+    this.#control.write('\n');
+    this.#prepared = job;
+  }
+
+  /** Resolves when nothing of what was prepared is left. */
+  discard(): Promise<void> {
+    this.#prepared = null;
+    this.#control.write('end\n');
+    const ended = new Promise<void>((resolve) => {
+      this.#onDiscarded = resolve;
+    });
+    return Promise.race([ended, this.gone]);
+  }
+
   /** One at a time. Resolves when nothing of the stage is left. */
   run(job: Buffer, times: StageTimes, sink: OutputSink, user?: StageUser): Promise<StageExit> {
     if (user !== undefined) this.#giveTo(user);
@@ -201,8 +222,12 @@ export class Helper {
     return new Promise<StageExit>((resolve) => {
       const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
       this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
-      this.#writeJob(job);
-      this.#control.write(`${user?.uid ?? ''}\n`);
+      if (this.#prepared === job) this.#control.write(`${GO}\n`);
+      else {
+        this.#writeJob(job);
+        this.#control.write(`${user?.uid ?? ''}\n`);
+      }
+      this.#prepared = null;
     });
   }
 
@@ -329,7 +354,7 @@ export class Helper {
 
   #onStatus(code: number): void {
     const stage = this.#stage;
-    if (stage === null) return;
+    if (stage === null) return this.#onNothingLeft();
     if (this.isolation !== 'group') {
       void this.#end(exitOf(code));
     } else if (stage.stopping !== null && this.#stageProcesses().length > 0) {
@@ -340,6 +365,13 @@ export class Helper {
       stage.reported = exitOf(code);
       this.kill();
     }
+  }
+
+  /** What was prepared has ended: it was discarded, or somebody has killed it, and then its helper is not waited for. */
+  #onNothingLeft(): void {
+    if (this.#onDiscarded === null) return this.kill();
+    this.#onDiscarded();
+    this.#onDiscarded = null;
   }
 
   /** HELPER-1: called when nothing of the stage can write any more. */

@@ -51,7 +51,8 @@ export interface Job {
 
 /**
  * `writeFile` keeps a script that is too long for an argument and answers its path. `defaults`: variables of a stage that has
- * none of these. `isHelpers`: whoever sources the job evaluates the argument that it leaves (helper.sh). Throws UnstartableStage.
+ * none of these. `isHelpers`: whoever sources the job evaluates the argument that it leaves (helper.sh). `waits`: and all that does not
+ * depend on what is on the machine is done before the word to go on. Throws UnstartableStage.
  */
 export function renderJob(
   spec: StageSpec,
@@ -59,7 +60,12 @@ export function renderJob(
   {
     defaults = { PATH: DEFAULT_PATH },
     isHelpers = false,
-  }: { readonly defaults?: Readonly<Record<string, string>>; readonly isHelpers?: boolean } = {},
+    waits = false,
+  }: {
+    readonly defaults?: Readonly<Record<string, string>>;
+    readonly isHelpers?: boolean;
+    readonly waits?: boolean;
+  } = {},
 ): Job {
   const shell = spec.shell ?? 'sh';
   checkText(shell, 'shell');
@@ -80,11 +86,15 @@ export function renderJob(
       ? ''
       : `env ${shellVariables.map(([name, value]) => quote(`${name}=${value}`)).join(' ')} `;
   // What the way to this shell may have left in its environment.
-  const lines = [isHelpers ? OUTPUTS_ANEW : OUTPUTS, 'unset SHLVL PENSTOCK_JOB', ...fileLines(spec.files)];
+  const lines = [
+    outputs(isHelpers, waits ? '5>&- 6>&-' : CLOSED),
+    'unset SHLVL PENSTOCK_JOB',
+    ...fileLines(spec.files),
+  ];
   if (isHelpers) lines.push(UNSET_HELPERS);
   if (POSIX_SHELLS.has(basename(shell))) {
     const { bindings, script } = joinCommands(spec.commands);
-    lines.push(...exports({ ...env, ...bindings }), ...enter(spec.cwd, shell));
+    lines.push(...exports({ ...env, ...bindings }), ...(waits ? WAIT : []), ...enter(spec.cwd, shell));
     const mayBeOwn = isHelpers && shell === 'sh' && passed === '' && Buffer.byteLength(script) <= SCRIPT_BYTES_MAX;
     const needsAnother = mayBeOwn ? needsAnotherShell(spec.commands, env) : null;
     if (needsAnother === null) lines.push(`exec ${passed}${invoke('-e -c', script)}`);
@@ -95,7 +105,7 @@ export function renderJob(
   } else {
     // Programs that know nothing of each other: a process each.
     const flag = SCRIPT_FLAGS[basename(shell)] ?? '-c';
-    lines.push(...exports(env), ...enter(spec.cwd, shell));
+    lines.push(...exports(env), ...(waits ? WAIT : []), ...enter(spec.cwd, shell));
     for (const command of spec.commands) {
       lines.push(
         `( ${exports(command.bindings).join('; ')}`,
@@ -113,12 +123,19 @@ export function renderJob(
 }
 
 const CLOSED = '3>&- 4>&- 5>&- 6>&-';
-const OUTPUTS = `exec 1>&5 2>&6 ${CLOSED}`;
 /**
  * A helper's next stages have the same pipes: opened anew, since what a program sets of what it has inherited stays behind it. One that leaves
  * its output non-blocking, as ssh and others do, would make writes of the stages after it fail.
  */
-const OUTPUTS_ANEW = `if [ -p /proc/self/fd/5 ] && [ -w /proc/self/fd/5 ]; then exec 1>/proc/self/fd/5 2>/proc/self/fd/6 ${CLOSED}; else ${OUTPUTS}; fi`;
+function outputs(isHelpers: boolean, closed: string): string {
+  const same = `exec 1>&5 2>&6 ${closed}`;
+  if (!isHelpers) return same;
+  return `if [ -p /proc/self/fd/5 ] && [ -w /proc/self/fd/5 ]; then exec 1>/proc/self/fd/5 2>/proc/self/fd/6 ${closed}; else ${same}; fi`;
+}
+
+/** The word, which is no order, since who waits for it may have been killed: then its helper reads it. No stage has a variable of this name. */
+export const GO = 'go';
+const WAIT = ['read -r _ <&3 || exit 0', `[ "$_" = ${GO} ] || exit 0`, 'exec 3>&- 4>&-', 'unset _'];
 /** What a script would find in a shell that is its helper's (helper.sh). */
 const UNSET_HELPERS = 'unset shell own drop stage order status rounds; unset -f start';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';

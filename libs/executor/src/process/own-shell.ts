@@ -29,7 +29,7 @@ const ESCAPES = /\\\n|[\\'"]/g;
 const KEPT_FROM_ENVIRONMENT = 'IFS';
 
 /** dash alone is known to be the same, forked or new. */
-const isDash = basename(resolved(HELPER_SHELL)) === 'dash';
+export const isDash = basename(resolved(HELPER_SHELL)) === 'dash';
 
 /**
  * Where this machine has the helper's shell as `sh`. The owner looks into these folders and into none that a stage names: what lies there
