@@ -147,9 +147,14 @@ describe('the stream of deliveries', () => {
     for (let index = 0; index < 4; index++) await seen.next();
     await bus.flush();
     expect(seen.all).toHaveLength(4);
+    // How many will have come until there is room it cannot know.
+    expect(consumer.behind).toBe(Infinity);
     for (const each of seen.all.slice()) each.acknowledge();
     for (let index = 0; index < 4; index++) await seen.next();
     expect(consumer.held).toBe(4);
+    for (const each of seen.all.slice(4)) each.acknowledge();
+    for (let index = 0; index < 2; index++) await seen.next();
+    expect(consumer.behind).toBe(0);
     await consumer.stop();
   });
 

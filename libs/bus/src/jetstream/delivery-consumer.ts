@@ -42,7 +42,10 @@ export interface DeliveryConsumerOptions {
 
 export interface DeliveryConsumer {
   readonly held: number;
-  /** How many waited at the broker for being handed out, behind the last that came; 0 when there was nothing to hand out. */
+  /**
+   * How many waited at the broker for being handed out, behind the last that came; 0 when there was nothing to hand out. Infinity: of
+   * those that may be held more than half are, and what comes now may wait for as long as they do.
+   */
   readonly behind: number;
   /** What is held, or on its way here, goes to others at once; where that message does not reach the broker, after its patience. */
   stop(): Promise<void>;
@@ -107,7 +110,7 @@ class PullConsumer implements DeliveryConsumer {
   }
 
   get behind(): number {
-    return this.#behind;
+    return this.#held.size > this.#heldMax / 2 ? Infinity : this.#behind;
   }
 
   async stop(): Promise<void> {

@@ -11,8 +11,8 @@
  *     and what waits is safe.
  *  PROCESSING-6 While others ask for runs on the same machine, the processing takes half of the time at most, of however many repositories.
  *  PROCESSING-7 Then and while pushes come fast few heads are asked for a second: each costs the broker and this process a fifth of what
- *     taking in a push costs. What is taken in here while heads are behind is known at once without them, so that a repository waits for
- *     its turn and not for the heads of others.
+ *     taking in a push costs. What is taken in here while heads are behind, or so many are held that there may be no room for its own,
+ *     is known at once without them, so that a repository waits for its turn and not for the heads of others.
  */
 import { bootMs, pauseOrAbort, within } from '@penstock/async';
 import {
