@@ -74,6 +74,27 @@ describe('chunks (P21)', () => {
     expect(text.split('\n')[0]).toMatch(/é …\[line goes on\]$/);
   });
 
+  it('take room for a few lines while no more was said, and for a whole chunk from then on', async () => {
+    const memory: number[] = [];
+    const texts: string[] = [];
+    const emit = ({ output }: LogChunk): void => {
+      memory.push(output.buffer.byteLength);
+      texts.push(Buffer.from(output).toString());
+    };
+    const few = new Chunker({ bytesMax: 1e9, emit });
+    void few.write('stdout', Buffer.from('one\nt'));
+    void few.write('stdout', Buffer.from('wo\nthree'));
+    await few.end();
+    expect(texts.splice(0)).toEqual(['one\ntwo\nthree\n']);
+    const many = new Chunker({ bytesMax: 1e9, emit });
+    void many.write('stdout', Buffer.from('first\n'));
+    const long = `${'x'.repeat(20_000)}\n`;
+    for (const part of [long.slice(0, 10), long.slice(10)]) void many.write('stderr', Buffer.from(part));
+    await many.end();
+    expect(texts).toEqual([`first\n${long}`]);
+    expect(memory).toEqual([4 * 1024, CHUNK_BYTES_MAX]);
+  });
+
   it('go out a moment after the first line, not only when full', async () => {
     const chunk = await new Promise<LogChunk>((resolve) => {
       const chunker = new Chunker({ bytesMax: 1_000, emit: resolve });

@@ -9,11 +9,13 @@
  * CHUNKER-3. Of an output that is longer than its budget both ends are kept, half of the budget each (of the end at most
  *     END_BYTES_MAX), with one marker line between them, whose bytes are not counted. What comes after the first half waits for
  *     the end of the stage. The executor's own remarks are kept.
+ * CHUNKER-4. An output of a few lines takes room for a few lines: most stages say no more, and what they held waits for the collector.
  */
 import { machineTime } from '@penstock/async';
 import type { OutputSink, OutputStreamName } from '../contract/port.ts';
 import { LineSplitter } from './lines.ts';
 import { OutputTail } from './output-tail.ts';
+import { withRoom } from './room.ts';
 
 export interface LogChunk {
   /** Of the first byte, in the attempt's log as kept. */
@@ -144,7 +146,7 @@ export class Chunker implements OutputSink {
   }
 
   #put(stream: OutputStreamName, bytes: Uint8Array): void {
-    this.#buffer ??= Buffer.allocUnsafeSlow(CHUNK_BYTES_MAX);
+    this.#buffer = withRoom(this.#buffer, this.#used, this.#used + bytes.length, CHUNK_BYTES_MAX);
     this.#buffer.set(bytes, this.#used);
     this.#used += bytes.length;
     const last = this.#parts.at(-1);

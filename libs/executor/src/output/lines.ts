@@ -2,6 +2,7 @@
  * Output bytes to whole lines, in bounded memory. Bytes stay bytes: invalid UTF-8, NUL and lone carriage returns are kept
  * as they are. Only a line feed ends a line.
  */
+import { withRoom } from './room.ts';
 
 /** With its line feed a line fits the largest chunk (64 KiB), and so does a piece of a longer one with its mark. */
 const LINE_MARK = Buffer.from(' …[line goes on]\n');
@@ -50,9 +51,14 @@ export class LineSplitter {
 
   /** Adds to the line that has not ended; answers what does not belong to it. */
   #complete(bytes: Uint8Array): Uint8Array {
-    this.#partial ??= Buffer.allocUnsafeSlow(LINE_BYTES_MAX + LINE_MARK.length);
     const found = bytes.indexOf(LINE_FEED);
     const content = found < 0 ? bytes.length : found;
+    this.#partial = withRoom(
+      this.#partial,
+      this.#length,
+      this.#length + content + 1,
+      LINE_BYTES_MAX + LINE_MARK.length,
+    );
     if (this.#length + content > LINE_BYTES_MAX) {
       const fits = LINE_BYTES_MAX - this.#length;
       this.#partial.set(bytes.subarray(0, fits), this.#length);
