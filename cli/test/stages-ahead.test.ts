@@ -82,16 +82,20 @@ describe('stages that are prepared ahead', () => {
     return { ahead, told };
   }
 
-  it('are as many as there are slots, and begin where one has no stage (AHEAD-2)', () => {
-    const { ahead, told } = aheadOf(2);
-    ahead.plan(['broken', 'a', 'b', 'c']);
-    ahead.begin(2);
-    expect(told).toEqual(['prepare a', 'prepare b']);
+  it('are as many as there are slots, and begin where two have no stage, or the only one (AHEAD-2)', () => {
+    const { ahead, told } = aheadOf(3);
+    ahead.plan(['broken', 'a', 'b', 'c', 'd']);
+    for (const busy of [3, 2]) ahead.begin(busy);
+    expect(told).toEqual(['prepare a', 'prepare b', 'prepare c']);
     ahead.begin(1);
     ahead.begin(1);
-    expect(told.slice(2)).toEqual(['begin a']);
+    expect(told.slice(3)).toEqual(['begin a', 'begin b']);
     ahead.begin(0);
-    expect(told.slice(3)).toEqual(['begin b']);
+    expect(told.slice(5)).toEqual(['begin c']);
+    const alone = aheadOf(1);
+    alone.ahead.plan(['a']);
+    alone.ahead.begin(0);
+    expect(alone.told).toEqual(['prepare a', 'begin a']);
   });
 
   it('are given up when something else is likelier, at a second attempt, for a stage that needs the room, and in the end', () => {

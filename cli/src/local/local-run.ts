@@ -393,8 +393,9 @@ export class LocalRun {
   }
 
   #lookAhead(): void {
-    if (this.#over.signal.aborted) return;
     const { slots } = this.#options;
+    // AHEAD-2.
+    if (this.#over.signal.aborted || (slots > 1 && this.#busy >= slots)) return;
     const ready = this.#ready.slice(this.#readyFrom, this.#readyFrom + slots);
     this.#ahead.plan(likelyNext(ready, this.#attempts.keys(), this.#actor, slots));
   }
