@@ -1,4 +1,4 @@
-import { jetstream } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import {
@@ -195,6 +195,31 @@ describe('the stream of deliveries', () => {
     const two = startDeliveryConsumer(bus, second);
     expect(await second.next()).toMatchObject({ sequence: 1, isFirst: false, storedAtMs });
     await two.stop();
+  });
+
+  it('DELIVERYCONSUMER-4: a delivery of a stream that was made anew is not taken for the one of its sequence that is held', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const seen = collector();
+    const heard: string[] = [];
+    const onDelivery: typeof seen.onDelivery = (head) => {
+      heard.push(`${head.lane} ${head.sequence}`);
+      seen.onDelivery(head);
+    };
+    const consumer = startDeliveryConsumer(bus, { onDelivery, onAnew: () => heard.push('anew') });
+    for (const id of ['a', 'b']) await log.persist(id, Buffer.from(id), at('before'));
+    const first = await seen.next();
+    await seen.next();
+    const manager = await jetstreamManager(connectionOf(bus));
+    await manager.streams.delete('DELIVERIES');
+    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+    await log.persist('c', Buffer.from('c'), at('after'));
+    await log.ensureConsumer();
+    expect(await seen.next()).toMatchObject({ sequence: 1, lane: 'after' });
+    expect(heard).toEqual(['before 1', 'before 2', 'anew', 'after 1']);
+    first.acknowledge();
+    expect(consumer.held).toBe(1);
+    await consumer.stop();
   });
 
   it('what was not acknowledged is there after a kill of the broker, and goes to the next consumer', async () => {

@@ -39,14 +39,21 @@ class Stream {
     };
   }
 
+  #place(sequence: number, bytes: Uint8Array): { sequence: number; bytes: Uint8Array; storedAtMs: number } {
+    return { sequence, bytes, storedAtMs: this.storedAtMs(sequence) };
+  }
+
   open(): Backlog {
     return new Backlog({
       stream: {
-        read: () => Promise.resolve(null),
+        read: (sequence) => {
+          const bytes = this.stored[sequence - 1]?.bytes;
+          return Promise.resolve(bytes === undefined ? null : this.#place(sequence, bytes));
+        },
         readLane: (lane, after, most) => {
           this.reads += 1;
           const all = this.stored
-            .map((stored, at) => ({ ...stored, sequence: at + 1, storedAtMs: this.storedAtMs(at + 1) }))
+            .map(({ lane: name, bytes }, at) => ({ lane: name, ...this.#place(at + 1, bytes) }))
             .filter((each) => each.lane === lane && each.sequence > after);
           const deliveries = all.slice(0, most.deliveries);
           this.readMost = Math.max(this.readMost, deliveries.length);
@@ -182,6 +189,48 @@ describe('the backlog', () => {
     before.decided.clear();
     expect(backlog.add(before.head(3))).toBe('a');
     expect(await work(backlog, 'a', before)).toEqual(upTo(10).slice(2));
+  });
+
+  it('BACKLOG-6: in a stream that was made anew a lane is done in order, though it had come further and more was noted', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 10; count++) backlog.note('a', stream.store('a'), 10);
+    await work(backlog, 'a', stream);
+    stream.from = 3_600_000;
+    stream.decided.clear();
+    backlog.note('b', 4, 10);
+    for (let count = 0; count < 10; count++) backlog.note('a', stream.store('a'), 10);
+    expect(await work(backlog, 'a', stream)).toEqual(upTo(20));
+    for (const sequence of upTo(20)) expect(backlog.add(stream.head(sequence))).toBeNull();
+  });
+
+  it('BACKLOG-6: where the stream is the same after all, a lane goes on from where it was', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 100; count++) backlog.add(stream.head(stream.store('a')));
+    await work(backlog, 'a', stream, 90);
+    backlog.startAnew();
+    stream.looks = 0;
+    for (const sequence of upTo(100)) stream.unacknowledged.add(sequence);
+    for (const sequence of upTo(100)) backlog.add(stream.head(sequence));
+    expect(stream.unacknowledged).toContain(1);
+    expect(await work(backlog, 'a', stream)).toEqual(upTo(100).slice(90));
+    expect(stream.looks).toBe(0);
+    expect(stream.unacknowledged.size).toBe(0);
+  });
+
+  it('BACKLOG-1: heads that stand for nothing any more do not have those of the new stream acknowledged', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 10; count++) backlog.add(stream.head(stream.store('a')));
+    backlog.startAnew();
+    stream.from = 3_600_000;
+    stream.unacknowledged.clear();
+    for (const sequence of upTo(10).slice(6)) stream.unacknowledged.add(sequence);
+    for (const sequence of upTo(10).slice(6)) backlog.add(stream.head(sequence));
+    expect(stream.unacknowledged).toContain(7);
+    expect(await work(backlog, 'a', stream)).toEqual(upTo(10));
+    expect(stream.unacknowledged.size).toBe(0);
   });
 
   it('counts what was noted and then comes by its head once, by its own size', () => {

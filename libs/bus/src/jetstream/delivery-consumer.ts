@@ -6,6 +6,8 @@
  * DELIVERYCONSUMER-2 While one is held, the broker hears of it every third of its patience; if that does not reach it, it hands the delivery
  *     out again, to us (then it is still one) or to another ingest. So one may be processed by two at a time.
  * DELIVERYCONSUMER-3 No more are asked for in a second than its user wants: what is not asked for waits at the broker, in order.
+ * DELIVERYCONSUMER-4 A consumer counts what it hands out. One that counts from less than was heard is another, or has lost what it knew, and
+ *     the stream may be another, too, with the same sequences. So what was held until then is held no more, and no acknowledgement of it is sent.
  */
 import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
 import { backoffMs, within } from '@penstock/async';
@@ -36,6 +38,8 @@ export interface DeliveryConsumerOptions {
   readonly onDelivery: (delivery: HeldDelivery) => void;
   /** Default 4,000. */
   readonly heldMax?: number | undefined;
+  /** DELIVERYCONSUMER-4: told before the first delivery that is handed out anew. What is not acknowledged comes again. */
+  readonly onAnew?: (() => void) | undefined;
   /** How many are to come in a second now, asked before each pull; what was asked for already comes all the same. Default as many as can. */
   readonly perSecond?: (() => number) | undefined;
 }
@@ -70,10 +74,11 @@ class PullConsumer implements DeliveryConsumer {
   readonly #wire: Wire;
   readonly #onDelivery: (delivery: HeldDelivery) => void;
   readonly #heldMax: number;
+  readonly #onAnew: () => void;
   readonly #perSecond: () => number;
   readonly #ensureConsumer: () => Promise<void>;
   /** By sequence: where the broker wants the acknowledgement sent. */
-  readonly #held = new Map<number, string>();
+  #held = new Map<number, string>();
   readonly #inbox: string;
   readonly #subscription: Subscription;
   readonly #working: NodeJS.Timeout;
@@ -85,6 +90,8 @@ class PullConsumer implements DeliveryConsumer {
   #pulledAt = -Infinity;
   #failures = 0;
   #behind = 0;
+  /** By the consumer's count. */
+  #lastHandedOut = 0;
   #stopped = false;
   readonly #onReconnected = (): void => this.#pull();
 
@@ -93,6 +100,7 @@ class PullConsumer implements DeliveryConsumer {
     this.#ensureConsumer = ensureConsumer;
     this.#onDelivery = options.onDelivery;
     this.#heldMax = options.heldMax ?? HELD_MAX;
+    this.#onAnew = options.onAnew ?? (() => {});
     this.#perSecond = options.perSecond ?? (() => Infinity);
     this.#inbox = wire.newInbox();
     this.#subscription = wire.connection.subscribe(`${this.#inbox}.*`, {
@@ -165,12 +173,20 @@ class PullConsumer implements DeliveryConsumer {
     if (code !== 0 || (message.data.length === 0 && message.reply === undefined)) return this.#pullEnded(code, message);
     if (this.#stopped) return this.#answer(message.reply ?? '', '-NAK');
     this.#failures = 0;
-    const { sequence, behind } = placeOf(message.reply ?? '');
+    const { sequence, behind, count } = placeOf(message.reply ?? '');
     this.#behind = behind;
-    const known = this.#held.has(sequence);
-    this.#held.set(sequence, message.reply ?? '');
+    if (count <= this.#lastHandedOut) this.#startAnew();
+    this.#lastHandedOut = count;
+    const held = this.#held;
+    const known = held.has(sequence);
+    held.set(sequence, message.reply ?? '');
     this.#wanted -= 1;
-    if (!known) this.#onDelivery(new Head(sequence, message, (head) => this.#acknowledge(head)));
+    if (!known)
+      this.#onDelivery(
+        new Head(sequence, message, () => {
+          if (held === this.#held) this.#acknowledge(sequence);
+        }),
+      );
     if (this.#wanted <= 0) this.#pull();
   }
 
@@ -190,6 +206,12 @@ class PullConsumer implements DeliveryConsumer {
       },
       backoffMs(this.#failures, BROKER_BACKOFF),
     );
+  }
+
+  /** DELIVERYCONSUMER-4 */
+  #startAnew(): void {
+    this.#held = new Map();
+    this.#onAnew();
   }
 
   #acknowledge(sequence: number): void {
@@ -212,19 +234,19 @@ class PullConsumer implements DeliveryConsumer {
 class Head implements HeldDelivery {
   readonly sequence: number;
   readonly lane: string | null;
-  readonly #acknowledge: (sequence: number) => void;
+  readonly acknowledge: () => void;
   /** Until it has been looked at: it keeps all that was received with it. */
   #message: Msg | undefined;
   readonly #reply: string;
   #host = '';
   #bytes = 0;
 
-  constructor(sequence: number, message: Msg, acknowledge: (sequence: number) => void) {
+  constructor(sequence: number, message: Msg, acknowledge: () => void) {
     this.sequence = sequence;
     this.lane = laneOf(message.subject);
     this.#message = message;
     this.#reply = message.reply ?? '';
-    this.#acknowledge = acknowledge;
+    this.acknowledge = acknowledge;
   }
 
   get host(): string {
@@ -243,10 +265,6 @@ class Head implements HeldDelivery {
 
   get storedAtMs(): number {
     return placeOf(this.#reply).storedAtMs;
-  }
-
-  acknowledge(): void {
-    this.#acknowledge(this.sequence);
   }
 
   #look(): void {
@@ -269,6 +287,8 @@ interface Place {
   readonly sequence: number;
   /** How often, this time included. */
   readonly handedOut: number;
+  /** Of all that the consumer has handed out, each time counted. */
+  readonly count: number;
   readonly storedAtMs: number;
   readonly behind: number;
 }
@@ -280,6 +300,7 @@ function placeOf(reply: string): Place {
   return {
     handedOut: Number(tokens[from]),
     sequence: Number(tokens[from + 1]),
+    count: Number(tokens[from + 2]),
     storedAtMs: Number(tokens[from + 3]?.slice(0, -6)),
     behind: Number(tokens[from + 4]) || 0,
   };

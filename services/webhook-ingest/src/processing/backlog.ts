@@ -13,6 +13,8 @@
  *     is always processed whole.
  *  BACKLOG-5 What an ingest has taken in itself may be noted before its head comes, which may be long after it was processed: then the
  *     head is acknowledged, and nothing is done again. It is known by its time: a stream that was made anew counts from the beginning.
+ *  BACKLOG-6 Where the stream may have been made anew, no lane is read on from where it had come to before the delivery there was seen to be the same;
+ *     else it is read from its first one. For BACKLOG-4 a lane must be done in order, and in the new stream that one may stand behind others.
  */
 import type { DeliveryLog, HeldDelivery } from '@penstock/bus';
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
@@ -45,12 +47,15 @@ interface Position {
   readonly position: number;
   /** When it was stored; -Infinity: it was not looked at. */
   readonly storedAt: number;
+  /** BACKLOG-6: when the stream was last known to hold it; see `#era`. */
+  readonly era: number;
 }
 
 interface Lane {
   /** See `Position`. */
   position: number;
   storedAt: number;
+  era: number;
   /** BACKLOG-4. */
   isLocating: boolean;
   /** Not acknowledged; in order. */
@@ -60,6 +65,8 @@ interface Lane {
   sinceHeld: number;
   /** The highest that is known to be there. */
   newest: number;
+  /** How often something came. */
+  came: number;
   ahead: Ahead[];
   /** In the stream behind what was read ahead. */
   behind: number;
@@ -90,6 +97,9 @@ export class Backlog {
   readonly #lanes = new Map<string, Lane>();
   readonly #positions = new Map<string, Position>();
   #bytesAhead = 0;
+  /** Counts how often the stream may have been made anew. */
+  #era = 0;
+  #lastNoted = 0;
 
   constructor(options: BacklogOptions) {
     this.#options = options;
@@ -102,9 +112,11 @@ export class Backlog {
       head.acknowledge();
       return null;
     }
-    const lane = this.#laneFor(name, head.sequence);
-    // Handed out again, which says that nobody knows it to be processed: it may be another stream's, too.
-    if (head.sequence <= lane.position) this.#goBack(lane, head.sequence - 1);
+    const lane = this.#laneFor(name);
+    lane.came += 1;
+    // Handed out again, which says that nobody knows it to be processed. Another stream's may be a first one; BACKLOG-6 looks after those.
+    if (head.sequence <= lane.position && (lane.era === this.#era || !head.isFirst))
+      this.#goBack(lane, head.sequence - 1);
     const isNew = head.sequence > lane.newest;
     if (isNew) this.#knows(lane, head.sequence);
     if (hold(lane, head) || (isNew && (lane.measured < MEASURED_AT_FIRST || Math.random() < MEASURED_SHARE)))
@@ -114,12 +126,25 @@ export class Backlog {
 
   /** BACKLOG-5: a delivery that has just been stored, of so many bytes. False: there are too many lanes, and it is known by its head. */
   note(name: string, sequence: number, bytes: number): boolean {
+    // The answers of the broker come in the order in which it has stored.
+    if (sequence <= this.#lastNoted) this.#era += 1;
+    this.#lastNoted = sequence;
     if (!this.#lanes.has(name) && this.#lanes.size >= LANES_NOTED_MAX) return false;
-    const lane = this.#laneFor(name, sequence);
+    const lane = this.#laneFor(name);
+    lane.came += 1;
     if (sequence <= lane.newest) return true;
     this.#knows(lane, sequence);
     measure(lane, bytes);
     return true;
+  }
+
+  /** The heads that were added stand for nothing any more: what is not processed comes again. BACKLOG-6. */
+  startAnew(): void {
+    this.#era += 1;
+    for (const lane of this.#lanes.values()) {
+      lane.heads.length = 0;
+      lane.sinceHeld = 0;
+    }
   }
 
   /** What waits in a lane of what this ingest knows, the piece under way included. */
@@ -141,9 +166,13 @@ export class Backlog {
         const behind = (): Delivery[] => ahead.slice(1, 1 + BEHIND_MAX).map(deliveryOf);
         return { sequence: first.sequence, storedAt: first.storedAtMs, delivery: deliveryOf(first), behind };
       }
-      const { newest, position } = lane;
+      if (lane.era !== this.#era) {
+        await this.#lookAgain(lane);
+        continue;
+      }
+      const { came, position } = lane;
       const isEmpty = !(await this.#readAhead(name, lane));
-      if (isEmpty && lane.newest === newest && lane.position === position) {
+      if (isEmpty && lane.came === came && lane.position === position) {
         this.#forget(name, lane);
         return null;
       }
@@ -160,7 +189,8 @@ export class Backlog {
 
   #isDone(name: string, head: HeldDelivery): boolean {
     const known = this.#lanes.get(name) ?? this.#positions.get(name);
-    return known !== undefined && head.sequence <= known.position && head.isFirst && head.storedAtMs <= known.storedAt;
+    if (known === undefined || known.era !== this.#era) return false;
+    return head.sequence <= known.position && head.isFirst && head.storedAtMs <= known.storedAt;
   }
 
   #knows(lane: Lane, sequence: number): void {
@@ -168,19 +198,20 @@ export class Backlog {
     lane.newest = sequence;
   }
 
-  #laneFor(name: string, sequence: number): Lane {
+  #laneFor(name: string): Lane {
     const known = this.#lanes.get(name);
     if (known !== undefined) return known;
     const last = this.#positions.get(name);
-    const isBehind = last === undefined || last.position < sequence;
     const lane: Lane = {
-      position: isBehind ? (last?.position ?? 0) : sequence - 1,
-      storedAt: isBehind ? (last?.storedAt ?? -Infinity) : -Infinity,
+      position: last?.position ?? 0,
+      storedAt: last?.storedAt ?? -Infinity,
+      era: last?.era ?? this.#era,
       isLocating: last === undefined,
       heads: [],
       spacing: SPACING,
       sinceHeld: 0,
       newest: 0,
+      came: 0,
       ahead: [],
       behind: 0,
       measured: 0,
@@ -188,6 +219,18 @@ export class Backlog {
     };
     this.#lanes.set(name, lane);
     return lane;
+  }
+
+  /** BACKLOG-6 */
+  async #lookAgain(lane: Lane): Promise<void> {
+    const era = this.#era;
+    const { position, storedAt } = lane;
+    const found = position === 0 ? null : await this.#options.stream.read(position);
+    if (lane.position !== position) return;
+    lane.era = era;
+    if (position === 0 || found?.storedAtMs === storedAt) return;
+    this.#goBack(lane, 0);
+    lane.newest = 0;
   }
 
   /** False: nothing is there. */
@@ -218,7 +261,7 @@ export class Backlog {
     return Math.max(0, decided.lastIndexOf(true));
   }
 
-  #goOn(lane: Lane, { position, storedAt }: Position): void {
+  #goOn(lane: Lane, { position, storedAt }: Pick<Position, 'position' | 'storedAt'>): void {
     lane.position = position;
     lane.storedAt = storedAt;
     // BACKLOG-1
@@ -239,7 +282,7 @@ export class Backlog {
     this.#lanes.delete(name);
     if (name.startsWith(ALONE)) return;
     this.#positions.delete(name);
-    this.#positions.set(name, { position: lane.position, storedAt: lane.storedAt });
+    this.#positions.set(name, { position: lane.position, storedAt: lane.storedAt, era: lane.era });
     if (this.#positions.size <= POSITIONS_MAX) return;
     const [oldest] = this.#positions.keys();
     if (oldest !== undefined) this.#positions.delete(oldest);

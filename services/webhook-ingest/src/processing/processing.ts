@@ -126,6 +126,7 @@ export class Processing {
         const lane = this.#backlog.add(head);
         if (lane !== null && !this.#lanes.goOn(lane)) this.#lanes.add(lane, head.host);
       },
+      onAnew: () => this.#backlog.startAnew(),
       perSecond: () => this.#headsPerSecond(),
     });
     this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
