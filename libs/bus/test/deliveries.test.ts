@@ -183,6 +183,18 @@ describe('the stream of deliveries', () => {
     await consumer.stop();
   });
 
+  it('DELIVERYLOG-4: what many store at a time is answered in the order in which it is stored', async () => {
+    const log = openDeliveryLog(bus);
+    const sequences: number[] = [];
+    await Promise.all(
+      Array.from({ length: 2_000 }, async (_, index) => {
+        const persisted = await log.persist(`d${index}`, Buffer.alloc((index % 7) * 1_000), at(`lane${index % 5}`));
+        if (persisted.stored) sequences.push(persisted.sequence);
+      }),
+    );
+    expect(sequences).toEqual(Array.from({ length: 2_000 }, (_, index) => index + 1));
+  });
+
   it('what a consumer holds when it stops goes to another at once, which hears that it is not the first, and when it was stored', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
@@ -190,6 +202,7 @@ describe('the stream of deliveries', () => {
     const one = startDeliveryConsumer(bus, first);
     expect(await log.persist('held', Buffer.from('x'), at('lane'))).toEqual({ stored: true, sequence: 1 });
     const storedAtMs = (await log.read(1))?.storedAtMs;
+    expect(await log.readLane('lane', 0, { deliveries: 1, bytes: 1 })).toMatchObject({ deliveries: [{ storedAtMs }] });
     expect(await first.next()).toMatchObject({ sequence: 1, isFirst: true, storedAtMs });
     await one.stop();
     const two = startDeliveryConsumer(bus, second);

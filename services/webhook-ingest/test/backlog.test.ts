@@ -233,6 +233,15 @@ describe('the backlog', () => {
     expect(stream.unacknowledged.size).toBe(0);
   });
 
+  it('BACKLOG-4: of a lane that was empty, what stands behind a head that is handed out again is not done again but for the last', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    for (let count = 0; count < 60; count++) backlog.add(stream.head(stream.store('a')));
+    await work(backlog, 'a', stream);
+    backlog.add(stream.head(1, false));
+    expect(await work(backlog, 'a', stream)).toEqual([60]);
+  });
+
   it('counts what was noted and then comes by its head once, by its own size', () => {
     const stream = new Stream();
     const backlog = stream.open();

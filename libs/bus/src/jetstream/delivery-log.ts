@@ -7,6 +7,7 @@
  * DELIVERYLOG-2 What is removed has been acknowledged by the consumer, and everything before it too.
  * DELIVERYLOG-3 A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
  *     again is known from the store too.
+ * DELIVERYLOG-4 What is stored through one bus is answered in the order in which it is stored.
  */
 import { nanos, type MsgHdrs } from '@nats-io/transport-node';
 import { backoffMs, pause } from '@penstock/async';

@@ -126,7 +126,7 @@ export class Backlog {
 
   /** BACKLOG-5: a delivery that has just been stored, of so many bytes. False: there are too many lanes, and it is known by its head. */
   note(name: string, sequence: number, bytes: number): boolean {
-    // The answers of the broker come in the order in which it has stored.
+    // BACKLOG-6, by DELIVERYLOG-4.
     if (sequence <= this.#lastNoted) this.#era += 1;
     this.#lastNoted = sequence;
     if (!this.#lanes.has(name) && this.#lanes.size >= LANES_NOTED_MAX) return false;
