@@ -1,13 +1,14 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Lanes } from '../src/processing/lanes.ts';
 
 /** Work that ends when the test says so. */
-function controlled(concurrency: number) {
+function controlled(concurrency: number, concurrencyNow?: () => number) {
   const begun: string[] = [];
   const ends = new Map<string, PromiseWithResolvers<void>>();
   const pieces = new Map<string, string[]>();
   const lanes = new Lanes({
     concurrency,
+    concurrencyNow,
     work: async (lane) => {
       const [piece] = pieces.get(lane) ?? [];
       if (piece === undefined) return false;
@@ -33,6 +34,10 @@ function controlled(concurrency: number) {
     fail: async (piece: string) => (ends.get(piece)?.reject(new Error('no')), await settled()),
   };
 }
+
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 describe('lanes', () => {
   it('take turns: one with many delays another by one piece', async () => {
@@ -122,6 +127,26 @@ describe('lanes', () => {
     ends.get('a')?.resolve();
     await new Promise((resolve) => setImmediate(resolve));
     expect(begun).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('LANE-3: where one may be under way now, hosts that do not answer do not keep others from their turns', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    let most = 1;
+    const { add, begun, end } = controlled(4, () => most);
+    for (const lane of ['a.slow', 'b.slow', 'c.slow', 'd.fine', 'e.fine', 'f.fine']) add(lane, lane);
+    expect(begun).toEqual(['a.slow']);
+    vi.advanceTimersByTime(5_000);
+    expect(begun).toEqual(['a.slow', 'b.slow']);
+    vi.advanceTimersByTime(5_000);
+    expect(begun).toEqual(['a.slow', 'b.slow', 'd.fine']);
+    await end('d.fine');
+    expect(begun.slice(3)).toEqual(['e.fine']);
+    await end('a.slow');
+    expect(begun.slice(4)).toEqual([]);
+    // Nothing else tells the lanes that more may be under way.
+    most = 4;
+    vi.advanceTimersByTime(5_000);
+    expect(begun.slice(4)).toEqual(['c.slow', 'f.fine']);
   });
 
   it('stop begins nothing more and waits for what is under way', async () => {

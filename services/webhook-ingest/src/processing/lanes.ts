@@ -5,12 +5,14 @@
  * LANE-1 At most `concurrency` pieces are under way, and half as many of one group of lanes: those that wait for the same host.
  * LANE-2 A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
  *     pause takes nobody's place.
+ * LANE-3 Where fewer may be under way now, what has been under way for seconds is not counted: it waits for a host, mostly, which may
+ *     never answer, and takes little of what others want.
  */
 import { backoffMs, pauseOrAbort } from '@penstock/async';
 
 export interface LanesOptions {
   readonly concurrency: number;
-  /** Asked before a piece is begun: how many may be under way now, at least 1. Default `concurrency`. */
+  /** Asked before a piece is begun: how many may be under way now (LANE-3), at least 1. Default `concurrency`. */
   readonly concurrencyNow?: (() => number) | undefined;
   /** Does the next piece of a lane. Answers false where there was none. */
   work(lane: string): Promise<boolean>;
@@ -27,6 +29,7 @@ interface Lane {
 }
 
 const RETRY = { firstMs: 200, maxMs: 5_000 };
+const SLOW_MS = 5_000;
 
 export class Lanes {
   readonly #options: LanesOptions;
@@ -35,6 +38,8 @@ export class Lanes {
   readonly #turns: Lane[] = [];
   readonly #stopped = new AbortController();
   #underWay = 0;
+  /** Of those, LANE-3. */
+  #slow = 0;
   /** Lanes with a piece under way, by group. */
   readonly #busy = new Map<string, number>();
   #idle: (() => void)[] = [];
@@ -66,8 +71,8 @@ export class Lanes {
   }
 
   #next(): void {
-    const { concurrency, concurrencyNow } = this.#options;
-    while (this.#underWay < (concurrencyNow?.() ?? concurrency) && !this.#stopped.signal.aborted) {
+    const { concurrency } = this.#options;
+    while (this.#hasPlace() && !this.#stopped.signal.aborted) {
       const at = this.#turns.findIndex(({ group }) => (this.#busy.get(group) ?? 0) < Math.ceil(concurrency / 2));
       const [lane] = at === -1 ? [] : this.#turns.splice(at, 1);
       if (lane === undefined) return;
@@ -77,8 +82,19 @@ export class Lanes {
     }
   }
 
+  #hasPlace(): boolean {
+    const { concurrency, concurrencyNow = () => concurrency } = this.#options;
+    return this.#underWay < concurrency && this.#underWay - this.#slow < concurrencyNow();
+  }
+
   async #work(lane: Lane): Promise<void> {
     lane.again = false;
+    let slow = 0;
+    const untilSlow = setTimeout(() => {
+      slow = 1;
+      this.#slow += 1;
+      this.#next();
+    }, SLOW_MS).unref();
     let failure: { readonly error: unknown } | undefined;
     let more = false;
     try {
@@ -86,6 +102,8 @@ export class Lanes {
     } catch (error) {
       failure = { error };
     }
+    clearTimeout(untilSlow);
+    this.#slow -= slow;
     this.#underWay -= 1;
     const busy = (this.#busy.get(lane.group) ?? 0) - 1;
     if (busy > 0) this.#busy.set(lane.group, busy);

@@ -7,8 +7,8 @@
  *  PROCESSING-3 Nothing is given up: what cannot be done now is done again, without holding up other repositories. What fails in a
  *     way that no waiting mends becomes, after a few tries, a run that failed: quarantined.
  *  PROCESSING-4 A run's id that may have been answered becomes a run, also where nothing was to come of the delivery.
- *  PROCESSING-5 While pushes come fast, deliveries are processed one at a time with rests between: what is refused never comes again,
- *     and what waits is safe.
+ *  PROCESSING-5 While pushes come fast, deliveries are processed one at a time (but for those that take seconds, LANE-3) with rests between:
+ *     what is refused never comes again, and what waits is safe.
  *  PROCESSING-6 While others ask for runs on the same machine, the processing takes half of the time at most, of however many repositories.
  *  PROCESSING-7 Then and while pushes come fast few heads are asked for a second: each costs the broker and this process a fifth of what
  *     taking in a push costs. What is taken in here while heads are behind, or so many are held that there may be no room for its own,
