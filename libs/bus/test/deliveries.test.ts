@@ -210,6 +210,29 @@ describe('the stream of deliveries', () => {
     await two.stop();
   });
 
+  it('a consumer that was deleted is made again also while what is held is acknowledged bit by bit', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const count = 100;
+    for (let index = 0; index < count; index++) await log.persist(`d${index}`, Buffer.from('x'), at('lane'));
+    const seen = collector();
+    let isAnew = false;
+    const consumer = startDeliveryConsumer(bus, { ...seen, onAnew: () => (isAnew = true) });
+    const heads: HeldDelivery[] = [];
+    while (heads.length < count) heads.push(await seen.next());
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const manager = await jetstreamManager(connectionOf(bus));
+    await manager.consumers.delete('DELIVERIES', 'ingest');
+    for (const head of heads) {
+      head.acknowledge();
+      vi.advanceTimersByTime(5);
+      await bus.flush();
+    }
+    expect(isAnew).toBe(true);
+    vi.useRealTimers();
+    await consumer.stop();
+  });
+
   it('DELIVERYCONSUMER-4: a delivery of a stream that was made anew is not taken for the one of its sequence that is held', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();

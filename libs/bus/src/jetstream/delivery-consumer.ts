@@ -83,6 +83,7 @@ class PullConsumer implements DeliveryConsumer {
   readonly #subscription: Subscription;
   readonly #working: NodeJS.Timeout;
   readonly #silence: NodeJS.Timeout;
+  /** The next pull is made by this one, or by what it has begun. */
   #retry: NodeJS.Timeout | undefined;
   /** Messages that the pull under way may still bring; 0: none is under way. */
   #wanted = 0;
@@ -219,7 +220,9 @@ class PullConsumer implements DeliveryConsumer {
     if (reply === undefined || this.#stopped) return;
     this.#held.delete(sequence);
     this.#answer(reply, ACKNOWLEDGED);
-    if (this.#wanted <= 0 && this.#held.size <= this.#heldMax / 2) this.#pull();
+    // Where that is so soon anyway, the consumer may have to be made first.
+    const isAsked = this.#wanted > 0 || this.#retry !== undefined;
+    if (!isAsked && this.#held.size <= this.#heldMax / 2) this.#pull();
   }
 
   #sayWorking(): void {
