@@ -87,7 +87,7 @@ const stagesGone = async (mark: string): Promise<void> => {
 describe('nothing outlives its owner (P15)', () => {
   it.each([true, false])('that is killed with SIGKILL (with a guard: %j)', async (guarded) => {
     const { child, mark, guard } = await startOwner(guarded);
-    expect(processesWith(`OWNER_MARK=${mark}`).length).toBeGreaterThanOrEqual(4);
+    await expect.poll(() => processesWith(`OWNER_MARK=${mark}`).length, { timeout: 10_000 }).toBeGreaterThanOrEqual(4);
     const guardProcess = identityOf(guarded ? guard : process.pid);
     child.kill('SIGKILL');
     await once(child, 'exit');

@@ -14,8 +14,9 @@ function say(message: Record<string, unknown>): void {
 }
 
 let up = 0;
+// Said by the daemon: what is forked has the environment of the stage only once it is another program.
 const script =
-  'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM HUP; sleep 600" &) ; echo up; while :; do sleep 1; done';
+  'trap "" TERM HUP INT; (setsid sh -c "trap \\"\\" TERM HUP; echo up; sleep 600" &) ; while :; do sleep 1; done';
 const stages = ['one', 'two'].map((helperKey) =>
   executor.start(
     { helperKey, commands: [{ script, bindings: {} }], env: { OWNER_MARK: mark }, cwd: '/', timeoutMs: 600_000 },

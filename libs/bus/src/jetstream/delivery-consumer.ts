@@ -1,6 +1,6 @@
 /**
  * Taking deliveries from their durable consumer. It owns what it has been handed and not acknowledged: heads only, the
- * content is read when a delivery's turn comes.
+ * content is read when a delivery's turn comes (P24).
  *
  * DELIVERYCONSUMER-1 At most `heldMax` are held at a time (twice as many for a moment, after a pull that was given up).
  * DELIVERYCONSUMER-2 While one is held, the broker hears of it every third of its patience; if that does not reach it, it hands the delivery
