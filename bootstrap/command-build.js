@@ -2,6 +2,7 @@
  * Puts the sources of some commands together, by the vite that builds the dashboard. A program of its own, run by Node 26:
  * `command-build.js <checkout> <folder> <command>…`. What the folder then has is described in command.js.
  */
+import { createHash } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -17,6 +18,9 @@ const states = new Map([lockfile, join(root, 'bootstrap', 'command-build.js')].m
 /** Of Node's own: 6 and 2 ms to load, and most runs call none of it. They are loaded by the first call. */
 const LOADED_WHEN_CALLED = ['node:crypto', 'node:zlib'];
 const MARK = '\0when-called:';
+/** Where the program has the name of what it was put together from: of other sources than these it knows nothing. */
+const madeFrom = join(root, 'cli', 'src', 'process', 'made-from.ts');
+const MADE_FROM = 'made from these sources';
 
 /** Its functions alone: classes and values could not be told from what they stand for, so an import of one fails here. */
 function loadedWhenCalled(name) {
@@ -46,14 +50,22 @@ const penstockCommand = {
     if (id.startsWith(MARK)) return loadedWhenCalled(id.slice(MARK.length));
     // Before it is read, so that a source that changes meanwhile differs at the next start. Those of packages the lockfile stands for.
     if (!relative(root, id).startsWith('node_modules')) states.set(id, stateOf(id));
-    return null;
+    return id === madeFrom ? `export const MADE_FROM = ${JSON.stringify(MADE_FROM)};\n` : null;
   },
   // What stands beside a module is found where its source is.
   transform: (code, id) =>
     code.includes('import.meta.url')
       ? { code: code.replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href)), map: null }
       : null,
+  // All of them have been loaded by now.
+  renderChunk: (code) => ({ code: code.replaceAll(MADE_FROM, digestOf(states)), map: null }),
 };
+
+function digestOf(all) {
+  return createHash('sha256')
+    .update(JSON.stringify([...all].toSorted()))
+    .digest('hex');
+}
 
 await build({
   root,

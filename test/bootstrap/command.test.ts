@@ -1,8 +1,20 @@
 /** The commands whose files are put together: the same as their sources, and only for as long as these are the same. */
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { deserialize, serialize } from 'node:v8';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 const repository = join(import.meta.dirname, '../..');
@@ -43,11 +55,46 @@ describe('a command that is put together', () => {
     const by = (entry: string): unknown => {
       const { status, stdout, stderr } = spawnSync(process.execPath, [join(repository, entry), name], {
         cwd: root,
+        env: { ...process.env, XDG_CACHE_HOME: join(root, 'caches') },
         encoding: 'utf8',
       });
       return { status, stdout: timeless(stdout), stderr: timeless(stderr) };
     };
-    expect(by('bootstrap/penstock.js')).toEqual(by('cli/src/main.ts'));
+    const bySources = by('cli/src/main.ts');
+    expect(by('bootstrap/penstock.js')).toEqual(bySources);
+    // What it means is known by now.
+    expect(by('bootstrap/penstock.js')).toEqual(bySources);
+  });
+
+  it('takes what a file means from the run before, and reads it anew once it is another', () => {
+    const run = (): string =>
+      spawnSync(process.execPath, [join(repository, 'bootstrap/penstock.js'), 'run'], {
+        cwd: root,
+        env: { ...process.env, XDG_CACHE_HOME: join(root, 'caches') },
+        encoding: 'utf8',
+      }).stdout;
+    const file = (says: string): string => `pipeline: {name: x}\nstages: {a: {run: "echo ${says}"}}\n`;
+    write('.pipeline.yaml', file('from the file'));
+    expect(run()).toContain('| from the file');
+    const folder = join(root, 'caches/penstock/definitions');
+    const [entry = ''] = readdirSync(folder);
+    const kept = deserialize(readFileSync(join(folder, entry)));
+    kept.definition.stages[0].commands[0].script = 'echo from what is known';
+    writeFileSync(join(folder, entry), serialize(kept), { mode: 0o600 });
+    expect(run()).toContain('| from what is known');
+    write('.pipeline.yaml', file('from another file'));
+    expect(run()).toContain('| from another file');
+  });
+
+  it('knows nothing of files that something else decides about: what comes through a pipe, or uses extensions', () => {
+    const given = { cwd: root, env: { ...process.env, XDG_CACHE_HOME: join(root, 'caches') } };
+    const file = 'pipeline: {name: x}\nstages: {a: {run: "echo it uses nothing"}}\n';
+    write('.pipeline.yaml', file);
+    const entry = join(repository, 'bootstrap/penstock.js');
+    const piped = spawnSync(process.execPath, [entry, 'run', '-'], { ...given, input: file.replace('uses', 'has') });
+    expect(piped.status).toBe(0);
+    expect(spawnSync(process.execPath, [entry, 'run'], given).status).toBe(0);
+    expect(existsSync(join(root, 'caches/penstock/definitions'))).toBe(false);
   });
 
   it.each([

@@ -1,9 +1,11 @@
 import { availableParallelism } from 'node:os';
-import type { PipelineDefinition } from '@penstock/pipeline';
+import { resolve } from 'node:path';
+import type { ParseResult, PipelineDefinition } from '@penstock/pipeline';
 import type { RunState } from '@penstock/run';
 import { wholeNumber } from '../command-line/arguments.ts';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command-line/command.ts';
 import { cacheFolder } from '../process/cache-folder.ts';
+import { MADE_FROM } from '../process/made-from.ts';
 import { EXIT, RefusedFile } from '../process/errors.ts';
 import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../process/interrupts.ts';
@@ -81,10 +83,10 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   // They come up while this process loads and parses.
   void executors.prewarm(Math.min(slots, EARLY_HELPERS));
   try {
-    const { parsePipeline, resolveInputs } = await import('@penstock/pipeline');
-    const { extensions, refusals, folders } = await extensionsOf(file, args, context);
+    const { resolveInputs } = await import('@penstock/pipeline');
+    const resolution = await extensionsOf(file, args, context);
     await executors.findFor(file.text, cwd);
-    const parsed = parsePipeline(file.text, { extensions, refusals, lacking: executors.lacking });
+    const { parsed, keep } = await definitionOf(file, resolution, executors, args, context);
     if (!parsed.ok) {
       const { problemsText } = await import('./validate.ts');
       const color = wantsColor(colorChoice(args), env, terminal.errIsTerminal);
@@ -92,7 +94,7 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
     }
     const inputs = resolveInputs(parsed.definition, given);
     if (!inputs.ok) throw badInput(inputs, given, spec.name);
-    return await execute(parsed.definition, {
+    const code = await execute(parsed.definition, {
       file,
       inputs: inputs.values,
       secrets,
@@ -100,11 +102,39 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
       executors,
       args,
       context,
-      extensionFolders: await folders(parsed.definition),
+      extensionFolders: await resolution.folders(parsed.definition),
     });
+    keep?.(parsed.definition);
+    return code;
   } finally {
     await executors.close();
   }
+}
+
+interface ReadDefinition {
+  readonly parsed: ParseResult;
+  /** Lets later runs know; nothing of this one waits for it. */
+  readonly keep?: ((definition: PipelineDefinition) => void) | undefined;
+}
+
+/** A file is read once: what it means is known to the runs after it, until it or the program is another. */
+async function definitionOf(
+  file: PipelineFile,
+  { extensions, refusals }: Resolution,
+  { lacking }: LocalExecutors,
+  args: ParsedArguments,
+  { env, cwd }: CommandContext,
+): Promise<ReadDefinition> {
+  const { parsePipeline } = await import('@penstock/pipeline');
+  const read = (): ParseResult => parsePipeline(file.text, { extensions, refusals, lacking });
+  // What extensions are resolved to is not the file's alone to say.
+  if (MADE_FROM === undefined || args.positionals[0] === '-' || file.text.includes('uses')) return { parsed: read() };
+  const { KnownDefinitions } = await import('../local/known-definitions.ts');
+  const known = new KnownDefinitions(cacheFolder(env, 'definitions'), MADE_FROM);
+  const asked = { path: resolve(cwd, file.name), text: file.text, lacking };
+  const definition = known.find(asked);
+  if (definition !== undefined) return { parsed: { ok: true, definition } };
+  return { parsed: read(), keep: (fresh) => known.keep(asked, fresh) };
 }
 
 interface Extensions extends Resolution {

@@ -39,7 +39,7 @@ export function recall(text: string, { added }: ParseOptions = {}): ParseResult 
 }
 
 /**
- * Takes over what another thread has made of a file with `options`, and remembers it where they decide nothing. Records that
+ * Takes over what another thread or process has made of a file with `options`, and remembers it where they decide nothing. Records that
  * have come from there have prototypes, which a definition's have not: keys such as `constructor` are data.
  */
 export function adoptForeign(text: string, options: ParseOptions, result: ParseResult): void {
