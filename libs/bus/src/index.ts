@@ -72,7 +72,12 @@ export {
   openLog,
   type PartitionLog,
 } from './jetstream/partition-log.ts';
-export { type DeliveryLog, type DeliveryPlace, openDeliveryLog } from './jetstream/delivery-log.ts';
+export {
+  type DeliveryLog,
+  type DeliveryPlace,
+  openDeliveryLog,
+  type StandingDelivery,
+} from './jetstream/delivery-log.ts';
 export { type DeliveryConsumer, type HeldDelivery, startDeliveryConsumer } from './jetstream/delivery-consumer.ts';
 export { acquireLease, endLease, type Lease, leaseAtLeader } from './jetstream/lease.ts';
 export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';

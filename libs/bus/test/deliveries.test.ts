@@ -296,6 +296,70 @@ describe('the stream of deliveries', () => {
     await consumer.stop();
   });
 
+  it('DELIVERYLOG-2: shows what is old, of all lanes and in order, and removes those of it that are named', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    await jetstream(connectionOf(bus)).publish('delivery.old', 'x');
+    for (const id of ['a', 'b', 'c']) await log.persist(id, Buffer.from(id), at(`lane-${id}`));
+    const names = async (after: number, before: number): Promise<string[]> =>
+      (await log.readOld(after, before)).map(({ sequence, lane, id, host }) => `${sequence} ${lane} ${id} ${host}`);
+    const future = Date.now() + 60_000;
+    expect(await names(0, future)).toEqual(['1 null old ', '2 lane-a a host', '3 lane-b b host', '4 lane-c c host']);
+    expect(await names(3, future)).toEqual(['4 lane-c c host']);
+    expect(await names(0, (await log.read(3))?.storedAtMs ?? 0)).not.toContain('3 lane-b b host');
+    await log.removeEach([2, 4]);
+    await log.removeEach([1, 2, 4, 4, 1_000]);
+    expect(await names(0, future)).toEqual(['3 lane-b b host']);
+    expect(await names(3, future)).toEqual([]);
+  });
+
+  it('P24: says that there may be more to remove where something old stands behind what is not acknowledged', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, seen);
+    const [past, future] = [Date.now() - 60_000, Date.now() + 60_000];
+    expect(await log.removeProcessed(future)).toBe(false);
+    for (const id of ['a', 'b']) await log.persist(id, Buffer.from(id), at('lane'));
+    const [a, b] = [await seen.next(), await seen.next()];
+    b.acknowledge();
+    await bus.flush();
+    expect(await log.removeProcessed(past)).toBe(false);
+    expect(await log.removeProcessed(future)).toBe(true);
+    a.acknowledge();
+    await bus.flush();
+    await log.removeProcessed(future);
+    expect(await log.removeProcessed(future)).toBe(false);
+    await consumer.stop();
+  });
+
+  it('DELIVERYLOG-3: full, it asks whether there is more that is processed, and not at once again where there was none', async () => {
+    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesMax: 2 });
+    let asked = 0;
+    let removable: number[] = [];
+    const log = openDeliveryLog(bus, {
+      makeRoom: async () => {
+        asked += 1;
+        const removed = removable.splice(0);
+        await log.removeEach(removed);
+        return removed.length > 0;
+      },
+    });
+    await log.ensureConsumer();
+    for (const id of ['a', 'b']) await log.persist(id, Buffer.from(id), at('lane'));
+    for (let index = 0; index < 3; index++)
+      await expect(log.persist('c', Buffer.from('c'), at('lane'))).rejects.toMatchObject({ tag: 'StoreRefused' });
+    expect(asked).toBe(1);
+    const later = performance.now() + 2_000;
+    vi.useFakeTimers({ toFake: ['performance'] });
+    vi.advanceTimersByTime(later);
+    removable = [2];
+    expect(await log.persist('c', Buffer.from('c'), at('lane'))).toMatchObject({ stored: true });
+    removable = [3];
+    expect(await log.persist('d', Buffer.from('d'), at('lane'))).toMatchObject({ stored: true });
+    expect(asked).toBe(3);
+  });
+
   it('DELIVERYLOG-3: full, it gives up what is processed, and refuses what is new only where nothing is', async () => {
     await ensureStreams(bus, {
       partitions: 1,

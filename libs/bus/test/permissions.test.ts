@@ -404,6 +404,9 @@ describe('each service does its whole job as its own user', () => {
       },
       { timeout: 10_000 },
     );
+    await log.persist('d2', Buffer.from('two'), { lane: 'l', host: 'h' });
+    await log.removeEach((await log.readOld(0, Date.now() + 60_000)).map(({ sequence }) => sequence));
+    expect(await log.find('d2', 'l')).toBeNull();
     await consumer.stop();
     scheduler.respond(subjects.ownerAll(2), (_body, { subject }) => subject);
     scheduler.respond(subjects.committing, (_body, { subject }) => subject);

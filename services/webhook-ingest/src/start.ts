@@ -166,6 +166,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     waitingMax: options.waitingMax,
     waitingIn: (lane) => processing.waitingIn(lane),
     stored: (place, sequence, bytes) => processing.stored(place, sequence, bytes),
+    makeRoom: (before) => processing.makeRoom(before),
     refused: new RefusedDeliveries(deliveries, log, now),
     payloads,
     rate,

@@ -335,3 +335,53 @@ describe('the backlog', () => {
     expect(stream.reads).toBe(2);
   });
 });
+
+describe('what is over', () => {
+  it('BACKLOG-7: is what was processed here or passed over, and no head that is held', async () => {
+    const stream = new Stream();
+    for (let index = 0; index < 6; index++) stream.store('lane');
+    for (const id of ['1', '2', '3']) stream.decided.add(id);
+    const backlog = stream.open();
+    for (const sequence of upTo(6)) backlog.add(stream.head(sequence));
+    const over = (): number[] => upTo(7).filter((sequence) => backlog.isOver({ lane: 'lane', sequence }));
+    expect(over()).toEqual([]);
+    // The last that is decided is processed once more.
+    expect(await work(backlog, 'lane', stream, 2)).toEqual([3, 4]);
+    expect(over()).toEqual([2, 3, 4]);
+    expect(stream.unacknowledged.has(1)).toBe(true);
+    backlog.removed([2, 3]);
+    expect(over()).toEqual([4]);
+    expect(await work(backlog, 'lane', stream)).toEqual([5, 6]);
+    expect(over()).toEqual([1, 4, 5, 6]);
+    backlog.startAnew();
+    expect(over()).toEqual([]);
+  });
+
+  it('BACKLOG-7: is nothing of what was under way when the stream was made anew', async () => {
+    const stream = new Stream();
+    for (let index = 0; index < 2; index++) stream.store('lane');
+    const backlog = stream.open();
+    for (const sequence of upTo(2)) backlog.add(stream.head(sequence));
+    const piece = await backlog.next('lane');
+    backlog.startAnew();
+    if (piece !== null) backlog.done('lane', piece);
+    expect(piece?.sequence).toBe(1);
+    expect(backlog.isOver({ lane: 'lane', sequence: 1 })).toBe(false);
+  });
+
+  it('OLD-2: what nobody has a head for is looked into, unless it has its turn anyway or is known to be processed', async () => {
+    const stream = new Stream();
+    for (const lane of ['one', 'two', 'one']) stream.store(lane);
+    const backlog = stream.open();
+    expect(backlog.lookInto({ lane: 'one', sequence: 1 })).toBe('one');
+    expect(backlog.lookInto({ lane: 'one', sequence: 3 })).toBeNull();
+    expect(await work(backlog, 'one', stream)).toEqual([1, 3]);
+    expect(backlog.lookInto({ lane: 'one', sequence: 3 })).toBeNull();
+    backlog.add(stream.head(2));
+    expect(backlog.lookInto({ lane: 'two', sequence: 2 })).toBeNull();
+    stream.store('one');
+    expect(backlog.lookInto({ lane: 'one', sequence: 4 })).toBe('one');
+    expect(await work(backlog, 'one', stream)).toEqual([4]);
+    expect(backlog.lookInto({ lane: null, sequence: 9 })).toBe('#9');
+  });
+});

@@ -13,7 +13,7 @@ import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
 import { backoffMs, within } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
-import { ACK_WAIT_MS, DELIVERY_CONSUMER, HOST_HEADER, openDeliveryLog } from './delivery-log.ts';
+import { ACK_WAIT_MS, DELIVERY_CONSUMER, HOST_HEADER, namesIn, openDeliveryLog } from './delivery-log.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { streams } from '../contract/subjects.ts';
 import type { Wire } from '../wire/wire.ts';
@@ -246,7 +246,7 @@ class Head implements HeldDelivery {
 
   constructor(sequence: number, message: Msg, acknowledge: () => void) {
     this.sequence = sequence;
-    this.lane = laneOf(message.subject);
+    this.lane = namesIn(message.subject).lane;
     this.#message = message;
     this.#reply = message.reply ?? '';
     this.acknowledge = acknowledge;
@@ -277,13 +277,6 @@ class Head implements HeldDelivery {
     this.#host = headers.get(HOST_HEADER);
     this.#bytes = Number(headers.get('Nats-Msg-Size')) || 0;
   }
-}
-
-/** `delivery.<lane>.<id>`, or of earlier releases `delivery.<id>`. */
-function laneOf(subject: string): string | null {
-  const from = subject.indexOf('.') + 1;
-  const end = subject.indexOf('.', from);
-  return end < 0 ? null : subject.slice(from, end);
 }
 
 interface Place {

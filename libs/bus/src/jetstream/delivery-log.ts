@@ -4,7 +4,8 @@
  * answer, the caller learns which message stands for the delivery.
  *
  * DELIVERYLOG-1 Of several writes of one delivery, from any number of processes, one is stored. The others are given its bytes.
- * DELIVERYLOG-2 What is removed has been acknowledged by the consumer, and everything before it too.
+ * DELIVERYLOG-2 What is removed has been acknowledged by the consumer, and everything before it too; or it was named one by one, by who
+ *     has processed it.
  * DELIVERYLOG-3 A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
  *     again is known from the store too.
  * DELIVERYLOG-4 What is stored through one bus is answered in the order in which it is stored.
@@ -43,6 +44,18 @@ interface StoredDelivery {
   readonly storedAtMs: number;
 }
 
+/** One of all that stand in the stream, whatever its lane. */
+export interface StandingDelivery {
+  readonly sequence: number;
+  /** Null: an earlier release has stored it, which named none. */
+  readonly lane: string | null;
+  readonly id: string;
+  /** See `DeliveryPlace`. */
+  readonly host: string;
+  /** By the broker's clock. */
+  readonly storedAtMs: number;
+}
+
 interface LaneRead {
   readonly deliveries: readonly StoredDelivery[];
   /** How many stand in the lane behind those. */
@@ -62,8 +75,23 @@ export interface DeliveryLog {
   ensureConsumer(): Promise<void>;
   /** What the stream may hold. */
   bytesMax(): Promise<number>;
-  /** DELIVERYLOG-2: removes what was acknowledged and stored before this time (milliseconds since 1970). */
-  removeProcessed(before: number): Promise<void>;
+  /**
+   * DELIVERYLOG-2: removes what was acknowledged, with everything before it, and stored before this time (milliseconds since 1970).
+   * Answers whether more of that time may be there, behind what is not acknowledged.
+   */
+  removeProcessed(before: number): Promise<boolean>;
+  /** Some of what was stored before this time and stands behind a sequence, in order, of all lanes; none: there is none. */
+  readOld(after: number, before: number): Promise<readonly StandingDelivery[]>;
+  /** DELIVERYLOG-2. What is gone already is no mistake. */
+  removeEach(sequences: readonly number[]): Promise<void>;
+}
+
+export interface DeliveryLogOptions {
+  /**
+   * Asked for DELIVERYLOG-3: removes some of what is processed and stored before this time, also behind what is not acknowledged. Answers
+   * whether it found any; where it did not, it is asked again a second later at the earliest.
+   */
+  readonly makeRoom?: ((before: number) => Promise<boolean>) | undefined;
 }
 
 export const DELIVERY_CONSUMER = 'ingest';
@@ -80,19 +108,27 @@ const ANY_DELIVERY = 'delivery.>';
 const HOSTS_KEPT_MAX = 100;
 /** Later than any message, by whatever clock. */
 const ROOM_AHEAD_MS = 24 * 60 * 60 * 1000;
+const IN_VAIN_MS = 1_000;
+/** What a broker answers where a message is gone. What is not, for another reason, is found old once more. */
+const GONE: ReadonlySet<number> = new Set([StoreCode.noMessage, StoreCode.noSequence, StoreCode.notDeleted]);
+const OLD_AT_ONCE = { batch: 256, max_bytes: 4 * 1024 * 1024 };
 
-export function openDeliveryLog(bus: Bus): DeliveryLog {
-  return new JetStreamDeliveries(wireOf(bus));
+export function openDeliveryLog(bus: Bus, options: DeliveryLogOptions = {}): DeliveryLog {
+  return new JetStreamDeliveries(wireOf(bus), options);
 }
 
 class JetStreamDeliveries implements DeliveryLog {
   readonly #wire: Wire;
   /** By host: that nothing stands there yet, and the host. Making headers costs as much as encoding the delivery. */
   readonly #newOf = new Map<string, MsgHdrs>();
+  readonly #makeMoreRoom: DeliveryLogOptions['makeRoom'];
   #makingRoom: Promise<void> | undefined;
+  /** Not before this there may be something to find. */
+  #moreRoomFrom = -Infinity;
 
-  constructor(wire: Wire) {
+  constructor(wire: Wire, { makeRoom }: DeliveryLogOptions) {
     this.#wire = wire;
+    this.#makeMoreRoom = makeRoom;
   }
 
   async persist(id: string, bytes: Uint8Array, { lane, host }: DeliveryPlace): Promise<Persisted> {
@@ -176,29 +212,72 @@ class JetStreamDeliveries implements DeliveryLog {
     );
   }
 
-  async removeProcessed(before: number): Promise<void> {
+  async removeProcessed(before: number): Promise<boolean> {
     const { ack_floor: floor } = await api<{ ack_floor: { stream_seq: number } }>(
       this.#wire,
       `CONSUMER.INFO.${streams.deliveries}.${DELIVERY_CONSUMER}`,
       undefined,
       ATTEMPT_TIMEOUT_MS,
     );
-    if (floor.stream_seq === 0) return;
     const request = { seq: 1, batch: 1, next_by_subj: ANY_DELIVERY };
     const [oldest] = await directBatch(this.#wire, streams.deliveries, request, ATTEMPT_TIMEOUT_MS);
-    if (oldest === undefined || oldest.sequence > floor.stream_seq) return;
+    if (oldest === undefined || !(oldest.storedAtMs < before)) return false;
+    if (oldest.sequence > floor.stream_seq) return true;
     const startTime = { batch: 1, next_by_subj: ANY_DELIVERY, start_time: new Date(before).toISOString() };
     const [younger] = await directBatch(this.#wire, streams.deliveries, startTime, ATTEMPT_TIMEOUT_MS);
     const keepFrom = Math.min(floor.stream_seq + 1, younger?.sequence ?? Infinity);
     if (keepFrom > oldest.sequence)
       await api(this.#wire, `STREAM.PURGE.${streams.deliveries}`, { seq: keepFrom }, ATTEMPT_TIMEOUT_MS);
+    return keepFrom !== younger?.sequence;
+  }
+
+  async readOld(after: number, before: number): Promise<readonly StandingDelivery[]> {
+    const request = { seq: after + 1, next_by_subj: ANY_DELIVERY, ...OLD_AT_ONCE };
+    const read = await directBatch(this.#wire, streams.deliveries, request, ATTEMPT_TIMEOUT_MS);
+    return read
+      .filter(({ storedAtMs }) => storedAtMs < before)
+      .map(({ sequence, subject, storedAtMs, header }) => ({
+        sequence,
+        ...namesIn(subject),
+        host: header(HOST_HEADER),
+        storedAtMs,
+      }));
+  }
+
+  async removeEach(sequences: readonly number[]): Promise<void> {
+    await Promise.all(
+      sequences.map(async (seq) => {
+        const request = { seq, no_erase: true };
+        try {
+          await api(this.#wire, `STREAM.MSG.DELETE.${streams.deliveries}`, request, ATTEMPT_TIMEOUT_MS);
+        } catch (error) {
+          if (!(error instanceof StoreRefused && GONE.has(error.code))) throw error;
+        }
+      }),
+    );
   }
 
   /** DELIVERYLOG-3. Once for all writes that find the stream full at the same time. */
   #makeRoom(): Promise<void> {
-    this.#makingRoom ??= this.removeProcessed(Date.now() + ROOM_AHEAD_MS).finally(() => (this.#makingRoom = undefined));
+    this.#makingRoom ??= this.#makeSome(Date.now() + ROOM_AHEAD_MS).finally(() => (this.#makingRoom = undefined));
     return this.#makingRoom;
   }
+
+  async #makeSome(before: number): Promise<void> {
+    const isMoreThere = await this.removeProcessed(before);
+    if (!isMoreThere || performance.now() < this.#moreRoomFrom) return;
+    const hasFound = await this.#makeMoreRoom?.(before);
+    if (hasFound !== true) this.#moreRoomFrom = performance.now() + IN_VAIN_MS;
+  }
+}
+
+/** `delivery.<lane>.<id>`, or of earlier releases `delivery.<id>`. */
+export function namesIn(subject: string): { readonly lane: string | null; readonly id: string } {
+  const from = subject.indexOf('.') + 1;
+  const end = subject.indexOf('.', from);
+  return end < 0
+    ? { lane: null, id: subject.slice(from) }
+    : { lane: subject.slice(from, end), id: subject.slice(end + 1) };
 }
 
 function isTaken(error: unknown): boolean {

@@ -17,6 +17,9 @@ export const StoreCode = {
   streamNotFound: 10059,
   streamNameInUse: 10058,
   noMessage: 10037,
+  noSequence: 10043,
+  /** Mostly: it is not there. */
+  notDeleted: 10057,
   /** A cluster without a leader of its JetStream. */
   unavailable: 10008,
   /** The stream's own limit was met with `discard new`. */

@@ -288,6 +288,7 @@ function webhookIngestUser(): PeerUser {
       one(api(`STREAM.MSG.GET.${deliveries}`)),
       many(api(`DIRECT.GET.${deliveries}`)),
       one(api(`STREAM.PURGE.${deliveries}`)),
+      one(api(`STREAM.MSG.DELETE.${deliveries}`)),
       ...['CREATE', 'INFO'].map((verb) => one(api(`CONSUMER.${verb}.${consumer}`))),
       { subject: api(`CONSUMER.MSG.NEXT.${consumer}`), answer: 'long' },
       one(`$JS.ACK.${consumer}.>`),

@@ -68,6 +68,8 @@ export interface IntakeOptions {
   waitingIn(lane: string): { readonly deliveries: number; readonly bytes: number };
   /** A delivery has been stored in its place. */
   stored(place: DeliveryPlace, sequence: number, bytes: number): void;
+  /** See `DeliveryLogOptions`. */
+  makeRoom(before: number): Promise<boolean>;
   readonly refused: RefusedDeliveries;
   readonly payloads: PayloadReader;
   readonly log: Log;
@@ -103,7 +105,7 @@ export class Intake {
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-    this.#stream = openDeliveryLog(options.bus);
+    this.#stream = openDeliveryLog(options.bus, { makeRoom: options.makeRoom });
     this.#repositories = options.repositories === undefined ? null : new GlobList(options.repositories);
   }
 

@@ -15,9 +15,11 @@
  *     head is acknowledged, and nothing is done again. It is known by its time: a stream that was made anew counts from the beginning.
  *  BACKLOG-6 Where the stream may have been made anew, no lane is read on from where it had come to before the delivery there was seen to be the same;
  *     else it is read from its first one. For BACKLOG-4 a lane must be done in order, and in the new stream that one may stand behind others.
+ *  BACKLOG-7 What was processed here is known one by one, until it is gone from the stream or that was made anew.
  */
-import type { DeliveryLog, HeldDelivery } from '@penstock/bus';
+import type { DeliveryLog, HeldDelivery, StandingDelivery } from '@penstock/bus';
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
+import { SequenceSet } from './sequence-set.ts';
 
 export interface BacklogOptions {
   readonly stream: Pick<DeliveryLog, 'read' | 'readLane'>;
@@ -33,6 +35,8 @@ export interface Piece {
   /** What was read ahead of its lane, the next first; a few. */
   readonly behind: () => readonly Delivery[];
 }
+
+type Standing = Pick<StandingDelivery, 'lane' | 'sequence'>;
 
 interface Ahead {
   readonly sequence: number;
@@ -96,6 +100,8 @@ export class Backlog {
   readonly #options: BacklogOptions;
   readonly #lanes = new Map<string, Lane>();
   readonly #positions = new Map<string, Position>();
+  /** BACKLOG-7 */
+  readonly #processed = new SequenceSet();
   #bytesAhead = 0;
   /** Counts how often the stream may have been made anew. */
   #era = 0;
@@ -107,7 +113,7 @@ export class Backlog {
 
   /** Answers the lane in which there is something to do now; null: there is nothing (BACKLOG-5). */
   add(head: HeldDelivery): string | null {
-    const name = head.lane ?? `${ALONE}${head.sequence}`;
+    const name = nameOf(head.lane, head.sequence);
     if (this.#isDone(name, head)) {
       head.acknowledge();
       return null;
@@ -127,7 +133,7 @@ export class Backlog {
   /** BACKLOG-5: a delivery that has just been stored, of so many bytes. False: there are too many lanes, and it is known by its head. */
   note(name: string, sequence: number, bytes: number): boolean {
     // BACKLOG-6, by DELIVERYLOG-4.
-    if (sequence <= this.#lastNoted) this.#era += 1;
+    if (sequence <= this.#lastNoted) this.#beginEra();
     this.#lastNoted = sequence;
     if (!this.#lanes.has(name) && this.#lanes.size >= LANES_NOTED_MAX) return false;
     const lane = this.#laneFor(name);
@@ -140,11 +146,30 @@ export class Backlog {
 
   /** The heads that were added stand for nothing any more: what is not processed comes again. BACKLOG-6. */
   startAnew(): void {
-    this.#era += 1;
+    this.#beginEra();
     for (const lane of this.#lanes.values()) {
       lane.heads.length = 0;
       lane.sinceHeld = 0;
     }
+  }
+
+  /** BACKLOG-7. False also of a head that is held, by which what is behind it comes again (BACKLOG-1). */
+  isOver({ lane, sequence }: Standing): boolean {
+    const heads = this.#lanes.get(nameOf(lane, sequence))?.heads ?? [];
+    return this.#processed.has(sequence) && heads.every((head) => head.sequence !== sequence);
+  }
+
+  /** They are gone from the stream. */
+  removed(sequences: readonly number[]): void {
+    for (const sequence of sequences) this.#processed.delete(sequence);
+  }
+
+  /** Answers the lane of what stands in the stream and is not known to be processed; null: it has its turn anyway, or there are too many lanes. */
+  lookInto({ lane, sequence }: Standing): string | null {
+    const name = nameOf(lane, sequence);
+    if (this.#processed.has(sequence) || this.#lanes.has(name) || this.#lanes.size >= LANES_NOTED_MAX) return null;
+    this.#laneFor(name).came += 1;
+    return name;
   }
 
   /** What waits in a lane of what this ingest knows, the piece under way included. */
@@ -184,7 +209,13 @@ export class Backlog {
     // It went back meanwhile: done again.
     if (lane === undefined || lane.ahead[0]?.sequence !== sequence) return;
     this.#bytesAhead -= lane.ahead.shift()?.bytes.length ?? 0;
+    if (lane.era === this.#era) this.#processed.add(sequence);
     this.#goOn(lane, { position: sequence, storedAt });
+  }
+
+  #beginEra(): void {
+    this.#era += 1;
+    this.#processed.clear();
   }
 
   #isDone(name: string, head: HeldDelivery): boolean {
@@ -244,6 +275,8 @@ export class Backlog {
     const from = lane.isLocating ? await this.#firstToDo(read.deliveries) : 0;
     if (lane.position !== position) return false;
     lane.isLocating &&= from > 0;
+    if (lane.era === this.#era)
+      for (const { sequence } of read.deliveries.slice(0, from)) this.#processed.add(sequence);
     lane.ahead = read.deliveries.slice(from);
     lane.behind = read.behind;
     for (const { bytes } of lane.ahead) this.#bytesAhead += bytes.length;
@@ -287,6 +320,10 @@ export class Backlog {
     const [oldest] = this.#positions.keys();
     if (oldest !== undefined) this.#positions.delete(oldest);
   }
+}
+
+function nameOf(lane: string | null, sequence: number): string {
+  return lane ?? `${ALONE}${sequence}`;
 }
 
 function deliveryOf(ahead: Ahead): Delivery {

@@ -34,6 +34,7 @@ import type { Delivery } from '../model/delivery.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece } from './backlog.ts';
 import { Lanes } from './lanes.ts';
+import { OldDeliveries } from './old-deliveries.ts';
 import { Pace } from './pace.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
 import { endConnection, keepSchedule, type PlacedDelivery, type ScheduleSources } from './schedule.ts';
@@ -62,6 +63,10 @@ const PROMISE_MARGIN_MS = 1_000;
 const CONCURRENCY = 16;
 /** A processed delivery answers repetitions from the stream for so long (P24), and from the store for the rest. */
 const PROCESSED_MS_KEPT = 60 * 60 * 1000;
+/** Ingests sweep once a minute. */
+const LEFT_MS_MAX = 10 * 60 * 1000;
+/** Of a full stream: a fraction of a second's work. */
+const ROOM_MADE = 2_000;
 const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;
 const SWEEP_MS = 60_000;
 /** A clone may take a minute; what is not finished by then is done again by the next one. */
@@ -86,6 +91,7 @@ export class Processing {
   readonly #stream: DeliveryLog;
   readonly #backlog: Backlog;
   readonly #lanes: Lanes;
+  readonly #old: OldDeliveries;
   /** How often deciding about a delivery has failed in a way of which nobody knows that it passes. */
   readonly #strange = new Map<string, number>();
   /** Heads that their refs did not stand at: since when each is looked at. */
@@ -96,6 +102,7 @@ export class Processing {
   readonly #pace = new Pace();
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
+  #isSweeping = false;
 
   constructor(options: ProcessingOptions) {
     this.#options = options;
@@ -103,6 +110,12 @@ export class Processing {
     this.#backlog = new Backlog({
       stream: this.#stream,
       isDecided: async ({ id, runId }) => (await options.deliveries.get(id))?.delivery.runId === runId,
+    });
+    this.#old = new OldDeliveries({
+      stream: this.#stream,
+      backlog: this.#backlog,
+      isDecided: async (id) => (await options.deliveries.get(id)) !== null,
+      onLane: (lane, host) => this.#lanes.add(lane, host),
     });
     const concurrency = options.concurrency ?? CONCURRENCY;
     this.#lanes = new Lanes({
@@ -136,6 +149,19 @@ export class Processing {
   stored({ lane, host }: DeliveryPlace, sequence: number, bytes: number): void {
     if ((this.#consumer?.behind ?? 0) < HEADS_BEHIND) return;
     if (this.#backlog.note(lane, sequence, bytes) && !this.#lanes.goOn(lane)) this.#lanes.add(lane, host);
+  }
+
+  /** Removes some of what is processed and stored before this time (milliseconds since 1970); whether there was any. */
+  async makeRoom(before: number): Promise<boolean> {
+    try {
+      return (await this.#old.walk({ before, enough: ROOM_MADE })) > 0;
+    } catch (error) {
+      this.#options.log.warn(
+        { err: error },
+        'what is processed could not be removed from the full stream of deliveries',
+      );
+      return false;
+    }
   }
 
   /** What waits of one repository. */
@@ -289,12 +315,20 @@ export class Processing {
   }
 
   async #sweep(): Promise<void> {
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
     const now = this.#options.now();
     try {
-      await this.#stream.removeProcessed(now - PROCESSED_MS_KEPT);
+      const before = now - PROCESSED_MS_KEPT;
+      let isMoreThere = await this.#stream.removeProcessed(before);
+      const walk = { before, lookBefore: before - LEFT_MS_MAX, enough: ROOM_MADE };
+      // Bit by bit: a stream that is full waits for its turn.
+      while (isMoreThere && !this.#stopped.signal.aborted) isMoreThere = (await this.#old.walk(walk)) >= ROOM_MADE;
       await this.#options.deliveries.removeOlderThan(now - DECISIONS_MS_KEPT);
     } catch (error) {
       this.#options.log.warn({ err: error }, 'old deliveries could not be removed; tried again in a minute');
+    } finally {
+      this.#isSweeping = false;
     }
   }
 }

@@ -1,0 +1,89 @@
+/**
+ * What is old in the stream of deliveries and stands behind one that is not processed (P24): a repository whose runs find no room may hold that
+ * up for days, and what others push meanwhile must not fill the stream. It walks through what stands there, and owns how far it has come.
+ *
+ *  OLD-1 What is removed was processed by this ingest, its decision is in the store, and it is no head that this ingest holds.
+ *  OLD-2 What nobody has removed ten minutes after its time is looked into, where it is not known to wait for its turn: nobody may have a
+ *     head for it any more, or it was processed by an ingest that is gone. So what is in the stream is processed, whoever dies when.
+ *  OLD-3 A walk reads no more than IN_VAIN_MAX in a row of what it cannot remove; the next one goes on there.
+ */
+import type { DeliveryLog, StandingDelivery } from '@penstock/bus';
+import type { Backlog } from './backlog.ts';
+
+export interface OldDeliveriesOptions {
+  readonly stream: Pick<DeliveryLog, 'readOld' | 'removeEach'>;
+  readonly backlog: Pick<Backlog, 'isOver' | 'removed' | 'lookInto'>;
+  /** Whether a decision of this id is in the store. Throws `StoreError`. */
+  isDecided(id: string): Promise<boolean>;
+  /** There is something to do in a lane (OLD-2). */
+  onLane(lane: string, host: string): void;
+}
+
+export interface Walk {
+  /** What was stored before this time is old; milliseconds since 1970. */
+  readonly before: number;
+  /** What was stored before this time is looked into (OLD-2); default none. */
+  readonly lookBefore?: number | undefined;
+  /** It ends when so many are removed; default when it has come to the end. */
+  readonly enough?: number | undefined;
+}
+
+/** Some 20 MB at the broker. */
+const IN_VAIN_MAX = 20_000;
+/** Each costs as much as a push whose decision is known. */
+const LOOKS_MAX = 100;
+
+export class OldDeliveries {
+  readonly #options: OldDeliveriesOptions;
+  #position = 0;
+  #walking: Promise<unknown> = Promise.resolve();
+
+  constructor(options: OldDeliveriesOptions) {
+    this.#options = options;
+  }
+
+  /** Answers how many were removed. One walk at a time. */
+  async walk(walk: Walk): Promise<number> {
+    const walked = this.#walking.then(() => this.#walk(walk));
+    this.#walking = walked.catch(() => {});
+    return await walked;
+  }
+
+  async #walk({ before, lookBefore = -Infinity, enough = Infinity }: Walk): Promise<number> {
+    let looks = 0;
+    let removed = 0;
+    for (let inVain = 0; inVain < IN_VAIN_MAX && removed < enough;) {
+      const read = await this.#options.stream.readOld(this.#position, before);
+      const last = read.at(-1);
+      if (last === undefined) {
+        this.#position = 0;
+        break;
+      }
+      const gone = await this.#remove(read);
+      this.#position = last.sequence;
+      removed += gone.size;
+      inVain = gone.size === 0 ? inVain + read.length : 0;
+      for (const each of read)
+        if (each.storedAtMs < lookBefore && looks < LOOKS_MAX && !gone.has(each.sequence) && this.#look(each))
+          looks += 1;
+    }
+    return removed;
+  }
+
+  /** OLD-1 */
+  async #remove(read: readonly StandingDelivery[]): Promise<ReadonlySet<number>> {
+    const { stream, backlog, isDecided } = this.#options;
+    const over = read.filter((each) => backlog.isOver(each));
+    const decided = await Promise.all(over.map(({ id }) => isDecided(id)));
+    const gone = over.filter((_, index) => decided[index]).map(({ sequence }) => sequence);
+    await stream.removeEach(gone);
+    backlog.removed(gone);
+    return new Set(gone);
+  }
+
+  #look(each: StandingDelivery): boolean {
+    const lane = this.#options.backlog.lookInto(each);
+    if (lane !== null) this.#options.onLane(lane, each.host);
+    return lane !== null;
+  }
+}
