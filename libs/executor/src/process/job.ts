@@ -125,19 +125,24 @@ export function renderJob(
 const CLOSED = '3>&- 4>&- 5>&- 6>&-';
 /**
  * A helper's next stages have the same pipes: opened anew, since what a program sets of what it has inherited stays behind it. One that leaves
- * its output non-blocking, as ssh and others do, would make writes of the stages after it fail.
+ * its output non-blocking, as ssh and others do, would make writes of the stages after it fail. `descriptors`: where the helper has found
+ * its own (helper.sh).
  */
 function outputs(isHelpers: boolean, closed: string): string {
   const same = `exec 1>&5 2>&6 ${closed}`;
   if (!isHelpers) return same;
-  return `if [ -p /proc/self/fd/5 ] && [ -w /proc/self/fd/5 ]; then exec 1>/proc/self/fd/5 2>/proc/self/fd/6 ${closed}; else ${same}; fi`;
+  const anew = (folder: string): string => `exec 1>${folder}/5 2>${folder}/6 ${closed}`;
+  return [
+    `if [ "$descriptors" ]; then ${anew('"$descriptors"')}`,
+    `elif [ -p /proc/self/fd/5 ] && [ -w /proc/self/fd/5 ]; then ${anew('/proc/self/fd')}; else ${same}; fi`,
+  ].join('; ');
 }
 
 /** The word, which is no order, since who waits for it may have been killed: then its helper reads it. No stage has a variable of this name. */
 export const GO = 'go';
 const WAIT = ['read -r _ <&3 || exit 0', `[ "$_" = ${GO} ] || exit 0`, 'exec 3>&- 4>&-', 'unset _'];
 /** What a script would find in a shell that is its helper's (helper.sh). */
-const UNSET_HELPERS = 'unset shell own drop stage order status rounds; unset -f start';
+const UNSET_HELPERS = 'unset shell own drop stage descriptors order status rounds; unset -f start';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
@@ -175,15 +180,18 @@ function fileLines(files: StageFiles | undefined): string[] {
 }
 
 function exports(variables: Readonly<Record<string, string>>): string[] {
-  return Object.entries(variables).map(([name, value]) => {
+  const entries = Object.entries(variables);
+  if (entries.length === 0) return [];
+  const assigned = entries.map(([name, value]) => {
     checkVariable(name, value);
-    return `export ${name}=${quote(value)}`;
+    return `${name}=${quote(value)}`;
   });
+  return [`export ${assigned.join(' ')}`];
 }
 
 function enter(cwd: string, shell: string): string[] {
   const lines = [
-    `cd ${quote(cwd)} 2>/dev/null || { echo ${quote(`penstock: there is no folder ${cwd}`)} >&2; exit 126; }`,
+    `cd ${quote(cwd)} 2>&- || { echo ${quote(`penstock: there is no folder ${cwd}`)} >&2; exit 126; }`,
     'unset OLDPWD',
   ];
   if (shell !== 'sh') {
