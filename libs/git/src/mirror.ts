@@ -37,6 +37,8 @@ import { BoundedQueue, unlessAborted } from '@penstock/async';
 /** A repository, and what opens it where it has something of its own. */
 export interface Remote extends CloneAddress {
   readonly credential?: CloneCredential | undefined;
+  /** Whose it is; absent: nobody's in particular. */
+  readonly key?: string | undefined;
 }
 
 /** What all mirrors of a cache have in common. */
@@ -294,7 +296,7 @@ export class Mirror {
     try {
       await this.#fetchLock.run(
         () =>
-          slots.with(`${address.host}:${address.port}`, signal, async () => {
+          slots.with({ server: `${address.host}:${address.port}`, key: address.key }, signal, async () => {
             if (existsSync(join(this.folder, 'HEAD'))) {
               this.#tidy();
               if (unless !== undefined && (await this.#recall(unless.commit, unless.whole, signal))) return;

@@ -54,7 +54,7 @@ export interface MirrorCacheOptions {
   readonly repositoryBytesMax?: number | undefined;
   /** From the request until the commit is there, waiting included. Default 60,000. */
   readonly fetchMsMax?: number | undefined;
-  /** Fetches at once, default 8; half as many from one server. */
+  /** Fetches at once, default 8; half as many from one server, and for one key. */
   readonly concurrency?: number | undefined;
   /** Further settings of ssh, `Name=value`: which key, which known hosts. Default: those of the user that runs this. */
   readonly sshSettings?: readonly string[] | undefined;
@@ -68,7 +68,7 @@ interface FetchRequest {
   readonly commit: string;
   /** A ref beside branches and tags that leads to it, for servers that give no commit by its id: `refs/pull/7/head`. */
   readonly ref?: string | undefined;
-  /** Whose it is (MIRRORCACHE-3); absent: nobody's in particular. */
+  /** Whose it is (MIRRORCACHE-3), places to fetch included; absent: nobody's in particular. */
   readonly key?: string | undefined;
   /** In place of what this machine has: the repository is read with it, or not at all. */
   readonly credential?: CloneCredential | undefined;
@@ -107,6 +107,8 @@ interface FindRefRequest {
   readonly url: string;
   /** Its full name. */
   readonly ref: string;
+  /** Whose it is: places are shared between keys. */
+  readonly key?: string | undefined;
   /** As of a fetch. */
   readonly credential?: CloneCredential | undefined;
   readonly signal?: AbortSignal | undefined;
@@ -196,7 +198,7 @@ class FolderMirrorCache implements MirrorCache {
   }
 
   async fetch({ url, commit, key, credential, ref, along, signal }: FetchRequest): Promise<FetchedCommit> {
-    const address: Remote = { ...checkCloneUrl(url, this.#options.policy), credential };
+    const address: Remote = { ...checkCloneUrl(url, this.#options.policy), credential, key };
     if (ref !== undefined) checkRef(ref);
     const wanted = { address, commit: checkCommit(commit), key, ref };
     const { partial } = this.#dependencies;
@@ -256,7 +258,7 @@ class FolderMirrorCache implements MirrorCache {
     }
   }
 
-  async findRef({ url, ref, credential, signal: given }: FindRefRequest): Promise<string | null> {
+  async findRef({ url, ref, key, credential, signal: given }: FindRefRequest): Promise<string | null> {
     const address = checkCloneUrl(url, this.#options.policy);
     const { slots, fetchMsMax, assertUsable } = this.#dependencies;
     const signal = AbortSignal.any([
@@ -264,7 +266,7 @@ class FolderMirrorCache implements MirrorCache {
       AbortSignal.timeout(Math.min(fetchMsMax, FIND_MS_MAX)),
       ...(given === undefined ? [] : [given]),
     ]);
-    const task = slots.with(`${address.host}:${address.port}`, signal, async () => {
+    const task = slots.with({ server: `${address.host}:${address.port}`, key }, signal, async () => {
       await assertUsable();
       return await findRef(address, ref, {
         ...this.#dependencies,

@@ -1,58 +1,82 @@
 /**
- * At most so many at once, and half as many for one server, so that one which does not answer leaves room for the others;
- * who waits is let in by its order among those who may, and no more than a bound of them wait.
+ * At most so many at once, and half as many for one server, or for one key, so that what does not answer leaves room for the others;
+ * who waits is let in by its order among those who may and whose key has the fewest, and no more than a bound of them wait.
  */
 import { GitError } from './errors.ts';
 
+export interface SlotWanted {
+  readonly server: string;
+  /** Whose it is; absent: nobody's in particular, which shares with nobody. */
+  readonly key: string | undefined;
+}
+
+interface Waiting extends SlotWanted {
+  readonly enter: () => void;
+}
+
 export class Slots {
   readonly #waitingMax: number;
-  readonly #perServerMax: number;
+  readonly #shareMax: number;
   #free: number;
-  /** Those that are taken, by server. */
-  readonly #taken = new Map<string, number>();
-  readonly #waiting: { readonly server: string; readonly enter: () => void }[] = [];
+  /** Those that are taken. */
+  readonly #byServer = new Map<string, number>();
+  readonly #byKey = new Map<string, number>();
+  readonly #waiting: Waiting[] = [];
 
   constructor(count: number, waitingMax: number) {
     this.#free = count;
-    this.#perServerMax = Math.ceil(count / 2);
+    this.#shareMax = Math.ceil(count / 2);
     this.#waitingMax = waitingMax;
   }
 
   /** @throws GitError `unreachable` where too many wait already; the signal's reason */
-  async with<T>(server: string, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
-    await this.#take(server, signal);
+  async with<T>(wanted: SlotWanted, signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    await this.#take(wanted, signal);
     try {
       return await work();
     } finally {
-      this.#giveBack(server);
+      this.#giveBack(wanted);
     }
   }
 
-  #giveBack(server: string): void {
-    const left = (this.#taken.get(server) ?? 0) - 1;
-    if (left > 0) this.#taken.set(server, left);
-    else this.#taken.delete(server);
-    this.#free += 1;
-    const at = this.#waiting.findIndex((waiting) => this.#mayEnter(waiting.server));
-    const [next] = at === -1 ? [] : this.#waiting.splice(at, 1);
+  #giveBack(taken: SlotWanted): void {
+    this.#count(taken, -1);
+    const next = this.#next();
     if (next === undefined) return;
-    this.#enter(next.server);
+    this.#waiting.splice(this.#waiting.indexOf(next), 1);
+    this.#count(next, 1);
     next.enter();
   }
 
-  #mayEnter(server: string): boolean {
-    return this.#free > 0 && (this.#taken.get(server) ?? 0) < this.#perServerMax;
+  #next(): Waiting | undefined {
+    let next: Waiting | undefined;
+    for (const waiting of this.#waiting) {
+      if (!this.#mayEnter(waiting)) continue;
+      if (next === undefined || this.#heldBy(waiting) < this.#heldBy(next)) next = waiting;
+      if (this.#heldBy(next) === 0) break;
+    }
+    return next;
   }
 
-  #enter(server: string): void {
-    this.#free -= 1;
-    this.#taken.set(server, (this.#taken.get(server) ?? 0) + 1);
+  #mayEnter(wanted: SlotWanted): boolean {
+    const ofServer = this.#byServer.get(wanted.server) ?? 0;
+    return this.#free > 0 && ofServer < this.#shareMax && this.#heldBy(wanted) < this.#shareMax;
   }
 
-  async #take(server: string, signal: AbortSignal | undefined): Promise<void> {
+  #heldBy({ key }: SlotWanted): number {
+    return key === undefined ? 0 : (this.#byKey.get(key) ?? 0);
+  }
+
+  #count({ server, key }: SlotWanted, more: 1 | -1): void {
+    this.#free -= more;
+    count(this.#byServer, server, more);
+    if (key !== undefined) count(this.#byKey, key, more);
+  }
+
+  async #take(wanted: SlotWanted, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
-    if (this.#mayEnter(server)) {
-      this.#enter(server);
+    if (this.#mayEnter(wanted)) {
+      this.#count(wanted, 1);
       return;
     }
     if (this.#waiting.length >= this.#waitingMax)
@@ -67,9 +91,15 @@ export class Slots {
         signal?.removeEventListener('abort', onAbort);
         resolve();
       };
-      const waiting = { server, enter };
+      const waiting: Waiting = { ...wanted, enter };
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#waiting.push(waiting);
     });
   }
+}
+
+function count(counts: Map<string, number>, name: string, more: number): void {
+  const sum = (counts.get(name) ?? 0) + more;
+  if (sum > 0) counts.set(name, sum);
+  else counts.delete(name);
 }

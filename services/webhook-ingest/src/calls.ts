@@ -1,4 +1,5 @@
 /** What other services ask of the ingest: connected repositories, deliveries, replays. */
+import { tenantOfUser } from '@penstock/identity';
 import {
   cloneSecretRemedy,
   subjects,
@@ -147,7 +148,8 @@ async function hostWithProof(
     cloneSecret === null || only === undefined
       ? undefined
       : await orBadInput(() => clones.of({ userId, provider, repository, cloneUrl: only.url }));
-  const found = await findInPlaces(places, [proofRef], refs, own?.credential);
+  const key = tenantOfUser(userId);
+  const found = await findInPlaces(places, [proofRef], refs, { key, credential: own?.credential });
   if (found !== null) return found.place.host;
   const remedy = own === undefined ? '' : `; ${cloneSecretRemedy(own.name)}`;
   throw new BadUserInput(

@@ -1,4 +1,5 @@
 import type { IngestCalls, IngestVerb } from '@penstock/bus';
+import { GitError } from '@penstock/git';
 import { answerCalls, callService } from '@penstock/service';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { connectionsSpec } from '../src/model/collections.ts';
@@ -88,6 +89,38 @@ describe('a connected repository', () => {
     }
     expect(await world.reads.view(answers[0]?.body.run_id ?? '', ['user/u2'])).toMatchObject({ status: 'SUCCESS' });
     expect(await world.reads.view(answers[1]?.body.run_id ?? '', ['user/u3'])).toMatchObject({ status: 'SUCCESS' });
+  });
+
+  it('LANE-4: as many as somebody connects, at as many hosts that do not answer, keep no push of another from its turn', async () => {
+    const tarpits: string[] = [];
+    const released = Promise.withResolvers<void>();
+    const held = await world.ingest({
+      mirrors: {
+        ...world.mirrors,
+        fetch: async (request) => {
+          if (!request.url.includes('tarpit')) return await world.mirrors.fetch(request);
+          tarpits.push(request.url);
+          await released.promise;
+          throw new GitError('timeout', 'no answer');
+        },
+      },
+      waitSecs: 1,
+    });
+    const waiting = Array.from({ length: 40 }, async (_, index) => {
+      const name = `evil/${index}`;
+      const { secret } = await call('connect', { userId: 'evil', provider: 'git_host_a', repository: name });
+      const url = `https://tarpit${index}.example/${name}.git`;
+      return await signed(githubPush({ url, commit, repository: name }), secret, held);
+    });
+    for (const { body } of await Promise.all(waiting)) expect(body).toMatchObject({ status: 'Pending' });
+    const { secret } = await call('connect', { userId: 'good', provider: 'git_host_a', repository: 'good/one' });
+    const { body } = await signed(push('good/one'), secret, held);
+    await expect
+      .poll(() => world.reads.view(body.run_id ?? '', ['user/good']), { timeout: 10_000 })
+      .toMatchObject({ status: 'SUCCESS' });
+    expect(tarpits).toHaveLength(8);
+    released.resolve();
+    await held.close();
   });
 
   it('its secret signs for no other repository, nor does another secret for it', async () => {

@@ -23,7 +23,8 @@ function controlled(concurrency: number, concurrencyNow?: () => number) {
   });
   const add = (lane: string, piece: string): void => {
     pieces.set(lane, [...(pieces.get(lane) ?? []), piece]);
-    lanes.add(lane, lane.split('.')[1] ?? lane);
+    const [, host = lane, owner = ''] = lane.split('.');
+    lanes.add(lane, { host, owner });
   };
   const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
   return {
@@ -62,6 +63,32 @@ describe('lanes', () => {
     expect(begun.at(-1)).toBe('c.slow');
   });
 
+  it('LANE-1: one owner, at as many hosts as it likes, leaves half of the places to others', async () => {
+    const { add, begun, end } = controlled(4);
+    for (const lane of ['a.1.evil', 'b.2.evil', 'c.3.evil', 'd.4.evil', 'e.5.good', 'f.6.good', 'g.7.good'])
+      add(lane, lane);
+    expect(begun).toEqual(['a.1.evil', 'b.2.evil', 'e.5.good', 'f.6.good']);
+    await end('a.1.evil');
+    expect(begun.at(-1)).toBe('c.3.evil');
+    await end('f.6.good');
+    expect(begun.at(-1)).toBe('g.7.good');
+    await end('e.5.good');
+    expect(begun).toHaveLength(6);
+  });
+
+  it('LANE-4: a place that is free goes to who has the fewest, however many lanes of others have waited longer', async () => {
+    const { add, begun, end } = controlled(4);
+    const many = (owner: string): string[] =>
+      Array.from({ length: 5 }, (_, index) => `${index}.${owner}${index}.${owner}`);
+    for (const lane of [...many('evil'), ...many('bad')]) add(lane, lane);
+    expect(begun).toEqual(['0.evil0.evil', '1.evil1.evil', '0.bad0.bad', '1.bad1.bad']);
+    add('late.host.late', 'late.host.late');
+    await end('0.bad0.bad');
+    expect(begun.at(-1)).toBe('late.host.late');
+    await end('late.host.late');
+    expect(begun.at(-1)).toBe('2.bad2.bad');
+  });
+
   it('LANE-1: no more at a time than may be, and of a lane one, in order', async () => {
     const { add, begun, end } = controlled(2);
     for (const piece of ['a1', 'a2']) add('a', piece);
@@ -98,8 +125,8 @@ describe('lanes', () => {
       },
       failed: () => {},
     });
-    lanes.add('a', 'host');
-    lanes.add('a', 'host');
+    lanes.add('a', { host: 'host', owner: '' });
+    lanes.add('a', { host: 'host', owner: '' });
     looking.resolve(false);
     await twice.promise;
     expect(looks).toBe(2);
@@ -121,7 +148,7 @@ describe('lanes', () => {
       },
       failed: () => {},
     });
-    for (const lane of ['a', 'b', 'c', 'd']) lanes.add(lane, lane);
+    for (const lane of ['a', 'b', 'c', 'd']) lanes.add(lane, { host: lane, owner: '' });
     expect(begun).toEqual(['a']);
     most = 8;
     ends.get('a')?.resolve();

@@ -283,6 +283,14 @@ export const watchingAndIntake: readonly Mutant[] = [
     noticedBy: [{ tests: 'services/webhook-ingest/test/old-deliveries.test.ts', titles: ['OLD-1:'] }],
   },
   {
+    rule: 'P24',
+    breaks: 'gives every place to one owner, at as many hosts as it names',
+    file: 'services/webhook-ingest/src/processing/lanes.ts',
+    find: 'const its = this.#byOwner.get(owner) ?? 0;',
+    replace: 'const its = this.#byOwner.size + owner.length < 0 ? 1 : 0;',
+    noticedBy: [{ tests: 'services/webhook-ingest/test/lanes.test.ts', titles: ['LANE-1:', 'LANE-4:'] }],
+  },
+  {
     rule: 'P25',
     breaks: 'keeps one copy in a cluster',
     file: 'libs/bus/src/jetstream/streams.ts',

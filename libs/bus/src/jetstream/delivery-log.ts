@@ -28,7 +28,7 @@ type Persisted =
 export interface DeliveryPlace {
   /** What the processing takes turns between, and keeps in order: a token of a subject that follows from the delivery's id. */
   readonly lane: string;
-  /** A name for what the delivery will be waiting for; said with its head. */
+  /** A name for what the delivery will be waiting for, and whose it is; said with its head. */
   readonly host: string;
 }
 
@@ -105,7 +105,7 @@ const ATTEMPT_TIMEOUT_MS = 3_000;
 const PERSIST_TRIES = 3;
 const ANY_DELIVERY = 'delivery.>';
 /** Strangers name hosts. */
-const HOSTS_KEPT_MAX = 100;
+const HOSTS_KEPT_MAX = 1_000;
 /** Later than any message, by whatever clock. */
 const ROOM_AHEAD_MS = 24 * 60 * 60 * 1000;
 const IN_VAIN_MS = 1_000;

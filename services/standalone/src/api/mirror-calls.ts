@@ -33,6 +33,8 @@ export interface EngineCalls extends MirrorCalls, DoorCalls {
   figures(): Promise<MetricsSnapshot>;
 }
 
+type WantedRef = Omit<Parameters<MirrorCache['findRef']>[0], 'signal'>;
+
 export interface MirrorCalls {
   fetch(address: Address): Promise<Outcome<null>>;
   readFile(
@@ -42,7 +44,7 @@ export interface MirrorCalls {
   ): Promise<Outcome<{ readonly path: string; readonly text: string } | null>>;
   message(address: Address): Promise<Outcome<string>>;
   changedPaths(address: Address, ref: string, branch: string): Promise<Outcome<string[] | null>>;
-  findRef(request: { readonly url: string; readonly ref: string }): Promise<Outcome<string | null>>;
+  findRef(request: WantedRef): Promise<Outcome<string | null>>;
 }
 
 /** Of a call between the threads: longer than any takes by its own deadlines. */
@@ -95,7 +97,7 @@ export function mirrorsByCalls(calls: MirrorCalls) {
         changedPaths: async (ref: string, branch: string) => valueOf(await calls.changedPaths(address, ref, branch)),
       };
     },
-    findRef: async (request: { readonly url: string; readonly ref: string }) => valueOf(await calls.findRef(request)),
+    findRef: async (request: WantedRef) => valueOf(await calls.findRef(request)),
   };
 }
 

@@ -37,7 +37,7 @@ import {
 import { BodyTooLarge, InvalidSignature, type DeliveryError } from '../model/errors.ts';
 import type { Connection } from '../model/connections-repository.ts';
 import { isProvedFor } from '../model/proof.ts';
-import { hostOf, laneOf } from '../model/lane-name.ts';
+import { placeOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy, ForkPolicy } from '../model/ports.ts';
@@ -316,7 +316,7 @@ export class Intake {
 
   /** The delivery that stands: this one, or the first of its id. Keeps INTAKE-1 and INTAKE-3. */
   async #persist(delivery: Delivery): Promise<Delivery> {
-    const place = { lane: laneOf(delivery), host: hostOf(delivery.cloneUrl) };
+    const place = placeOf(delivery);
     await this.#checkBacklog(place.lane);
     try {
       const bytes = encodeDelivery(delivery);

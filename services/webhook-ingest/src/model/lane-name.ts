@@ -4,7 +4,24 @@
  * identifies a delivery, so that of two writes of one delivery both are about the same subject; a token of that subject.
  */
 import { hash } from 'node:crypto';
+import type { DeliveryPlace } from '@penstock/bus';
 import type { Delivery } from './delivery.ts';
+
+/** Where a delivery stands, with what it shares places with when it is processed: see `sharingOf`. */
+export function placeOf(delivery: Delivery): DeliveryPlace {
+  return { lane: laneOf(delivery), host: `${hostOf(delivery.cloneUrl)}.${hashOf(ownerOf(delivery))}` };
+}
+
+/** Read from what `placeOf` has named; an earlier release named the host alone. */
+export function sharingOf(named: string): { readonly host: string; readonly owner: string } {
+  const [host = '', owner = ''] = named.split('.');
+  return { host, owner };
+}
+
+/** A user for all that it has connected, and all strangers together: they name as many repositories and hosts as they like. */
+function ownerOf({ verified, key }: Delivery): string {
+  return verified === 'none' ? 'nobody' : `key ${key}`;
+}
 
 export function laneOf({
   key,

@@ -23,6 +23,8 @@ export interface RefSource {
   findRef(request: {
     readonly url: string;
     readonly ref: string;
+    /** Whose it is; absent: nobody's in particular. */
+    readonly key?: string | undefined;
     /** In place of what the server has. */
     readonly credential?: CloneCredential | undefined;
   }): Promise<string | null>;

@@ -119,7 +119,8 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
     own = await ownCredential(delivery, sources);
     const { credential } = own ?? {};
     if (pullRequest !== undefined) {
-      const head = await sources.mirrors.findRef({ url: delivery.cloneUrl, ref: delivery.ref, credential });
+      const { cloneUrl: url, ref, key } = delivery;
+      const head = await sources.mirrors.findRef({ url, ref, key, credential });
       if (head !== delivery.commit && sources.mayMove?.(delivery) === true) throw new HeadElsewhere();
       if (head !== delivery.commit) {
         const stands = head === null ? 'is not there' : `stands at ${head}`;

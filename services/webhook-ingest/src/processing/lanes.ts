@@ -2,11 +2,13 @@
  * Work in lanes: the lanes take turns, so that one with thousands in it delays the others by one piece each; within a
  * lane one piece at a time, in order. It owns whose turn it is and what is under way; what a lane holds others know.
  *
- * LANE-1 At most `concurrency` pieces are under way, and half as many of one group of lanes: those that wait for the same host.
+ * LANE-1 At most `concurrency` pieces are under way, and half as many of those lanes that wait for the same host, or have the same owner.
  * LANE-2 A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
  *     pause takes nobody's place.
  * LANE-3 Where fewer may be under way now, what has been under way for seconds is not counted: it waits for a host, mostly, which may
  *     never answer, and takes little of what others want.
+ * LANE-4 The next is a lane of who has the fewest under way, and among those the one that has waited longest. So an owner with thousands
+ *     of lanes, at as many hosts that do not answer, keeps nobody else from a place that is free.
  */
 import { backoffMs, pauseOrAbort } from '@penstock/async';
 
@@ -20,9 +22,15 @@ export interface LanesOptions {
   failed(lane: string, error: unknown, attempt: number): void;
 }
 
-interface Lane {
+/** With whom a lane shares places. */
+export interface Sharing {
+  readonly host: string;
+  /** '' shares with nobody. */
+  readonly owner: string;
+}
+
+interface Lane extends Sharing {
   readonly name: string;
-  readonly group: string;
   attempt: number;
   /** Something came while a piece was under way. */
   again: boolean;
@@ -40,8 +48,9 @@ export class Lanes {
   #underWay = 0;
   /** Of those, LANE-3. */
   #slow = 0;
-  /** Lanes with a piece under way, by group. */
-  readonly #busy = new Map<string, number>();
+  /** Lanes with a piece under way. */
+  readonly #byHost = new Map<string, number>();
+  readonly #byOwner = new Map<string, number>();
   #idle: (() => void)[] = [];
 
   constructor(options: LanesOptions) {
@@ -49,9 +58,9 @@ export class Lanes {
   }
 
   /** There is something to do in a lane, or something more. */
-  add(name: string, group: string): void {
+  add(name: string, { host, owner }: Sharing): void {
     if (this.#stopped.signal.aborted || this.goOn(name)) return;
-    const lane: Lane = { name, group, attempt: 1, again: false };
+    const lane: Lane = { name, host, owner, attempt: 1, again: false };
     this.#lanes.set(name, lane);
     this.#turns.push(lane);
     this.#next();
@@ -71,15 +80,30 @@ export class Lanes {
   }
 
   #next(): void {
-    const { concurrency } = this.#options;
     while (this.#hasPlace() && !this.#stopped.signal.aborted) {
-      const at = this.#turns.findIndex(({ group }) => (this.#busy.get(group) ?? 0) < Math.ceil(concurrency / 2));
+      const at = this.#nextTurn();
       const [lane] = at === -1 ? [] : this.#turns.splice(at, 1);
       if (lane === undefined) return;
       this.#underWay += 1;
-      this.#busy.set(lane.group, (this.#busy.get(lane.group) ?? 0) + 1);
+      count(this.#byHost, lane.host, 1);
+      if (lane.owner !== '') count(this.#byOwner, lane.owner, 1);
       void this.#work(lane);
     }
+  }
+
+  /** LANE-1, LANE-4. Its place among those that wait; -1: none may begin. */
+  #nextTurn(): number {
+    const shareMax = Math.ceil(this.#options.concurrency / 2);
+    let next = -1;
+    let fewest = shareMax;
+    for (const [at, { host, owner }] of this.#turns.entries()) {
+      const its = this.#byOwner.get(owner) ?? 0;
+      if (its >= fewest || (this.#byHost.get(host) ?? 0) >= shareMax) continue;
+      next = at;
+      fewest = its;
+      if (its === 0) break;
+    }
+    return next;
   }
 
   #hasPlace(): boolean {
@@ -105,9 +129,8 @@ export class Lanes {
     clearTimeout(untilSlow);
     this.#slow -= slow;
     this.#underWay -= 1;
-    const busy = (this.#busy.get(lane.group) ?? 0) - 1;
-    if (busy > 0) this.#busy.set(lane.group, busy);
-    else this.#busy.delete(lane.group);
+    count(this.#byHost, lane.host, -1);
+    if (lane.owner !== '') count(this.#byOwner, lane.owner, -1);
     if (failure === undefined) {
       lane.attempt = 1;
       if (more || lane.again) this.#turns.push(lane);
@@ -127,4 +150,10 @@ export class Lanes {
     this.#turns.push(lane);
     this.#next();
   }
+}
+
+function count(counts: Map<string, number>, name: string, more: number): void {
+  const sum = (counts.get(name) ?? 0) + more;
+  if (sum > 0) counts.set(name, sum);
+  else counts.delete(name);
 }

@@ -31,6 +31,7 @@ import { commitsBehind, decide, type DecisionSources } from './decide.ts';
 import { promised, type Decision } from '../model/decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
 import type { Delivery } from '../model/delivery.ts';
+import { sharingOf } from '../model/lane-name.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece } from './backlog.ts';
 import { Lanes } from './lanes.ts';
@@ -115,7 +116,7 @@ export class Processing {
       stream: this.#stream,
       backlog: this.#backlog,
       isDecided: async (id) => (await options.deliveries.get(id)) !== null,
-      onLane: (lane, host) => this.#lanes.add(lane, host),
+      onLane: (lane, host) => this.#lanes.add(lane, sharingOf(host)),
     });
     const concurrency = options.concurrency ?? CONCURRENCY;
     this.#lanes = new Lanes({
@@ -137,7 +138,7 @@ export class Processing {
     this.#consumer = startDeliveryConsumer(this.#options.bus, {
       onDelivery: (head) => {
         const lane = this.#backlog.add(head);
-        if (lane !== null && !this.#lanes.goOn(lane)) this.#lanes.add(lane, head.host);
+        if (lane !== null && !this.#lanes.goOn(lane)) this.#lanes.add(lane, sharingOf(head.host));
       },
       onAnew: () => this.#backlog.startAnew(),
       perSecond: () => this.#headsPerSecond(),
@@ -148,7 +149,7 @@ export class Processing {
   /** PROCESSING-7: what has just been stored here. */
   stored({ lane, host }: DeliveryPlace, sequence: number, bytes: number): void {
     if ((this.#consumer?.behind ?? 0) < HEADS_BEHIND) return;
-    if (this.#backlog.note(lane, sequence, bytes) && !this.#lanes.goOn(lane)) this.#lanes.add(lane, host);
+    if (this.#backlog.note(lane, sequence, bytes) && !this.#lanes.goOn(lane)) this.#lanes.add(lane, sharingOf(host));
   }
 
   /** Removes some of what is processed and stored before this time (milliseconds since 1970); whether there was any. */

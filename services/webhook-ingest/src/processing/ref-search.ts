@@ -18,13 +18,13 @@ export async function findInPlaces<Place extends { readonly url: string }>(
   places: readonly Place[],
   names: readonly string[],
   refs: RefSource,
-  credential?: CloneCredential,
+  { key, credential }: { readonly key: string; readonly credential?: CloneCredential | undefined },
 ): Promise<FoundRef<Place> | null> {
   let away: unknown;
   for (const place of places) {
     try {
       for (const ref of names) {
-        const commit = await refs.findRef({ url: place.url, ref, credential });
+        const commit = await refs.findRef({ url: place.url, ref, key, credential });
         if (commit !== null) return { place, ref, commit };
       }
     } catch (error) {

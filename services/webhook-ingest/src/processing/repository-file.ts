@@ -137,7 +137,7 @@ async function whereabouts(
       ? undefined
       : await orBadInput(() => sources.clones.of({ userId, provider, repository, cloneUrl: first.url }));
   const addresses = own === undefined ? all : placeToShow(all);
-  const found = await findInPlaces(addresses, refs, sources.refs, own?.credential);
+  const found = await findInPlaces(addresses, refs, sources.refs, { key: owner.key, credential: own?.credential });
   if (found !== null) return { ...found.place, ref: found.ref, commit: found.commit, own };
   const remedy = own === undefined ? '' : ` (${cloneSecretRemedy(own.name)})`;
   throw new BadUserInput(
