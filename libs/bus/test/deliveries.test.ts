@@ -313,6 +313,37 @@ describe('the stream of deliveries', () => {
     expect(await names(3, future)).toEqual([]);
   });
 
+  it('DELIVERYLOG-2: removes what is acknowledged only as far as it is told to be processed: its head may be gone', async () => {
+    const asked: (readonly number[])[] = [];
+    let processedUpTo = 2;
+    const log = openDeliveryLog(bus, {
+      processedUpTo: (from, end) => {
+        asked.push([from, end]);
+        return Promise.resolve(Math.min(processedUpTo, end));
+      },
+    });
+    await log.ensureConsumer();
+    const seen = collector();
+    const consumer = startDeliveryConsumer(bus, seen);
+    for (const id of ['a', 'b', 'c']) await log.persist(id, Buffer.from(id), at('lane'));
+    await seen.next();
+    for (const head of [await seen.next(), await seen.next()]) head.acknowledge();
+    await bus.flush();
+    const future = Date.now() + 60_000;
+    // What was acknowledged behind it is so with everything before it, too.
+    await log.removeEach([1]);
+    expect(await log.removeProcessed(future)).toBe(true);
+    expect(await log.read(2)).not.toBeNull();
+    processedUpTo = Infinity;
+    await log.removeProcessed(future);
+    expect(await log.read(3)).toBeNull();
+    expect(asked).toEqual([
+      [2, 4],
+      [2, 4],
+    ]);
+    await consumer.stop();
+  });
+
   it('P24: says that there may be more to remove where something old stands behind what is not acknowledged', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();

@@ -167,6 +167,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     waitingIn: (lane) => processing.waitingIn(lane),
     stored: (place, sequence, bytes) => processing.stored(place, sequence, bytes),
     makeRoom: (before) => processing.makeRoom(before),
+    processedUpTo: (from, end) => processing.processedUpTo(from, end),
     refused: new RefusedDeliveries(deliveries, log, now),
     payloads,
     rate,

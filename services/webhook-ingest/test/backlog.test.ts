@@ -343,7 +343,7 @@ describe('what is over', () => {
     for (const id of ['1', '2', '3']) stream.decided.add(id);
     const backlog = stream.open();
     for (const sequence of upTo(6)) backlog.add(stream.head(sequence));
-    const over = (): number[] => upTo(7).filter((sequence) => backlog.isOver({ lane: 'lane', sequence }));
+    const over = (): number[] => upTo(7).filter((sequence) => backlog.isOver({ lane: 'lane', sequence }, false));
     expect(over()).toEqual([]);
     // The last that is decided is processed once more.
     expect(await work(backlog, 'lane', stream, 2)).toEqual([3, 4]);
@@ -357,6 +357,23 @@ describe('what is over', () => {
     expect(over()).toEqual([]);
   });
 
+  it('BACKLOG-7: is nothing of which another was handed the head, by which what it has not processed comes again', async () => {
+    const stream = new Stream();
+    for (let index = 0; index < 4; index++) stream.store('lane');
+    const [one, other] = [stream.open(), stream.open()];
+    for (const sequence of [1, 2, 3]) one.add(stream.head(sequence));
+    other.add(stream.head(4));
+    expect(await work(other, 'lane', stream)).toEqual([1, 2, 3, 4]);
+    const over = (isLeft: boolean): number[] =>
+      upTo(4).filter((sequence) => other.isOver({ lane: 'lane', sequence }, isLeft));
+    // The one is killed, and 2 and 3 are acknowledged: 1 alone stands for them.
+    expect([...stream.unacknowledged]).toEqual([1]);
+    expect(over(false)).toEqual([4]);
+    expect([other.nextOver(1), other.nextOver(5)]).toEqual([4, null]);
+    expect(over(true)).toEqual([1, 2, 3, 4]);
+    expect(other.nextUnknown(1)).toBe(5);
+  });
+
   it('BACKLOG-7: is nothing of what was under way when the stream was made anew', async () => {
     const stream = new Stream();
     for (let index = 0; index < 2; index++) stream.store('lane');
@@ -366,7 +383,7 @@ describe('what is over', () => {
     backlog.startAnew();
     if (piece !== null) backlog.done('lane', piece);
     expect(piece?.sequence).toBe(1);
-    expect(backlog.isOver({ lane: 'lane', sequence: 1 })).toBe(false);
+    expect(backlog.isOver({ lane: 'lane', sequence: 1 }, true)).toBe(false);
   });
 
   it('OLD-2: what nobody has a head for is looked into, unless it has its turn anyway or is known to be processed', async () => {
@@ -383,5 +400,10 @@ describe('what is over', () => {
     expect(backlog.lookInto({ lane: 'one', sequence: 4 })).toBe('one');
     expect(await work(backlog, 'one', stream)).toEqual([4]);
     expect(backlog.lookInto({ lane: null, sequence: 9 })).toBe('#9');
+    // What is known of it was given up, but for how far its lane has come.
+    backlog.startAnew();
+    expect(backlog.lookInto({ lane: 'one', sequence: 1 })).toBe('one');
+    expect(await work(backlog, 'one', stream)).toEqual([4]);
+    expect(backlog.lookInto({ lane: 'one', sequence: 1 })).toBeNull();
   });
 });

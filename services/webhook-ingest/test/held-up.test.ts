@@ -1,4 +1,4 @@
-import { connectionOf, ensureStreams } from '@penstock/bus';
+import { connectionOf, ensureStreams, startDeliveryConsumer } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
 import { GitError } from '@penstock/git';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -59,6 +59,42 @@ describe('a repository whose pushes find no room for their runs', () => {
     expect(refused).toEqual([]);
     expect(await stored()).toBeLessThanOrEqual(ROOM);
     isHeld = false;
+    for (const runId of promised)
+      await expect.poll(() => world.reads.view(runId, ['service']), { timeout: 30_000 }).toMatchObject({ id: runId });
+  }, 60_000);
+
+  it('P24: loses none where an ingest that others take for alive has their head, and ends', async () => {
+    let isHeld = true;
+    let processed = 0;
+    const mirrors: typeof world.mirrors = {
+      ...world.mirrors,
+      fetch: ({ url }) => {
+        if (url.endsWith('shared') && isHeld && (processed += 1) !== 6)
+          return Promise.reject(new Unavailable('too many runs of its key are live'));
+        return Promise.reject(new GitError('not_found', 'no such commit'));
+      },
+    };
+    const first = await world.ingest({ mirrors, waitSecs: 0 });
+    const promised: string[] = [];
+    for (let push = 0; push < HELD_UP; push++)
+      promised.push(String((await first.send(pushTo('acme/shared'), PUSH)).body.run_id));
+    await expect.poll(() => processed).toBeGreaterThan(0);
+    await first.close();
+    const heads: number[] = [];
+    const onDelivery = ({ sequence }: { readonly sequence: number }): void => void heads.push(sequence);
+    const other = startDeliveryConsumer(world.bus, { onDelivery, heldMax: 1 });
+    await expect.poll(() => heads.length).toBe(1);
+    processed = 5;
+    const second = await world.ingest({ mirrors });
+    const last = second.send(pushTo('acme/shared'), PUSH);
+    await expect.poll(() => world.reads.view(promised[0] ?? '', ['service'])).not.toBeNull();
+    for (let push = 0; push < 2 * ROOM; push++)
+      expect((await second.send(pushTo(`acme/${push % 7}`), PUSH)).status).toBeLessThan(300);
+    await second.close();
+    await last;
+    isHeld = false;
+    await other.stop();
+    await world.ingest({ mirrors });
     for (const runId of promised)
       await expect.poll(() => world.reads.view(runId, ['service']), { timeout: 30_000 }).toMatchObject({ id: runId });
   }, 60_000);

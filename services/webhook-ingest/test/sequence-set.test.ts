@@ -14,6 +14,23 @@ describe('a set of sequences', () => {
     expect(asked.filter((sequence) => set.has(sequence))).toEqual([]);
   });
 
+  it('answers what comes next in it, whatever lies between', () => {
+    const set = new SequenceSet();
+    for (const sequence of [2 ** 40, 3, 65_535, 9]) set.add(sequence);
+    const met: number[] = [];
+    for (let at = set.next(0); at !== null; at = set.next(at + 1)) met.push(at);
+    expect(met).toEqual([3, 9, 65_535, 2 ** 40]);
+    set.delete(9);
+    expect([set.next(9), set.next(4)]).toEqual([65_535, 65_535]);
+  });
+
+  it('gives back what lies before a place, by whole blocks', () => {
+    const set = new SequenceSet();
+    for (const sequence of [7, 70_000, 70_001]) set.add(sequence);
+    set.forgetBefore(70_001);
+    expect([7, 70_000, 70_001].filter((sequence) => set.has(sequence))).toEqual([70_000, 70_001]);
+  });
+
   it('forgets what came first rather than grow without end', () => {
     const set = new SequenceSet();
     for (let block = 0; block < 1_100; block++) set.add(block * 65_536 + 7);

@@ -4,8 +4,8 @@
  * answer, the caller learns which message stands for the delivery.
  *
  * DELIVERYLOG-1 Of several writes of one delivery, from any number of processes, one is stored. The others are given its bytes.
- * DELIVERYLOG-2 What is removed has been acknowledged by the consumer, and everything before it too; or it was named one by one, by who
- *     has processed it.
+ * DELIVERYLOG-2 What is removed has been acknowledged by the consumer, and everything before it too, and is all processed as far as its user
+ *     can tell; or it was named one by one, by who has processed it.
  * DELIVERYLOG-3 A stream that is full gives up what is processed before its hour is over, rather than refuse what is new: who comes
  *     again is known from the store too.
  * DELIVERYLOG-4 What is stored through one bus is answered in the order in which it is stored.
@@ -50,6 +50,7 @@ export interface StandingDelivery {
   /** Null: an earlier release has stored it, which named none. */
   readonly lane: string | null;
   readonly id: string;
+  readonly bytes: Uint8Array;
   /** See `DeliveryPlace`. */
   readonly host: string;
   /** By the broker's clock. */
@@ -92,6 +93,11 @@ export interface DeliveryLogOptions {
    * whether it found any; where it did not, it is asked again a second later at the earliest.
    */
   readonly makeRoom?: ((before: number) => Promise<boolean>) | undefined;
+  /**
+   * DELIVERYLOG-2: asked before all up to a sequence is removed, of the stretch from the oldest on; answers the first of it that may not be
+   * processed. What was acknowledged on the strength of a head may not be, where another ingest has removed that one.
+   */
+  readonly processedUpTo?: ((from: number, end: number) => Promise<number>) | undefined;
 }
 
 export const DELIVERY_CONSUMER = 'ingest';
@@ -122,13 +128,15 @@ class JetStreamDeliveries implements DeliveryLog {
   /** By host: that nothing stands there yet, and the host. Making headers costs as much as encoding the delivery. */
   readonly #newOf = new Map<string, MsgHdrs>();
   readonly #makeMoreRoom: DeliveryLogOptions['makeRoom'];
+  readonly #processedUpTo: (from: number, end: number) => Promise<number>;
   #makingRoom: Promise<void> | undefined;
   /** Not before this there may be something to find. */
   #moreRoomFrom = -Infinity;
 
-  constructor(wire: Wire, { makeRoom }: DeliveryLogOptions) {
+  constructor(wire: Wire, { makeRoom, processedUpTo }: DeliveryLogOptions) {
     this.#wire = wire;
     this.#makeMoreRoom = makeRoom;
+    this.#processedUpTo = processedUpTo ?? ((_, end) => Promise.resolve(end));
   }
 
   async persist(id: string, bytes: Uint8Array, { lane, host }: DeliveryPlace): Promise<Persisted> {
@@ -225,7 +233,8 @@ class JetStreamDeliveries implements DeliveryLog {
     if (oldest.sequence > floor.stream_seq) return true;
     const startTime = { batch: 1, next_by_subj: ANY_DELIVERY, start_time: new Date(before).toISOString() };
     const [younger] = await directBatch(this.#wire, streams.deliveries, startTime, ATTEMPT_TIMEOUT_MS);
-    const keepFrom = Math.min(floor.stream_seq + 1, younger?.sequence ?? Infinity);
+    const acknowledged = Math.min(floor.stream_seq + 1, younger?.sequence ?? Infinity);
+    const keepFrom = await this.#processedUpTo(oldest.sequence, acknowledged);
     if (keepFrom > oldest.sequence)
       await api(this.#wire, `STREAM.PURGE.${streams.deliveries}`, { seq: keepFrom }, ATTEMPT_TIMEOUT_MS);
     return keepFrom !== younger?.sequence;
@@ -236,9 +245,10 @@ class JetStreamDeliveries implements DeliveryLog {
     const read = await directBatch(this.#wire, streams.deliveries, request, ATTEMPT_TIMEOUT_MS);
     return read
       .filter(({ storedAtMs }) => storedAtMs < before)
-      .map(({ sequence, subject, storedAtMs, header }) => ({
+      .map(({ sequence, subject, bytes, storedAtMs, header }) => ({
         sequence,
         ...namesIn(subject),
+        bytes,
         host: header(HOST_HEADER),
         storedAtMs,
       }));

@@ -70,6 +70,7 @@ export interface IntakeOptions {
   stored(place: DeliveryPlace, sequence: number, bytes: number): void;
   /** See `DeliveryLogOptions`. */
   makeRoom(before: number): Promise<boolean>;
+  processedUpTo(from: number, end: number): Promise<number>;
   readonly refused: RefusedDeliveries;
   readonly payloads: PayloadReader;
   readonly log: Log;
@@ -105,7 +106,7 @@ export class Intake {
 
   constructor(options: IntakeOptions) {
     this.#options = options;
-    this.#stream = openDeliveryLog(options.bus, { makeRoom: options.makeRoom });
+    this.#stream = openDeliveryLog(options.bus, options);
     this.#repositories = options.repositories === undefined ? null : new GlobList(options.repositories);
   }
 

@@ -15,7 +15,9 @@
  *     head is acknowledged, and nothing is done again. It is known by its time: a stream that was made anew counts from the beginning.
  *  BACKLOG-6 Where the stream may have been made anew, no lane is read on from where it had come to before the delivery there was seen to be the same;
  *     else it is read from its first one. For BACKLOG-4 a lane must be done in order, and in the new stream that one may stand behind others.
- *  BACKLOG-7 What was processed here is known one by one, until it is gone from the stream or that was made anew.
+ *  BACKLOG-7 What was processed here is known one by one, until it is gone from the stream or that was made anew; and of what the head was
+ *     handed to this ingest. Of any other the head may be held elsewhere, or wait to be handed out again: with its delivery it would be gone, and
+ *     what is behind it would have none (BACKLOG-1).
  */
 import type { DeliveryLog, HeldDelivery, StandingDelivery } from '@penstock/bus';
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
@@ -102,6 +104,8 @@ export class Backlog {
   readonly #positions = new Map<string, Position>();
   /** BACKLOG-7 */
   readonly #processed = new SequenceSet();
+  /** BACKLOG-7: heads that have come here, held or acknowledged. */
+  readonly #handed = new SequenceSet();
   #bytesAhead = 0;
   /** Counts how often the stream may have been made anew. */
   #era = 0;
@@ -113,6 +117,7 @@ export class Backlog {
 
   /** Answers the lane in which there is something to do now; null: there is nothing (BACKLOG-5). */
   add(head: HeldDelivery): string | null {
+    this.#handed.add(head.sequence);
     const name = nameOf(head.lane, head.sequence);
     if (this.#isDone(name, head)) {
       head.acknowledge();
@@ -153,22 +158,52 @@ export class Backlog {
     }
   }
 
-  /** BACKLOG-7. False also of a head that is held, by which what is behind it comes again (BACKLOG-1). */
-  isOver({ lane, sequence }: Standing): boolean {
+  /**
+   * BACKLOG-7. False also of a head that is held, by which what is behind it comes again (BACKLOG-1). `isLeft`: whoever was handed its head
+   * is gone by now, or has acknowledged it.
+   */
+  isOver({ lane, sequence }: Standing, isLeft: boolean): boolean {
     const heads = this.#lanes.get(nameOf(lane, sequence))?.heads ?? [];
-    return this.#processed.has(sequence) && heads.every((head) => head.sequence !== sequence);
+    return (
+      this.#processed.has(sequence) &&
+      (isLeft || this.#handed.has(sequence)) &&
+      heads.every((head) => head.sequence !== sequence)
+    );
+  }
+
+  /** The first from there on that may be over; null: there is none. */
+  nextOver(from: number): number | null {
+    let next = this.#processed.next(from);
+    while (next !== null && !this.#handed.has(next)) next = this.#processed.next(next + 1);
+    return next;
+  }
+
+  /** The first from there on that is not known to be processed. */
+  nextUnknown(from: number): number {
+    let next = from;
+    while (this.#processed.has(next)) next += 1;
+    return next;
   }
 
   /** They are gone from the stream. */
   removed(sequences: readonly number[]): void {
-    for (const sequence of sequences) this.#processed.delete(sequence);
+    for (const set of [this.#processed, this.#handed]) for (const sequence of sequences) set.delete(sequence);
+  }
+
+  /** So is all before this one. */
+  removedBefore(sequence: number): void {
+    for (const set of [this.#processed, this.#handed]) set.forgetBefore(sequence);
   }
 
   /** Answers the lane of what stands in the stream and is not known to be processed; null: it has its turn anyway, or there are too many lanes. */
-  lookInto({ lane, sequence }: Standing): string | null {
-    const name = nameOf(lane, sequence);
+  lookInto(standing: Standing): string | null {
+    const { sequence } = standing;
+    const name = nameOf(standing.lane, sequence);
     if (this.#processed.has(sequence) || this.#lanes.has(name) || this.#lanes.size >= LANES_NOTED_MAX) return null;
-    this.#laneFor(name).came += 1;
+    const lane = this.#laneFor(name);
+    lane.came += 1;
+    // It was processed here before what is known of that was given up: read on from where the lane has come to, it would never be met.
+    if (sequence <= lane.position) this.#goBack(lane, sequence - 1);
     return name;
   }
 
@@ -216,6 +251,7 @@ export class Backlog {
   #beginEra(): void {
     this.#era += 1;
     this.#processed.clear();
+    this.#handed.clear();
   }
 
   #isDone(name: string, head: HeldDelivery): boolean {

@@ -2,19 +2,25 @@
  * What is old in the stream of deliveries and stands behind one that is not processed (P24): a repository whose runs find no room may hold that
  * up for days, and what others push meanwhile must not fill the stream. It walks through what stands there, and owns how far it has come.
  *
- *  OLD-1 What is removed was processed by this ingest, its decision is in the store, and it is no head that this ingest holds.
+ *  OLD-1 What is removed was processed by this ingest, its decision is in the store, and its head was handed to this ingest, which does not
+ *     hold it any more; or, ten minutes after its time, to one that is gone.
  *  OLD-2 What nobody has removed ten minutes after its time is looked into, where it is not known to wait for its turn: nobody may have a
  *     head for it any more, or it was processed by an ingest that is gone. So what is in the stream is processed, whoever dies when.
- *  OLD-3 A walk reads no more than IN_VAIN_MAX in a row of what it cannot remove; the next one goes on there.
+ *  OLD-3 A walk reads no more than IN_VAIN_MAX in a row of what it cannot remove; the next one goes on there. One that looks into nothing
+ *     reads only where something may be to remove.
+ *  OLD-4 Nothing is removed with all before it that is neither processed here nor decided: the head that stood for it may be gone with a
+ *     delivery that another ingest has removed.
  */
 import type { DeliveryLog, StandingDelivery } from '@penstock/bus';
 import type { Backlog } from './backlog.ts';
 
 export interface OldDeliveriesOptions {
   readonly stream: Pick<DeliveryLog, 'readOld' | 'removeEach'>;
-  readonly backlog: Pick<Backlog, 'isOver' | 'removed' | 'lookInto'>;
-  /** Whether a decision of this id is in the store. Throws `StoreError`. */
-  isDecided(id: string): Promise<boolean>;
+  readonly backlog: Pick<Backlog, 'isOver' | 'nextOver' | 'nextUnknown' | 'removed' | 'removedBefore' | 'lookInto'>;
+  /** Whether a decision of its id is in the store, or none is made of its kind. Throws `StoreError`. */
+  isDecided(delivery: StandingDelivery): Promise<boolean>;
+  /** Whether a decision about this very one is. Throws `StoreError`. */
+  isItselfDecided(delivery: StandingDelivery): Promise<boolean>;
   /** There is something to do in a lane (OLD-2). */
   onLane(lane: string, host: string): void;
 }
@@ -35,6 +41,7 @@ const LOOKS_MAX = 100;
 
 export class OldDeliveries {
   readonly #options: OldDeliveriesOptions;
+  /** Everything up to this one was walked through. */
   #position = 0;
   #walking: Promise<unknown> = Promise.resolve();
 
@@ -49,17 +56,44 @@ export class OldDeliveries {
     return await walked;
   }
 
+  /** OLD-4: of what stands in a stretch of the stream, the first that may have to be processed yet; its end: there is none. */
+  async processedUpTo(from: number, end: number, mostRead = Infinity): Promise<number> {
+    const { stream, backlog } = this.#options;
+    backlog.removedBefore(from);
+    let at = backlog.nextUnknown(from);
+    for (let read = 0; at < end && read < mostRead; at = backlog.nextUnknown(at)) {
+      const standing = (await stream.readOld(at - 1, Infinity)).filter(({ sequence }) => sequence < end);
+      const isDone = await Promise.all(standing.map((each) => this.#isDone(each)));
+      const open = standing[isDone.indexOf(false)];
+      if (open !== undefined) {
+        this.#look(open);
+        return open.sequence;
+      }
+      read += standing.length;
+      at = (standing.at(-1)?.sequence ?? end) + 1;
+    }
+    return Math.min(at, end);
+  }
+
+  async #isDone(each: StandingDelivery): Promise<boolean> {
+    const { backlog, isItselfDecided } = this.#options;
+    return backlog.nextUnknown(each.sequence) > each.sequence || (await isItselfDecided(each));
+  }
+
   async #walk({ before, lookBefore = -Infinity, enough = Infinity }: Walk): Promise<number> {
     let looks = 0;
     let removed = 0;
+    let isFromStart = this.#position === 0;
     for (let inVain = 0; inVain < IN_VAIN_MAX && removed < enough;) {
-      const read = await this.#options.stream.readOld(this.#position, before);
+      const read = await this.#next(before, lookBefore);
       const last = read.at(-1);
       if (last === undefined) {
         this.#position = 0;
-        break;
+        if (isFromStart || removed > 0) break;
+        isFromStart = true;
+        continue;
       }
-      const gone = await this.#remove(read);
+      const gone = await this.#remove(read, lookBefore);
       this.#position = last.sequence;
       removed += gone.size;
       inVain = gone.size === 0 ? inVain + read.length : 0;
@@ -70,11 +104,19 @@ export class OldDeliveries {
     return removed;
   }
 
+  /** OLD-3 */
+  async #next(before: number, lookBefore: number): Promise<readonly StandingDelivery[]> {
+    const { stream, backlog } = this.#options;
+    if (lookBefore !== -Infinity) return await stream.readOld(this.#position, before);
+    const over = backlog.nextOver(this.#position + 1);
+    return over === null ? [] : await stream.readOld(over - 1, before);
+  }
+
   /** OLD-1 */
-  async #remove(read: readonly StandingDelivery[]): Promise<ReadonlySet<number>> {
+  async #remove(read: readonly StandingDelivery[], lookBefore: number): Promise<ReadonlySet<number>> {
     const { stream, backlog, isDecided } = this.#options;
-    const over = read.filter((each) => backlog.isOver(each));
-    const decided = await Promise.all(over.map(({ id }) => isDecided(id)));
+    const over = read.filter((each) => backlog.isOver(each, each.storedAtMs < lookBefore));
+    const decided = await Promise.all(over.map(isDecided));
     const gone = over.filter((_, index) => decided[index]).map(({ sequence }) => sequence);
     await stream.removeEach(gone);
     backlog.removed(gone);

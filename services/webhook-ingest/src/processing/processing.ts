@@ -30,7 +30,7 @@ import { carryOut, type CarryOutSources } from './carry-out.ts';
 import { commitsBehind, decide, type DecisionSources } from './decide.ts';
 import { promised, type Decision } from '../model/decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
-import type { Delivery } from '../model/delivery.ts';
+import { decodeDelivery, type Delivery } from '../model/delivery.ts';
 import { sharingOf } from '../model/lane-name.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece } from './backlog.ts';
@@ -107,15 +107,18 @@ export class Processing {
 
   constructor(options: ProcessingOptions) {
     this.#options = options;
-    this.#stream = openDeliveryLog(options.bus);
-    this.#backlog = new Backlog({
-      stream: this.#stream,
-      isDecided: async ({ id, runId }) => (await options.deliveries.get(id))?.delivery.runId === runId,
+    this.#stream = openDeliveryLog(options.bus, {
+      processedUpTo: (from, end) => this.#old.processedUpTo(from, end),
     });
+    const isDecided = async ({ id, runId }: Delivery): Promise<boolean> =>
+      (await options.deliveries.get(id))?.delivery.runId === runId;
+    this.#backlog = new Backlog({ stream: this.#stream, isDecided });
     this.#old = new OldDeliveries({
       stream: this.#stream,
       backlog: this.#backlog,
-      isDecided: async (id) => (await options.deliveries.get(id)) !== null,
+      isDecided: async ({ id, bytes }) =>
+        (await options.deliveries.get(id)) !== null || decodeDelivery(bytes).ended !== undefined,
+      isItselfDecided: ({ bytes }) => isDecided(decodeDelivery(bytes)),
       onLane: (lane, host) => this.#lanes.add(lane, sharingOf(host)),
     });
     const concurrency = options.concurrency ?? CONCURRENCY;
@@ -163,6 +166,11 @@ export class Processing {
       );
       return false;
     }
+  }
+
+  /** See `DeliveryLogOptions`; a part of it, for somebody waits. */
+  async processedUpTo(from: number, end: number): Promise<number> {
+    return await this.#old.processedUpTo(from, end, ROOM_MADE);
   }
 
   /** What waits of one repository. */
@@ -320,12 +328,12 @@ export class Processing {
     this.#isSweeping = true;
     const now = this.#options.now();
     try {
+      await this.#options.deliveries.removeOlderThan(now - DECISIONS_MS_KEPT);
       const before = now - PROCESSED_MS_KEPT;
       let isMoreThere = await this.#stream.removeProcessed(before);
       const walk = { before, lookBefore: before - LEFT_MS_MAX, enough: ROOM_MADE };
       // Bit by bit: a stream that is full waits for its turn.
       while (isMoreThere && !this.#stopped.signal.aborted) isMoreThere = (await this.#old.walk(walk)) >= ROOM_MADE;
-      await this.#options.deliveries.removeOlderThan(now - DECISIONS_MS_KEPT);
     } catch (error) {
       this.#options.log.warn({ err: error }, 'old deliveries could not be removed; tried again in a minute');
     } finally {

@@ -35,8 +35,32 @@ export class SequenceSet {
     if (block.size === 0) this.#blocks.delete(number);
   }
 
+  /** The first from there on that is in it; null: there is none. */
+  next(from: number): number | null {
+    const own = Math.floor(from / BLOCK);
+    const near = this.#nextIn(own, from % BLOCK);
+    if (near !== null) return near;
+    const later = Math.min(...[...this.#blocks.keys()].filter((number) => number > own));
+    return later === Infinity ? null : this.#nextIn(later, 0);
+  }
+
+  /** Whatever is not asked for any more is given back by whole blocks. */
+  forgetBefore(sequence: number): void {
+    const least = Math.floor(sequence / BLOCK);
+    for (const number of this.#blocks.keys()) if (number < least) this.#blocks.delete(number);
+  }
+
   clear(): void {
     this.#blocks.clear();
+  }
+
+  #nextIn(number: number, from: number): number | null {
+    const block = this.#blocks.get(number);
+    for (let at = from; block !== undefined && at < BLOCK; at += 1) {
+      if (at % 8 === 0 && byteAt(block, at) === 0) at += 7;
+      else if (isSet(block, at)) return number * BLOCK + at;
+    }
+    return null;
   }
 
   #newBlock(number: number): Block {
