@@ -258,6 +258,38 @@ describe('the stream of deliveries', () => {
     await consumer.stop();
   });
 
+  it('DELIVERYCONSUMER-4: a stream that was made anew is told also where others were handed more of it than was heard of the one before', async () => {
+    const log = openDeliveryLog(bus);
+    await log.ensureConsumer();
+    const seen = collector();
+    const heard: string[] = [];
+    const onDelivery: typeof seen.onDelivery = (head) => {
+      heard.push(`${head.lane} ${head.sequence}`);
+      seen.onDelivery(head);
+    };
+    const consumer = startDeliveryConsumer(bus, { onDelivery, onAnew: () => heard.push('anew') });
+    await log.persist('a', Buffer.from('a'), at('before'));
+    const first = await seen.next();
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const manager = await jetstreamManager(connectionOf(bus));
+    await manager.streams.delete('DELIVERIES');
+    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+    for (const id of ['b', 'c', 'd']) await log.persist(id, Buffer.from(id), at('after'));
+    await log.ensureConsumer();
+    const others = collector();
+    const other = startDeliveryConsumer(bus, { ...others, heldMax: 2 });
+    await others.next();
+    await others.next();
+    await vi.runOnlyPendingTimersAsync();
+    vi.useRealTimers();
+    expect(await seen.next()).toMatchObject({ sequence: 3, lane: 'after' });
+    expect(heard).toEqual(['before 1', 'anew', 'after 3']);
+    first.acknowledge();
+    expect(consumer.held).toBe(1);
+    await consumer.stop();
+    await other.stop();
+  });
+
   it('what was not acknowledged is there after a kill of the broker, and goes to the next consumer', async () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();

@@ -7,13 +7,22 @@
  *     out again, to us (then it is still one) or to another ingest. So one may be processed by two at a time.
  * DELIVERYCONSUMER-3 No more are asked for in a second than its user wants: what is not asked for waits at the broker, in order.
  * DELIVERYCONSUMER-4 A consumer counts what it hands out. One that counts from less than was heard is another, or has lost what it knew, and
- *     the stream may be another, too, with the same sequences. So what was held until then is held no more, and no acknowledgement of it is sent.
+ *     the stream may be another, too, with the same sequences. So is one that was made at another time, which is asked whenever a pull ended without
+ *     its messages, and after each connection: others may have been handed more by then. What was held until then is held no more, and no
+ *     acknowledgement of it is sent.
  */
 import { nanos, type Msg, type Subscription } from '@nats-io/transport-node';
 import { backoffMs, within } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
 import type { Bus } from '../wire/bus.ts';
-import { ACK_WAIT_MS, DELIVERY_CONSUMER, HOST_HEADER, namesIn, openDeliveryLog } from './delivery-log.ts';
+import {
+  ACK_WAIT_MS,
+  DELIVERY_CONSUMER,
+  type DeliveryLog,
+  HOST_HEADER,
+  namesIn,
+  openDeliveryLog,
+} from './delivery-log.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { streams } from '../contract/subjects.ts';
 import type { Wire } from '../wire/wire.ts';
@@ -76,7 +85,7 @@ class PullConsumer implements DeliveryConsumer {
   readonly #heldMax: number;
   readonly #onAnew: () => void;
   readonly #perSecond: () => number;
-  readonly #ensureConsumer: () => Promise<void>;
+  readonly #ensureConsumer: DeliveryLog['ensureConsumer'];
   /** By sequence: where the broker wants the acknowledgement sent. */
   #held = new Map<number, string>();
   readonly #inbox: string;
@@ -93,10 +102,12 @@ class PullConsumer implements DeliveryConsumer {
   #behind = 0;
   /** By the consumer's count. */
   #lastHandedOut = 0;
+  /** When the consumer was made; undefined: not asked yet. */
+  #made: string | undefined;
   #stopped = false;
-  readonly #onReconnected = (): void => this.#pull();
+  readonly #onReconnected = (): void => void this.#lookAfterConsumer().finally(() => this.#pull());
 
-  constructor(wire: Wire, options: DeliveryConsumerOptions, ensureConsumer: () => Promise<void>) {
+  constructor(wire: Wire, options: DeliveryConsumerOptions, ensureConsumer: DeliveryLog['ensureConsumer']) {
     this.#wire = wire;
     this.#ensureConsumer = ensureConsumer;
     this.#onDelivery = options.onDelivery;
@@ -111,6 +122,7 @@ class PullConsumer implements DeliveryConsumer {
     this.#working = setInterval(() => this.#sayWorking(), ACK_WAIT_MS / 3);
     this.#silence = setInterval(() => this.#pull(), HEARTBEAT_MS * 2.5);
     wire.events.on('reconnected', this.#onReconnected);
+    void this.#lookAfterConsumer();
     this.#pull();
   }
 
@@ -201,17 +213,28 @@ class PullConsumer implements DeliveryConsumer {
     this.#retry ??= setTimeout(
       () => {
         // The stream may have been made anew, without its consumer.
-        void this.#ensureConsumer()
-          .catch((error: unknown) => this.#wire.log.warn({ err: error }, 'the consumer of deliveries is missing'))
-          .finally(() => this.#pull());
+        void this.#lookAfterConsumer().finally(() => this.#pull());
       },
       backoffMs(this.#failures, BROKER_BACKOFF),
     );
   }
 
+  async #lookAfterConsumer(): Promise<void> {
+    try {
+      const made = await this.#ensureConsumer();
+      if (this.#stopped) return;
+      if (this.#made !== undefined && this.#made !== made) this.#startAnew();
+      this.#made = made;
+    } catch (error) {
+      if (!this.#stopped) this.#wire.log.warn({ err: error }, 'the consumer of deliveries is missing');
+    }
+  }
+
   /** DELIVERYCONSUMER-4 */
   #startAnew(): void {
     this.#held = new Map();
+    this.#lastHandedOut = 0;
+    this.#made = undefined;
     this.#onAnew();
   }
 

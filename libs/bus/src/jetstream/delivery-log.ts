@@ -72,8 +72,8 @@ export interface DeliveryLog {
   readLane(lane: string, after: number, most: LaneReadMost): Promise<LaneRead>;
   /** The delivery of this id, if it was not removed yet. */
   find(id: string, lane: string): Promise<Uint8Array | null>;
-  /** Creates the consumer where it is missing. */
-  ensureConsumer(): Promise<void>;
+  /** Creates the consumer where it is missing. Answers when it was made, by which one is told from another. */
+  ensureConsumer(): Promise<string>;
   /** What the stream may hold. */
   bytesMax(): Promise<number>;
   /**
@@ -199,7 +199,7 @@ class JetStreamDeliveries implements DeliveryLog {
     return info.config.max_bytes;
   }
 
-  async ensureConsumer(): Promise<void> {
+  async ensureConsumer(): Promise<string> {
     const config = {
       durable_name: DELIVERY_CONSUMER,
       name: DELIVERY_CONSUMER,
@@ -212,12 +212,13 @@ class JetStreamDeliveries implements DeliveryLog {
       max_deliver: -1,
       headers_only: true,
     };
-    await api(
+    const { created } = await api<{ created: string }>(
       this.#wire,
       `CONSUMER.CREATE.${streams.deliveries}.${DELIVERY_CONSUMER}`,
       { stream_name: streams.deliveries, config },
       ATTEMPT_TIMEOUT_MS,
     );
+    return created;
   }
 
   async removeProcessed(before: number): Promise<boolean> {
