@@ -1,5 +1,6 @@
 import { parsePipeline } from '@penstock/pipeline';
-import { newRun, newRunId, planOf, RunActor } from '@penstock/run';
+import { newRun, newRunId, planOf } from '@penstock/run';
+import { RunActor } from '@penstock/run/machine';
 import { describe, expect, it } from 'vitest';
 import type { StageSpec } from '@penstock/executor';
 import { likelyNext, StagesAhead } from '../src/local/stages-ahead.ts';

@@ -8,7 +8,7 @@ import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as rest } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { openMirrors } from '@penstock/git';
+import { openMirrors } from '@penstock/git/mirrors';
 import { silentLog } from '@penstock/telemetry/log';
 import { githubPush, githubSignature, makeRepository, type TestRepository } from '@penstock/webhook-ingest/testing';
 import { startServer, temporaryFolder, type RunningServer } from '../support/server.ts';

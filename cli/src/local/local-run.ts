@@ -33,7 +33,6 @@ import {
   newRunId,
   planOf,
   publicEventsOf,
-  RunActor,
   workOf,
   type ResultCommand,
   type RunCommand,
@@ -44,6 +43,7 @@ import {
   type StageText,
   type StageWork,
 } from '@penstock/run';
+import { RunActor } from '@penstock/run/machine';
 import { WorkspaceProblem } from '../process/errors.ts';
 import type { Reporter } from '../output/reporter.ts';
 import { withoutMachine } from './inherited-environment.ts';

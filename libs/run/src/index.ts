@@ -16,7 +16,6 @@ export { RUN_OUTPUTS_MAX, STAGE_OUTPUTS_MAX } from './decide.ts';
 export { RUN_DOCUMENT_BYTES_MAX } from './document-room.ts';
 export { isLoss } from './retry-cause.ts';
 export { nextDeadline, timerOf, type RunSettings, type StageTimer } from './timers.ts';
-export * from './machine.ts';
 export * from './projection.ts';
 export { bitsOf, spares, stagesIn, type Lineage } from './lineage.ts';
 export * from './rerun.ts';

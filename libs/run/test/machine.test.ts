@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { evolve, newRun, planOf, RunActor, RunInvariantError, type RunEvent, type RunState } from '@penstock/run';
+import { evolve, newRun, planOf, RunInvariantError, type RunEvent, type RunState } from '@penstock/run';
+import { RunActor } from '@penstock/run/machine';
 import { createdEvent, pipeline, RUN_ID, settings, stage, DrivenRun, types } from './support.ts';
 
 describe('the phases of a run', () => {

@@ -3,8 +3,6 @@ import type { Expression, PipelineDefinition, StageDefinition } from '@penstock/
 import {
   newRun,
   planOf,
-  RunActor,
-  type Decided,
   type Lineage,
   type RunCommand,
   type RunEvent,
@@ -13,6 +11,7 @@ import {
   type StageReason,
   type StagePicture,
 } from '@penstock/run';
+import { RunActor, type Decided } from '@penstock/run/machine';
 
 export const RUN_ID = '01940000-0000-7abc-8000-000000000001';
 export const settings: RunSettings = { queueTimeoutMs: 86_400_000 };

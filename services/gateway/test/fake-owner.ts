@@ -35,7 +35,6 @@ import {
   newRun,
   partitionOf,
   planOf,
-  RunActor,
   viewOf,
   waitsOf,
   type Lineage,
@@ -45,6 +44,7 @@ import {
   type RunState,
   type TriggerOrigin,
 } from '@penstock/run';
+import { RunActor } from '@penstock/run/machine';
 import type { RunDocument, RunsRepository } from '@penstock/store';
 
 /** A run that others wait for. */

@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { CloneSecret, Job, SlipAnswer, SlipContent } from '@penstock/bus';
-import { openMirrors } from '@penstock/git';
+import { openMirrors } from '@penstock/git/mirrors';
 import { silentLogger } from '@penstock/telemetry';
 import { expect, it } from 'vitest';
 import { cloneSecretOf, valuesOf } from '../src/attempt/clone-secret.ts';

@@ -10,7 +10,8 @@ import type { MessagePort } from 'node:worker_threads';
 import { connectBus, deleteBuckets, ensureStreams, linkThreads, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
 import { pause } from '@penstock/async';
 import { type ExecutorKind, type IsolationLevel, killLeftovers, type StageLimits } from '@penstock/executor';
-import { openMirrors, type MirrorCache } from '@penstock/git';
+import type { MirrorCache } from '@penstock/git';
+import { openMirrors } from '@penstock/git/mirrors';
 import {
   defaultSlots,
   findExecutors,

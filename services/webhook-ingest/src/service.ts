@@ -2,7 +2,6 @@
 import { warmParseThread } from '@penstock/parse-pool';
 import { join, resolve } from 'node:path';
 import { ConfigurationError, defaultDataFolder, loadTiers, serverMode } from '@penstock/config';
-import { openMirrors } from '@penstock/git';
 import { CommittingSchedulers } from '@penstock/run-client';
 import { HTTP_KEYS, runService } from '@penstock/service';
 import { publicServer } from '@penstock/service/public-server';
@@ -42,8 +41,10 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
         const mode = serverMode(settings) ?? 'production';
         const { settings: webhooks, warnings } = webhookSettings(settings, mode);
         for (const warning of warnings) log.warn({}, warning);
-        const [store] = await Promise.all([
+        // `serve` loads this file in a thread that runs no program itself.
+        const [store, { openMirrors }] = await Promise.all([
           untilDone('opening the store', () => openStore(settings.storeUrl, [...runCollections, ...ingestCollections])),
+          import('@penstock/git/mirrors'),
           warmParseThread(),
         ]);
         const mirrors = openMirrors({

@@ -19,7 +19,8 @@ import {
   subjects,
 } from '@penstock/bus';
 import { loadTiers } from '@penstock/config';
-import { openMirrors, type MirrorCache } from '@penstock/git';
+import type { MirrorCache } from '@penstock/git';
+import { openMirrors } from '@penstock/git/mirrors';
 import { buildServer } from '@penstock/http';
 import { Owners, RunReads } from '@penstock/run-client';
 import type { RunView } from '@penstock/run';

@@ -6,12 +6,12 @@
 import {
   awaitsRunner,
   sharedNames,
-  type Decided,
   type RunCommand,
   type RunEvent,
   type RunId,
   type Version,
 } from '@penstock/run';
+import type { Decided } from '@penstock/run/machine';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
 import type { JobDeliveries } from '../dispatch/job-deliveries.ts';

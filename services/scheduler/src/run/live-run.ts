@@ -9,9 +9,7 @@ import {
   isSettled,
   newRun,
   planOf,
-  RunActor,
   RunInvariantError,
-  type Decided,
   type Plan,
   type RunCommand,
   type RunCreated,
@@ -23,6 +21,7 @@ import {
   type Version,
   withNames,
 } from '@penstock/run';
+import { RunActor, type Decided } from '@penstock/run/machine';
 import { DECISION_BYTES_MAX, fitsCommit } from './commit.ts';
 import { StageTimes, type WaitSettings } from './stage-times.ts';
 
