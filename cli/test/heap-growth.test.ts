@@ -16,9 +16,9 @@ function flagsOf(program: string, args: readonly string[], options: string): num
 
 const bounded = `(await import(${SOURCE})).boundGrowthOfHeaps(process.env); ${TAG}`;
 
-it("a server's heaps grow to twice what is in use, also where its user has set a young space of his own", () => {
-  for (const options of ['--max-semi-space-size=16', '--max-semi-space-size=16 --max-semi-space-size=24']) {
-    const expected = flagsOf(TAG, ['--heap-growing-percent=100'], options);
+it("a server's heaps grow by half of what is in use, also where its user has set a young space of his own", () => {
+  for (const options of ['--max-semi-space-size=8', '--max-semi-space-size=8 --max-semi-space-size=24']) {
+    const expected = flagsOf(TAG, ['--heap-growing-percent=50'], options);
     expect(flagsOf(TAG, [], options)).not.toBe(expected);
     expect(flagsOf(bounded, [], options)).toBe(expected);
   }

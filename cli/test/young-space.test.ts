@@ -26,11 +26,11 @@ function youngOfThread(flag: string): number {
 }
 
 it('a thread has the young space that it is given, whatever a server is started with', () => {
-  const bytes = youngOfThread('--max-semi-space-size=16');
+  const bytes = youngOfThread('--max-semi-space-size=8');
   expect(bytes).toBeGreaterThan(0);
   expect(bytes).toBeLessThan(6 * MIB);
 });
 
 it('whoever sets a young space himself means all threads', () => {
-  expect(youngOfThread('--max-semi-space-size=16 --max-semi-space-size=24')).toBeGreaterThan(6 * MIB);
+  expect(youngOfThread('--max-semi-space-size=8 --max-semi-space-size=24')).toBeGreaterThan(6 * MIB);
 });

@@ -47,10 +47,10 @@ it('a server is started with bounds on its memory, whichever way; what its user 
   const memoryOf = async (outcome: ReturnType<typeof outcomeOf>) =>
     JSON.parse((await outcome).stdout).memory as unknown;
   const own = { NODE_OPTIONS: '--max-semi-space-size=32', MALLOC_ARENA_MAX: '8' };
-  const bounds = ['--max-semi-space-size=16', '2', '131072'];
+  const bounds = ['--max-semi-space-size=8', '2', '131072'];
   expect(await memoryOf(checkout.run('bootstrap/start.js', []))).toEqual(bounds);
   expect(await memoryOf(checkout.run('bootstrap/start.js', [], own))).toEqual([
-    '--max-semi-space-size=16 --max-semi-space-size=32',
+    '--max-semi-space-size=8 --max-semi-space-size=32',
     '8',
     '131072',
   ]);
@@ -59,7 +59,7 @@ it('a server is started with bounds on its memory, whichever way; what its user 
     expect(await memoryOf(outcomeOf(launchShell('bootstrap/penstock.sh', [command])))).toEqual(expected);
   }
   expect(await memoryOf(outcomeOf(launchShell('bootstrap/penstock.sh', ['serve'], own)))).toEqual([
-    '--max-semi-space-size=16 --max-semi-space-size=32',
+    '--max-semi-space-size=8 --max-semi-space-size=32',
     '8',
     '131072',
   ]);

@@ -3,7 +3,7 @@
  * own (`resourceLimits`): all had room for a loud log, whatever they do. Here, once the first thread has taken its bound, the others are
  * left theirs. Who has set another one means all threads.
  */
-const OURS = '16';
+const OURS = '8';
 
 /** Before anything is loaded: what Node keeps compiled is of the flags of that moment. */
 export function leaveThreadsTheirYoungSpace(env: NodeJS.ProcessEnv): void {

@@ -3,14 +3,7 @@
  * the next commit, and is told to all that keep something of the run; what it calls for is carried out (`effects.ts`). Owns
  * nothing.
  */
-import {
-  awaitsRunner,
-  sharedNames,
-  type RunCommand,
-  type RunEvent,
-  type RunId,
-  type Version,
-} from '@penstock/run';
+import { awaitsRunner, sharedNames, type RunCommand, type RunEvent, type RunId, type Version } from '@penstock/run';
 import type { Decided } from '@penstock/run/machine';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
