@@ -31,6 +31,7 @@ export {
   LogQueueFull,
   MessageTooLarge,
   NoResponders,
+  NotPermitted,
   RemoteError,
   RequestTimeout,
   StoreRefused,

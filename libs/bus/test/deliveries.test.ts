@@ -199,11 +199,13 @@ describe('the stream of deliveries', () => {
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
     const [first, second] = [collector(), collector()];
+    expect(await log.heldByAll()).toBe(0);
     const one = startDeliveryConsumer(bus, first);
     expect(await log.persist('held', Buffer.from('x'), at('lane'))).toEqual({ stored: true, sequence: 1 });
     const storedAtMs = (await log.read(1))?.storedAtMs;
     expect(await log.readLane('lane', 0, { deliveries: 1, bytes: 1 })).toMatchObject({ deliveries: [{ storedAtMs }] });
     expect(await first.next()).toMatchObject({ sequence: 1, isFirst: true, storedAtMs });
+    expect(await log.heldByAll()).toBe(1);
     await one.stop();
     const two = startDeliveryConsumer(bus, second);
     expect(await second.next()).toMatchObject({ sequence: 1, isFirst: false, storedAtMs });

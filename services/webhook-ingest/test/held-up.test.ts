@@ -98,4 +98,32 @@ describe('a repository whose pushes find no room for their runs', () => {
     for (const runId of promised)
       await expect.poll(() => world.reads.view(runId, ['service']), { timeout: 30_000 }).toMatchObject({ id: runId });
   }, 60_000);
+
+  it('P24: costs the pushes of others no place either after all that stands there was processed by an ingest that is gone', async () => {
+    const isHeld = { now: true };
+    const mirrors: typeof world.mirrors = {
+      ...world.mirrors,
+      fetch: ({ url }) =>
+        Promise.reject(
+          url.endsWith('stuck') && isHeld.now
+            ? new Unavailable('too many runs of its key are live')
+            : new GitError('not_found', 'no such commit'),
+        ),
+    };
+    const first = await world.ingest({ mirrors, waitSecs: 0 });
+    const { body } = await first.send(pushTo('acme/stuck'), PUSH);
+    await first.close();
+    const second = await world.ingest({ mirrors });
+    for (let push = 0; (await stored()) < ROOM || push < ROOM; push++)
+      expect((await second.send(pushTo(`acme/${push % 7}`), PUSH)).status).toBeLessThan(300);
+    await second.close();
+    const third = await world.ingest({ mirrors });
+    await expect
+      .poll(async () => (await third.send(pushTo('acme/one'), PUSH)).status, { timeout: 30_000 })
+      .toBeLessThan(300);
+    isHeld.now = false;
+    await expect
+      .poll(() => world.reads.view(String(body.run_id), ['service']), { timeout: 30_000 })
+      .toMatchObject({ id: body.run_id });
+  }, 60_000);
 });

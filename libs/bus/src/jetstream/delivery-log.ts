@@ -63,6 +63,11 @@ interface LaneRead {
   readonly behind: number;
 }
 
+interface ConsumerInfo {
+  readonly ack_floor: { readonly stream_seq: number };
+  readonly num_ack_pending: number;
+}
+
 export interface DeliveryLog {
   /** Throws `StoreRefused`, `RequestTimeout`, `BrokerAway`, `NoResponders`, `MessageTooLarge`, `NotPermitted`. */
   persist(id: string, bytes: Uint8Array, place: DeliveryPlace): Promise<Persisted>;
@@ -74,6 +79,8 @@ export interface DeliveryLog {
   find(id: string, lane: string): Promise<Uint8Array | null>;
   /** Creates the consumer where it is missing. Answers when it was made, by which one is told from another. */
   ensureConsumer(): Promise<string>;
+  /** How many heads were handed out and are not acknowledged, all ingests together. */
+  heldByAll(): Promise<number>;
   /** What the stream may hold. */
   bytesMax(): Promise<number>;
   /**
@@ -221,13 +228,17 @@ class JetStreamDeliveries implements DeliveryLog {
     return created;
   }
 
+  async heldByAll(): Promise<number> {
+    return (await this.#consumerInfo()).num_ack_pending;
+  }
+
+  async #consumerInfo(): Promise<ConsumerInfo> {
+    const operation = `CONSUMER.INFO.${streams.deliveries}.${DELIVERY_CONSUMER}`;
+    return await api<ConsumerInfo>(this.#wire, operation, undefined, ATTEMPT_TIMEOUT_MS);
+  }
+
   async removeProcessed(before: number): Promise<boolean> {
-    const { ack_floor: floor } = await api<{ ack_floor: { stream_seq: number } }>(
-      this.#wire,
-      `CONSUMER.INFO.${streams.deliveries}.${DELIVERY_CONSUMER}`,
-      undefined,
-      ATTEMPT_TIMEOUT_MS,
-    );
+    const { ack_floor: floor } = await this.#consumerInfo();
     const request = { seq: 1, batch: 1, next_by_subj: ANY_DELIVERY };
     const [oldest] = await directBatch(this.#wire, streams.deliveries, request, ATTEMPT_TIMEOUT_MS);
     if (oldest === undefined || !(oldest.storedAtMs < before)) return false;

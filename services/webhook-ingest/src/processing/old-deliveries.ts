@@ -3,7 +3,8 @@
  * up for days, and what others push meanwhile must not fill the stream. It walks through what stands there, and owns how far it has come.
  *
  *  OLD-1 What is removed was processed by this ingest, its decision is in the store, and its head was handed to this ingest, which does not
- *     hold it any more; or, ten minutes after its time, to one that is gone.
+ *     hold it any more; or, ten minutes after its time, to one that is gone. In a full stream it need not be as old, where all heads that
+ *     anybody has are held here.
  *  OLD-2 What nobody has removed ten minutes after its time is looked into, where it is not known to wait for its turn: nobody may have a
  *     head for it any more, or it was processed by an ingest that is gone. So what is in the stream is processed, whoever dies when.
  *  OLD-3 A walk reads no more than IN_VAIN_MAX in a row of what it cannot remove; the next one goes on there. One that looks into nothing
@@ -28,7 +29,7 @@ export interface OldDeliveriesOptions {
 export interface Walk {
   /** What was stored before this time is old; milliseconds since 1970. */
   readonly before: number;
-  /** What was stored before this time is looked into (OLD-2); default none. */
+  /** What was stored before this time is looked into (OLD-2), and nobody else can have a head of it that counts; default none. */
   readonly lookBefore?: number | undefined;
   /** It ends when so many are removed; default when it has come to the end. */
   readonly enough?: number | undefined;
@@ -93,13 +94,12 @@ export class OldDeliveries {
         isFromStart = true;
         continue;
       }
-      const gone = await this.#remove(read, lookBefore);
+      // What cannot be removed holds up neither what is behind it nor what is to be looked into.
       this.#position = last.sequence;
-      removed += gone.size;
-      inVain = gone.size === 0 ? inVain + read.length : 0;
-      for (const each of read)
-        if (each.storedAtMs < lookBefore && looks < LOOKS_MAX && !gone.has(each.sequence) && this.#look(each))
-          looks += 1;
+      for (const each of read) if (each.storedAtMs < lookBefore && looks < LOOKS_MAX && this.#look(each)) looks += 1;
+      const gone = await this.#remove(read, lookBefore);
+      removed += gone;
+      inVain = gone === 0 ? inVain + read.length : 0;
     }
     return removed;
   }
@@ -113,14 +113,14 @@ export class OldDeliveries {
   }
 
   /** OLD-1 */
-  async #remove(read: readonly StandingDelivery[], lookBefore: number): Promise<ReadonlySet<number>> {
+  async #remove(read: readonly StandingDelivery[], lookBefore: number): Promise<number> {
     const { stream, backlog, isDecided } = this.#options;
     const over = read.filter((each) => backlog.isOver(each, each.storedAtMs < lookBefore));
     const decided = await Promise.all(over.map(isDecided));
     const gone = over.filter((_, index) => decided[index]).map(({ sequence }) => sequence);
     await stream.removeEach(gone);
     backlog.removed(gone);
-    return new Set(gone);
+    return gone.length;
   }
 
   #look(each: StandingDelivery): boolean {

@@ -16,6 +16,7 @@
  */
 import { bootMs, pauseOrAbort, within } from '@penstock/async';
 import {
+  NotPermitted,
   openDeliveryLog,
   startDeliveryConsumer,
   subjects,
@@ -66,6 +67,8 @@ const CONCURRENCY = 16;
 const PROCESSED_MS_KEPT = 60 * 60 * 1000;
 /** Ingests sweep once a minute. */
 const LEFT_MS_MAX = 10 * 60 * 1000;
+/** In a full stream, where nothing else is to remove: some 20,000 are read. */
+const LEFT_AGAIN_MS = 5_000;
 /** Of a full stream: a fraction of a second's work. */
 const ROOM_MADE = 2_000;
 const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;
@@ -104,6 +107,7 @@ export class Processing {
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
+  #leftFrom = -Infinity;
 
   constructor(options: ProcessingOptions) {
     this.#options = options;
@@ -158,14 +162,35 @@ export class Processing {
   /** Removes some of what is processed and stored before this time (milliseconds since 1970); whether there was any. */
   async makeRoom(before: number): Promise<boolean> {
     try {
-      return (await this.#old.walk({ before, enough: ROOM_MADE })) > 0;
+      const removed = await this.#old.walk({ before, enough: ROOM_MADE });
+      if (removed === 0 && bootMs() >= this.#leftFrom) void this.#removeLeft(before);
+      return removed > 0;
     } catch (error) {
-      this.#options.log.warn(
-        { err: error },
-        'what is processed could not be removed from the full stream of deliveries',
-      );
+      this.#cannotRemove(error);
       return false;
     }
+  }
+
+  /** Of what an ingest has left that is gone; nobody waits for it. */
+  async #removeLeft(before: number): Promise<void> {
+    this.#leftFrom = Infinity;
+    try {
+      // Else another ingest may be there, and have the head of any (OLD-1).
+      const isAlone = (await this.#stream.heldByAll()) <= (this.#consumer?.held ?? 0);
+      if (isAlone) await this.#old.walk({ before, lookBefore: before, enough: ROOM_MADE });
+    } catch (error) {
+      this.#cannotRemove(error);
+    } finally {
+      this.#leftFrom = bootMs() + LEFT_AGAIN_MS;
+    }
+  }
+
+  #cannotRemove(error: unknown): void {
+    const why =
+      error instanceof NotPermitted
+        ? ': its accounts are of an earlier release, make them anew (deploy/nats/generate.ts)'
+        : '';
+    this.#options.log.warn({ err: error }, `what is processed could not be removed from the broker's deliveries${why}`);
   }
 
   /** See `DeliveryLogOptions`; a part of it, for somebody waits. */
@@ -335,7 +360,7 @@ export class Processing {
       // Bit by bit: a stream that is full waits for its turn.
       while (isMoreThere && !this.#stopped.signal.aborted) isMoreThere = (await this.#old.walk(walk)) >= ROOM_MADE;
     } catch (error) {
-      this.#options.log.warn({ err: error }, 'old deliveries could not be removed; tried again in a minute');
+      this.#cannotRemove(error);
     } finally {
       this.#isSweeping = false;
     }
