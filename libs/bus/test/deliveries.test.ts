@@ -13,6 +13,8 @@ import {
 } from '../src/index.ts';
 
 const MIB = 1024 * 1024;
+/** Of streams as releases made them that counted deliveries from 1. */
+const sizes = { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesFrom: 1 };
 const at = (lane: string): DeliveryPlace => ({ lane, host: 'host' });
 
 let broker: TestBroker;
@@ -21,7 +23,7 @@ let bus: Bus;
 beforeEach(async () => {
   broker = await startTestBroker();
   bus = await connectBus({ servers: broker.url, name: 'ingest' });
-  await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+  await ensureStreams(bus, sizes);
 });
 afterEach(async () => {
   vi.useRealTimers();
@@ -131,7 +133,7 @@ describe('the stream of deliveries', () => {
   });
 
   it('holds so many and no more, whatever there would be room for', async () => {
-    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesMax: 2 });
+    await ensureStreams(bus, { ...sizes, deliveriesMax: 2 });
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
     for (const id of ['a', 'b']) await log.persist(id, Buffer.from(id), at('lane'));
@@ -250,7 +252,7 @@ describe('the stream of deliveries', () => {
     await seen.next();
     const manager = await jetstreamManager(connectionOf(bus));
     await manager.streams.delete('DELIVERIES');
-    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+    await ensureStreams(bus, sizes);
     await log.persist('c', Buffer.from('c'), at('after'));
     await log.ensureConsumer();
     expect(await seen.next()).toMatchObject({ sequence: 1, lane: 'after' });
@@ -275,7 +277,7 @@ describe('the stream of deliveries', () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
     const manager = await jetstreamManager(connectionOf(bus));
     await manager.streams.delete('DELIVERIES');
-    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB });
+    await ensureStreams(bus, sizes);
     for (const id of ['b', 'c', 'd']) await log.persist(id, Buffer.from(id), at('after'));
     await log.ensureConsumer();
     const others = collector();
@@ -290,6 +292,27 @@ describe('the stream of deliveries', () => {
     expect(consumer.held).toBe(1);
     await consumer.stop();
     await other.stop();
+  });
+
+  it('P27, P28: a stream that was made anew numbers what it takes in higher than those before it, whatever its bounds are set to later', async () => {
+    const log = openDeliveryLog(bus);
+    const manager = await jetstreamManager(connectionOf(bus));
+    const sequences: number[] = [];
+    const persist = async (id: string): Promise<void> => {
+      const persisted = await log.persist(id, Buffer.from(id), at('lane'));
+      sequences.push(persisted.stored ? persisted.sequence : 0);
+    };
+    await persist('a');
+    for (const round of [1, 2]) {
+      await manager.streams.delete('DELIVERIES');
+      await ensureStreams(bus, { ...sizes, deliveriesFrom: undefined });
+      await persist(`first-${round}`);
+      await ensureStreams(bus, { ...sizes, deliveriesFrom: undefined, deliveriesMax: 10 + round });
+      await persist(`second-${round}`);
+    }
+    expect(sequences).toEqual([...new Set(sequences)].toSorted((a, b) => a - b));
+    expect(sequences[0]).toBe(1);
+    expect(Number.isSafeInteger(sequences.at(-1))).toBe(true);
   });
 
   it('what was not acknowledged is there after a kill of the broker, and goes to the next consumer', async () => {
@@ -399,7 +422,7 @@ describe('the stream of deliveries', () => {
   });
 
   it('DELIVERYLOG-3: full, it asks whether there is more that is processed, and not at once again where there was none', async () => {
-    await ensureStreams(bus, { partitions: 1, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB, deliveriesMax: 2 });
+    await ensureStreams(bus, { ...sizes, deliveriesMax: 2 });
     let asked = 0;
     let removable: number[] = [];
     const log = openDeliveryLog(bus, {
@@ -426,12 +449,7 @@ describe('the stream of deliveries', () => {
   });
 
   it('DELIVERYLOG-3: full, it gives up what is processed, and refuses what is new only where nothing is', async () => {
-    await ensureStreams(bus, {
-      partitions: 1,
-      journalBytesMax: 64 * MIB,
-      logsBytesMax: 64 * MIB,
-      deliveriesBytesMax: MIB,
-    });
+    await ensureStreams(bus, { ...sizes, deliveriesBytesMax: MIB });
     const log = openDeliveryLog(bus);
     await log.ensureConsumer();
     const bytes = Buffer.alloc(200 * 1024, 'x');

@@ -294,6 +294,14 @@ export const watchingAndIntake: readonly Mutant[] = [
     noticedBy: [{ tests: 'libs/bus/test/deliveries.test.ts', titles: ['DELIVERYLOG-2:'] }],
   },
   {
+    rule: 'P27',
+    breaks: 'counts deliveries from 1 again in a stream that is made anew',
+    file: 'libs/bus/src/jetstream/streams.ts',
+    find: 'options.deliveriesFrom ?? sequenceByTime()',
+    replace: 'options.deliveriesFrom ?? Math.min(1, sequenceByTime())',
+    noticedBy: [{ tests: 'libs/bus/test/deliveries.test.ts', titles: ['P27, P28:'] }],
+  },
+  {
     rule: 'P24',
     breaks: 'removes what is not decided',
     file: 'services/webhook-ingest/src/processing/old-deliveries.ts',

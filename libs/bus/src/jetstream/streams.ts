@@ -33,6 +33,8 @@ export interface StreamsOptions {
   readonly deliveriesBytesMax?: number | undefined;
   /** The same, by count. Default a million. */
   readonly deliveriesMax?: number | undefined;
+  /** The sequence of the first delivery, where their stream is made now. Default: see `sequenceByTime`. */
+  readonly deliveriesFrom?: number | undefined;
   /** Whether runners of a fleet are let in, so that there is a bucket of theirs. */
   readonly fleet?: boolean | undefined;
 }
@@ -197,10 +199,19 @@ function deliveriesConfig(options: StreamsOptions, replicas: number): Wanted {
       options.deliveriesBytesMax ??
       Math.min(DELIVERIES_BYTES_MAX, Math.floor((options.journalBytesMax ?? Infinity) / 6)),
     max_msgs: options.deliveriesMax ?? DELIVERIES_MAX,
+    first_seq: options.deliveriesFrom ?? sequenceByTime(),
     num_replicas: replicas,
     duplicate_window: nanos(DUPLICATE_WINDOW_MS),
     allow_direct: true,
   };
+}
+
+/**
+ * P27, P28: of two deliveries the later has the higher sequence, also where the stream was deleted between them. For that a stream begins at the microsecond
+ * in which it is made, which no stream before it has come to that took in less than a million a second.
+ */
+function sequenceByTime(): number {
+  return Date.now() * 1000;
 }
 
 /** The configuration of a KV bucket with history 1 and markers, spelled out: P5 needs exactly this. */
@@ -243,8 +254,9 @@ async function ensureStream(
     }
   }
   check(stored);
-  if (differs(stored, wanted))
-    await manager.streams.update(wanted.name, { ...wanted, metadata: { ...stored.metadata, ...wanted.metadata } });
+  if (!differs(stored, wanted)) return;
+  const { first_seq: _whereItBegan, ...adjusted } = wanted;
+  await manager.streams.update(wanted.name, { ...adjusted, metadata: { ...stored.metadata, ...wanted.metadata } });
 }
 
 async function find(manager: JetStreamManager, name: string): Promise<StreamConfig | null> {
