@@ -371,7 +371,7 @@ describe('what is over', () => {
     expect(over(false)).toEqual([4]);
     expect([other.nextOver(1), other.nextOver(5)]).toEqual([4, null]);
     expect(over(true)).toEqual([1, 2, 3, 4]);
-    expect(other.nextUnknown(1)).toBe(5);
+    expect([other.nextUnknown(1, 4), other.nextUnknown(1, 9)]).toEqual([4, 5]);
   });
 
   it('BACKLOG-7: is nothing of what was under way when the stream was made anew', async () => {

@@ -36,9 +36,9 @@ class Old {
       backlog: {
         isOver: ({ sequence }, isLeft) => this.over.has(sequence) && (isLeft || !this.elsewhere.has(sequence)),
         nextOver: (from) => [...this.over].find((sequence) => sequence >= from) ?? null,
-        nextUnknown: (from) => {
+        nextUnknown: (from, end) => {
           let next = from;
-          while (this.over.has(next)) next += 1;
+          while (next < end && this.over.has(next)) next += 1;
           return next;
         },
         removedBefore: (first) => this.over.forEach((sequence) => sequence < first && this.over.delete(sequence)),

@@ -178,10 +178,10 @@ export class Backlog {
     return next;
   }
 
-  /** The first from there on that is not known to be processed. */
-  nextUnknown(from: number): number {
+  /** The first of a stretch that is not known to be processed; its end: there is none. */
+  nextUnknown(from: number, end: number): number {
     let next = from;
-    while (this.#processed.has(next)) next += 1;
+    while (next < end && this.#processed.has(next)) next += 1;
     return next;
   }
 

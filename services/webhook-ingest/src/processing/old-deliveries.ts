@@ -61,8 +61,8 @@ export class OldDeliveries {
   async processedUpTo(from: number, end: number, mostRead = Infinity): Promise<number> {
     const { stream, backlog } = this.#options;
     backlog.removedBefore(from);
-    let at = backlog.nextUnknown(from);
-    for (let read = 0; at < end && read < mostRead; at = backlog.nextUnknown(at)) {
+    let at = backlog.nextUnknown(from, end);
+    for (let read = 0; at < end && read < mostRead; at = backlog.nextUnknown(at, end)) {
       const standing = (await stream.readOld(at - 1, Infinity)).filter(({ sequence }) => sequence < end);
       const isDone = await Promise.all(standing.map((each) => this.#isDone(each)));
       const open = standing[isDone.indexOf(false)];
@@ -78,7 +78,8 @@ export class OldDeliveries {
 
   async #isDone(each: StandingDelivery): Promise<boolean> {
     const { backlog, isItselfDecided } = this.#options;
-    return backlog.nextUnknown(each.sequence) > each.sequence || (await isItselfDecided(each));
+    const { sequence } = each;
+    return backlog.nextUnknown(sequence, sequence + 1) > sequence || (await isItselfDecided(each));
   }
 
   async #walk({ before, lookBefore = -Infinity, enough = Infinity }: Walk): Promise<number> {
