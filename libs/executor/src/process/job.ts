@@ -203,18 +203,21 @@ function enter(cwd: string, shell: string): string[] {
 }
 
 function sortVariables(all: Readonly<Record<string, string>>): {
-  env: Record<string, string>;
+  env: Readonly<Record<string, string>>;
   shellVariables: [string, string][];
 } {
-  const env: Record<string, string> = {};
   const shellVariables: [string, string][] = [];
-  for (const [name, value] of Object.entries(all)) {
-    if (SHELL_VARIABLES.has(name)) {
-      checkVariable(name, value);
-      shellVariables.push([name, value]);
-    } else env[name] = value;
+  for (const name of SHELL_VARIABLES) {
+    const value = all[name];
+    if (value === undefined) continue;
+    checkVariable(name, value);
+    shellVariables.push([name, value]);
   }
-  return { env, shellVariables };
+  if (shellVariables.length === 0) return { env: all, shellVariables };
+  return {
+    env: Object.fromEntries(Object.entries(all).filter(([name]) => !SHELL_VARIABLES.has(name))),
+    shellVariables,
+  };
 }
 
 function checkVariable(name: string, value: string): void {

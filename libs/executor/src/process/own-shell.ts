@@ -36,7 +36,7 @@ export const isDash = basename(resolved(HELPER_SHELL)) === 'dash';
  * may take long to answer, and is not the owner's to reach for.
  */
 const USUAL_FOLDERS = new Set(['/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'].filter(hasHelperShell));
-/** Of a PATH: each one before the shell's is asked for by a command. */
+/** Of a PATH: each one before the shell's is asked for. */
 const FOLDERS_MAX = 100;
 
 /**
@@ -54,12 +54,13 @@ export function needsAnotherShell(
 
 /** Where the usual folders are says only where to look: the shell looks itself, in the stage's own view and then. */
 function conditionOf(path: string): string | null {
-  const asked: string[] = [];
+  const asked = new Set<string>();
   for (const folder of path.split(':', FOLDERS_MAX)) {
     if (!folder.startsWith('/')) return null;
     const file = quote(`${folder}/sh`);
-    if (USUAL_FOLDERS.has(folder)) return [...asked, `! [ ${file} -ef ${HELPER_SHELL} ]`].join(' || ');
-    asked.push(`[ -e ${file} ]`);
+    // One command: a shell takes longer to begin one than to look.
+    if (USUAL_FOLDERS.has(folder)) return `[ ${[...asked, `! ${file} -ef ${HELPER_SHELL}`].join(' -o ')} ]`;
+    asked.add(`-e ${file}`);
   }
   return null;
 }
