@@ -122,8 +122,7 @@ class PullConsumer implements DeliveryConsumer {
     this.#working = setInterval(() => this.#sayWorking(), ACK_WAIT_MS / 3);
     this.#silence = setInterval(() => this.#pull(), HEARTBEAT_MS * 2.5);
     wire.events.on('reconnected', this.#onReconnected);
-    void this.#lookAfterConsumer();
-    this.#pull();
+    void this.#lookAfterConsumer().finally(() => this.#pull());
   }
 
   get held(): number {
