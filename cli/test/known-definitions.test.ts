@@ -141,3 +141,15 @@ it('where there is no room for them nothing is said, and nothing is known', () =
   known.keep(FILE, read(TEXT));
   expect(known.find(FILE)).toBeUndefined();
 });
+
+it('where no folder can be made the run ends as ever, and not never', () => {
+  const nowhere = new KnownDefinitions('/proc/nowhere/penstock/definitions', 'this program');
+  nowhere.keep(FILE, read(TEXT));
+  expect(nowhere.find(FILE)).toBeUndefined();
+});
+
+it('the folders above it are made where they are not there', () => {
+  const made = new KnownDefinitions(join(root, 'cache/penstock/definitions'), 'this program');
+  made.keep(FILE, read(TEXT));
+  expect(made.find(FILE)).toEqual(read(TEXT));
+});

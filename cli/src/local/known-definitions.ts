@@ -10,6 +10,7 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   mkdirSync,
   openSync,
@@ -20,7 +21,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import { adoptForeign, type Lacking, type PipelineDefinition } from '@penstock/pipeline';
 
@@ -78,7 +79,9 @@ export class KnownDefinitions {
     try {
       const bytes = serialize(entry);
       if (bytes.length > this.#entryBytesMax) return;
-      mkdirSync(this.#folder, { recursive: true, mode: 0o700 });
+      // Not `recursive`: below /proc, where no folder can be made, Node would try for ever.
+      for (const folder of [dirname(dirname(this.#folder)), dirname(this.#folder), this.#folder])
+        if (!existsSync(folder)) mkdirSync(folder, { mode: 0o700 });
       writeFileSync(incoming, bytes, { mode: 0o600, flag: 'wx' });
       renameSync(incoming, place);
       this.#removeOld();
