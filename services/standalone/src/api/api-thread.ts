@@ -27,8 +27,8 @@ const WORKER = new URL('./api-worker.ts', import.meta.url);
 const MEBIBYTE = 1024 * 1024;
 const HEAP_MIB_MIN = 512;
 const HEAP_MIB_MAX = 2_048;
-/** Room for a loud log, as the engine's thread has it (docs/adr/0075-memory-of-a-server.md): three times 8 MiB, as V8 counts. */
-const YOUNG_MIB_MAX = 24;
+/** Room for pushes that come fast, a quarter fewer of which are taken in with half of it (docs/adr/0075-memory-of-a-server.md): three times 16 MiB, as V8 counts. */
+const YOUNG_MIB_MAX = 48;
 const RESTART = { firstMs: 100, maxMs: 5_000 };
 /** Closing waits for answers that are under way. */
 const CLOSE_MS_MAX = 30_000;
