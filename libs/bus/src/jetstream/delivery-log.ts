@@ -116,7 +116,8 @@ export const ACK_WAIT_MS = 15_000;
 const ACK_PENDING_MAX = 50_000;
 const ATTEMPT_TIMEOUT_MS = 3_000;
 const PERSIST_TRIES = 3;
-const ANY_DELIVERY = 'delivery.>';
+/** All that is in the stream, by the one name for which the broker does not go through all subjects to count what follows. */
+const ANY_DELIVERY = '>';
 /** Strangers name hosts. */
 const HOSTS_KEPT_MAX = 1_000;
 /** Later than any message, by whatever clock. */
