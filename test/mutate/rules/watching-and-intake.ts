@@ -246,7 +246,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P24',
     breaks: 'acknowledges in a stream that was made anew what it holds of the one before',
     file: 'libs/bus/src/jetstream/delivery-consumer.ts',
-    find: 'if (count <= this.#lastHandedOut) this.#startAnew();',
+    find: 'this.#held = new Map();',
     replace: '',
     noticedBy: [{ tests: 'libs/bus/test/deliveries.test.ts', titles: ['DELIVERYCONSUMER-4:'] }],
   },
