@@ -5,7 +5,7 @@ import { newRunId } from '@penstock/run';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { deliveriesSpec } from '../src/model/collections.ts';
 import { decodeDelivery, encodeDelivery, type Delivery } from '../src/model/delivery.ts';
-import { hostOf, laneOf } from '../src/model/lane-name.ts';
+import { placeOf } from '../src/model/lane-name.ts';
 import { githubPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
 import { makeWorld, type World } from './world.ts';
 
@@ -49,7 +49,7 @@ describe('a backlog', () => {
       .list({ where: { runId: String(body.run_id) }, limit: 1 });
     const one = JSON.parse(String(known?.delivery)) as Delivery;
     const many: Delivery = { ...one, repository: 'acme/many', cloneUrl: 'file:///many', key: 'service/many' };
-    const place = { lane: laneOf(many), host: hostOf(many.cloneUrl) };
+    const place = placeOf(many);
     await Promise.all(
       Array.from({ length: MANY }, async (_, index) => {
         const id = `many-${index}`;
@@ -94,7 +94,7 @@ describe('a backlog', () => {
         const id = `crowd-${index}`;
         const runId = newRunId({ now: Date.now(), key, random: Buffer.from(id.padEnd(32)) });
         const delivery = { ...one, id, deliveryId: id, runId, key, repository, cloneUrl };
-        await log.persist(id, encodeDelivery(delivery), { lane: laneOf(delivery), host: hostOf(cloneUrl) });
+        await log.persist(id, encodeDelivery(delivery), placeOf(delivery));
       }),
     );
     const begun = Promise.withResolvers<void>();

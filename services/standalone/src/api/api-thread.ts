@@ -27,8 +27,8 @@ const WORKER = new URL('./api-worker.ts', import.meta.url);
 const MEBIBYTE = 1024 * 1024;
 const HEAP_MIB_MIN = 512;
 const HEAP_MIB_MAX = 2_048;
-/** Room for pushes that come fast, a quarter fewer of which are taken in with half of it (docs/adr/0075-memory-of-a-server.md): three times 16 MiB, as V8 counts. */
-const YOUNG_MIB_MAX = 48;
+/** Room for what has just been made, as V8 counts: three times 8 MiB. With twice that, a twentieth more pushes are taken in (docs/adr/0075-memory-of-a-server.md). */
+const YOUNG_MIB_MAX = 24;
 const RESTART = { firstMs: 100, maxMs: 5_000 };
 /** Closing waits for answers that are under way. */
 const CLOSE_MS_MAX = 30_000;

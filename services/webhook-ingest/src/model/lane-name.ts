@@ -7,9 +7,24 @@ import { hash } from 'node:crypto';
 import type { DeliveryPlace } from '@penstock/bus';
 import type { Delivery } from './delivery.ts';
 
-/** Where a delivery stands, with what it shares places with when it is processed: see `sharingOf`. */
+/** What was named lately: the hosts and owners of pushes are few, and their hashes a thirtieth of what taking one in costs. */
+const named = new Map<string, string>();
+const NAMED_MAX = 1_000;
+
+/** Where a delivery stands, with what it shares places with when it is processed: its host, and its key, which is a user for all that it has connected. */
 export function placeOf(delivery: Delivery): DeliveryPlace {
-  return { lane: laneOf(delivery), host: `${hostOf(delivery.cloneUrl)}.${hashOf(ownerOf(delivery))}` };
+  return { lane: laneOf(delivery), host: nameOf(authorityOf(delivery.cloneUrl), delivery.key) };
+}
+
+function nameOf(authority: string, owner: string): string {
+  const both = JSON.stringify([authority, owner]);
+  let name = named.get(both);
+  if (name === undefined) {
+    if (named.size >= NAMED_MAX) named.clear();
+    name = `${hashOf(authority)}.${hashOf(owner)}`;
+    named.set(both, name);
+  }
+  return name;
 }
 
 /** Read from what `placeOf` has named; an earlier release named the host alone. */
@@ -18,12 +33,7 @@ export function sharingOf(named: string): { readonly host: string; readonly owne
   return { host, owner };
 }
 
-/** A user for all that it has connected, and all strangers together: they name as many repositories and hosts as they like. */
-function ownerOf({ verified, key }: Delivery): string {
-  return verified === 'none' ? 'nobody' : `key ${key}`;
-}
-
-export function laneOf({
+function laneOf({
   key,
   provider,
   repository,
@@ -33,10 +43,10 @@ export function laneOf({
   return hashOf(JSON.stringify([key, provider, repository, ...number]));
 }
 
-/** The host with its port, as its hash; all paths of this machine are one. */
-export function hostOf(cloneUrl: string): string {
+/** The host with its port; all paths of this machine are one. */
+function authorityOf(cloneUrl: string): string {
   const authority = /^[a-z]+:\/\/([^/]*)/iu.exec(cloneUrl)?.[1] ?? /^[^/:]+(?=:)/u.exec(cloneUrl)?.[0] ?? '';
-  return hashOf(authority.slice(authority.lastIndexOf('@') + 1).toLowerCase());
+  return authority.slice(authority.lastIndexOf('@') + 1).toLowerCase();
 }
 
 /** Enough that nobody finds two names of one hash. */
