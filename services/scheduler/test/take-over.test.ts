@@ -1,3 +1,4 @@
+import { machineTime } from '@penstock/async';
 import { describe, expect, it } from 'vitest';
 import type { AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
 import { viewOf, type RunEvent } from '@penstock/run';
@@ -50,6 +51,8 @@ class StoredPartition implements PartitionLog {
   readonly living = new Set<string>();
   /** Called before each read of the checkpoint. */
   beforeCheckpoint = (): void => {};
+  /** What an append waits for. */
+  beforeAppend = (): Promise<void> => Promise.resolve();
   /** Called before the log is read. */
   beforeRead = (): void => {};
   #ids = 0;
@@ -66,6 +69,7 @@ class StoredPartition implements PartitionLog {
       isGone: async (other) => !this.living.has(other),
       now: () => NOW,
       newCommitId: () => `c${++this.#ids}`,
+      after: machineTime.after,
     };
   }
 
@@ -130,7 +134,12 @@ class StoredPartition implements PartitionLog {
   async append(
     bytes: Uint8Array,
     { commitId, expectedSequence }: { readonly commitId: string; readonly expectedSequence: number },
+    signal?: AbortSignal,
   ): Promise<AppendResult> {
+    const isCalledOff = new Promise<never>((_, reject) =>
+      signal?.addEventListener('abort', () => reject(signal.reason as Error), { once: true }),
+    );
+    await Promise.race([this.beforeAppend(), isCalledOff]);
     const last = this.entries.at(-1) ?? null;
     if ((last?.sequence ?? 0) !== expectedSequence) return { ok: false, kind: 'deposed', last };
     this.entries.push({ sequence: ++this.#sequence, commitId, bytes });
@@ -221,6 +230,45 @@ describe('opening a partition (P3)', () => {
       stored.add('opened', { owner: 'faster', epoch: 2 });
     };
     expect(await openPartition(opening)).toBeNull();
+  });
+});
+
+describe('an opening that is given up (P3)', () => {
+  /** While its append is under way; `stored`: when the broker stores it, if ever. */
+  async function givenUp(partition: StoredPartition, stored: Promise<void>, after: Opening['after']) {
+    const begun = Promise.withResolvers<void>();
+    partition.beforeAppend = () => (begun.resolve(), stored);
+    const giveUp = new AbortController();
+    const opened = openPartition({ ...partition.opening(), after, signal: giveUp.signal });
+    await begun.promise;
+    giveUp.abort(new Error('given up'));
+    partition.beforeAppend = () => Promise.resolve();
+    return opened;
+  }
+
+  it('waits for what its append comes to: what is stored late is handed back', async () => {
+    const partition = new StoredPartition();
+    const broker = Promise.withResolvers<void>();
+    setImmediate(() => broker.resolve());
+    expect(await givenUp(partition, broker.promise, machineTime.after)).toMatchObject({ epoch: 1 });
+    expect(await handBack(partition.opening(), undefined)).toBe(true);
+    expect(partition.commits().at(-1)).toMatchObject({ kind: 'released', owner: 'me' });
+  });
+
+  it('waits for a moment only, where the broker does not answer', async () => {
+    const partition = new StoredPartition();
+    const waits: number[] = [];
+    const after: Opening['after'] = (milliseconds, task) => (waits.push(milliseconds), setImmediate(task), () => {});
+    await expect(givenUp(partition, new Promise(() => {}), after)).rejects.toThrow('given up');
+    expect(waits).toEqual([2_000]);
+  });
+
+  it('before its append appends nothing', async () => {
+    const partition = new StoredPartition();
+    const giveUp = new AbortController();
+    partition.beforeCheckpoint = () => giveUp.abort(new Error('given up'));
+    await expect(openPartition({ ...partition.opening(), signal: giveUp.signal })).rejects.toThrow('given up');
+    expect(partition.entries).toEqual([]);
   });
 });
 

@@ -430,6 +430,7 @@ export class PartitionOwner {
       isGone: (member: string) => this.#options.isGone(member),
       now: () => ports.time.wallNow(),
       newCommitId: () => ports.newId(),
+      after: (milliseconds, task) => ports.time.after(milliseconds, task),
       signal,
     };
   }

@@ -2,6 +2,7 @@
  * Opening a partition (P3) and reading back what its earlier owners left (P6): the checkpoint, the documents that are open
  * or stand for a later commit, and the log behind it.
  */
+import type { Time } from '@penstock/async';
 import { RUN_ID_AHEAD_MS, type PartitionLog } from '@penstock/bus';
 import {
   readAdded,
@@ -80,20 +81,16 @@ export interface Opening {
   /** Milliseconds since 1970. */
   now(): number;
   newCommitId(): string;
+  after: Time['after'];
   readonly signal: AbortSignal;
 }
 
+/** A broker that is there answers in a tenth of it. */
+const OUTCOME_MS = 2_000;
+
 /** Appends `opened`. Null: the partition is another's, or another was faster. */
-export async function openPartition({
-  partition,
-  member,
-  log,
-  ledger,
-  isGone,
-  now,
-  newCommitId,
-  signal,
-}: Opening): Promise<OpenedPartition | null> {
+export async function openPartition(opening: Opening): Promise<OpenedPartition | null> {
+  const { partition, member, log, ledger, isGone, now, newCommitId, signal } = opening;
   const last = await log.last(signal);
   const lastCommit = last === null ? null : decodeCommit(last.bytes);
   if (
@@ -123,11 +120,33 @@ export async function openPartition({
     { id, kind: 'opened', partition, epoch, number, owner: member, minReader: COMMIT_FORMAT, at, idsTo },
     [],
   );
-  const appended = await log.append(bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 }, signal);
+  const appended = await appendOpened(opening, bytes, { commitId: id, expectedSequence: last?.sequence ?? 0 });
   if (!appended.ok) return null;
   // A document without a log and a checkpoint would have made it another incarnation.
   const neverOwned = last === null && checkpoint === null && incarnation === 1;
   return { epoch, incarnation, sequence: appended.sequence, commitNumber: number, idsTo, neverOwned };
+}
+
+/**
+ * An opening that is given up waits a moment for what its append comes to. Left under way it may be stored after whoever hands
+ * the partition back has read a log without it, which then names a living member that knows nothing of it (P3).
+ */
+async function appendOpened(
+  { log, after, signal }: Opening,
+  bytes: Uint8Array,
+  options: Parameters<PartitionLog['append']>[1],
+): ReturnType<PartitionLog['append']> {
+  signal.throwIfAborted();
+  const overdue = new AbortController();
+  let callOff = (): void => {};
+  const onGivenUp = (): void => void (callOff = after(OUTCOME_MS, () => overdue.abort(signal.reason)));
+  signal.addEventListener('abort', onGivenUp, { once: true });
+  try {
+    return await log.append(bytes, options, overdue.signal);
+  } finally {
+    signal.removeEventListener('abort', onGivenUp);
+    callOff();
+  }
 }
 
 /**
