@@ -8,28 +8,31 @@ import type { DeliveryPlace } from '@penstock/bus';
 import type { Delivery } from './delivery.ts';
 
 /** What was named lately: the hosts and owners of pushes are few, and their hashes a thirtieth of what taking one in costs. */
-const named = new Map<string, string>();
-const NAMED_MAX = 1_000;
+const names = new Map<string, string>();
+const NAMES_MAX = 1_000;
+/** Strangers name hosts. */
+const NAMED_LENGTH_MAX = 300;
 
-/** Where a delivery stands, with what it shares places with when it is processed: its host, and its key, which is a user for all that it has connected. */
+/** Where a delivery stands, with what it shares places with when it is processed: its host, and its user where it is of a connected repository. */
 export function placeOf(delivery: Delivery): DeliveryPlace {
-  return { lane: laneOf(delivery), host: nameOf(authorityOf(delivery.cloneUrl), delivery.key) };
+  const { cloneUrl, verified, key } = delivery;
+  return { lane: laneOf(delivery), host: nameOf(authorityOf(cloneUrl), verified === 'connection' ? key : '') };
 }
 
 function nameOf(authority: string, owner: string): string {
   const both = JSON.stringify([authority, owner]);
-  let name = named.get(both);
-  if (name === undefined) {
-    if (named.size >= NAMED_MAX) named.clear();
-    name = `${hashOf(authority)}.${hashOf(owner)}`;
-    named.set(both, name);
-  }
+  const known = names.get(both);
+  if (known !== undefined) return known;
+  const name = owner === '' ? hashOf(authority) : `${hashOf(authority)}.${hashOf(owner)}`;
+  if (both.length > NAMED_LENGTH_MAX) return name;
+  if (names.size >= NAMES_MAX) names.clear();
+  names.set(both, name);
   return name;
 }
 
 /** Read from what `placeOf` has named; an earlier release named the host alone. */
-export function sharingOf(named: string): { readonly host: string; readonly owner: string } {
-  const [host = '', owner = ''] = named.split('.');
+export function sharingOf(name: string): { readonly host: string; readonly owner: string } {
+  const [host = '', owner = ''] = name.split('.');
   return { host, owner };
 }
 

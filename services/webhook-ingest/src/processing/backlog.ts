@@ -173,9 +173,13 @@ export class Backlog {
 
   /** The first from there on that may be over; null: there is none. */
   nextOver(from: number): number | null {
-    let next = this.#processed.next(from);
-    while (next !== null && !this.#handed.has(next)) next = this.#processed.next(next + 1);
-    return next;
+    // In turns: of a million in one of the sets none may be in the other.
+    for (let next = this.#processed.next(from); next !== null;) {
+      const handed = this.#handed.next(next);
+      if (handed === null || handed === next) return handed;
+      next = this.#processed.next(handed);
+    }
+    return null;
   }
 
   /** The first of a stretch that is not known to be processed; its end: there is none. */
