@@ -9,9 +9,9 @@
  * PARSEPOOL-3. A small file is read at once on the calling thread: it takes less than handing it over does.
  */
 import { Worker } from 'node:worker_threads';
+import { FairQueue } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
 import { adoptForeign, parseRemembered, recall, usesOf, type ParseResult } from '@penstock/pipeline';
-import { FairQueue } from './fair-queue.ts';
 import type { ParseAnswer, ParseOptions, ParseTask, ThreadMessage } from './parse-task.ts';
 
 export interface ParsePoolOptions {

@@ -3,6 +3,7 @@ import { BadUserInput } from '@penstock/errors';
 import { describe, expect, it } from 'vitest';
 import { PayloadReader } from '../src/intake/payload-reader.ts';
 import { github } from '../src/providers/github.ts';
+import type { Reading } from '../src/providers/provider.ts';
 
 const MIB = 1024 * 1024;
 
@@ -19,6 +20,9 @@ function push(more: Record<string, unknown>): Buffer {
 
 /** Costs the parser most for its bytes: nothing but small objects. */
 const crumbs = (bytes: number): Buffer => push({ filler: Array.from({ length: bytes / 10 }, () => ({ a: [{}] })) });
+
+const read = (reader: PayloadReader, body: Buffer, who = 'somebody'): Promise<Reading> =>
+  reader.read(github, 'push', body, () => who);
 
 /** How many turns the event loop makes until the work is done. */
 async function turnsDuring(work: Promise<unknown>): Promise<number> {
@@ -39,12 +43,12 @@ describe('a body', () => {
   it('says the same on the thread of large bodies as on this one, and is refused with the same words', async () => {
     const reader = new PayloadReader();
     const commits = [{ id: 'a'.repeat(40), added: ['x'], removed: [], modified: ['y'] }];
-    const small = await reader.read(github, 'push', push({ commits }));
+    const small = await read(reader, push({ commits }));
     expect(small).toMatchObject({ kind: 'push', push: { repository: 'o/r', paths: ['x', 'y'] } });
-    expect(await reader.read(github, 'push', push({ commits, filler: 'x'.repeat(MIB) }))).toEqual(small);
+    expect(await read(reader, push({ commits, filler: 'x'.repeat(MIB) }))).toEqual(small);
     for (const wrong of [push({ repository: {} }), Buffer.from('[]'), Buffer.from('{"a":')]) {
       const refusals = [wrong, Buffer.concat([wrong, Buffer.alloc(MIB, ' ')])].map(async (body) => {
-        const error: unknown = await reader.read(github, 'push', body).catch((refusal: unknown) => refusal);
+        const error: unknown = await read(reader, body).catch((refusal: unknown) => refusal);
         return error instanceof BadUserInput ? error.message : error;
       });
       const [here, onThread] = await Promise.all(refusals);
@@ -61,18 +65,18 @@ describe('a body', () => {
     text.copy(own);
     const within = Buffer.alloc(text.length + 1).subarray(1);
     text.copy(within);
-    expect(await reader.read(github, 'push', own)).toEqual(await reader.read(github, 'push', within));
+    expect(await read(reader, own)).toEqual(await read(reader, within));
     expect([own.length, within.equals(text)]).toEqual([0, true]);
     await reader.close();
   });
 
   it('of 4 MiB that costs the parser much is read while the loop turns', async () => {
     const reader = new PayloadReader();
-    await reader.read(github, 'push', push({ filler: 'x'.repeat(MIB) }));
-    const read = reader.read(github, 'push', crumbs(4 * MIB));
+    await read(reader, push({ filler: 'x'.repeat(MIB) }));
+    const reading = read(reader, crumbs(4 * MIB));
     // Parsed here it would be one turn.
-    expect(await turnsDuring(read)).toBeGreaterThan(20);
-    expect(await read).toMatchObject({ kind: 'push' });
+    expect(await turnsDuring(reading)).toBeGreaterThan(20);
+    expect(await reading).toMatchObject({ kind: 'push' });
     await reader.close();
   });
 
@@ -81,16 +85,51 @@ describe('a body', () => {
     const reader = new PayloadReader({ deadlineMs: 50, workerUrl });
     const large = (): Buffer => push({ filler: 'x'.repeat(MIB) });
     for (let count = 0; count < 2; count++)
-      await expect(reader.read(github, 'push', large())).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+      await expect(read(reader, large())).rejects.toMatchObject({ code: 'UNAVAILABLE' });
     // Small ones do not wait for it.
-    expect(await reader.read(github, 'push', push({}))).toMatchObject({ kind: 'push' });
+    expect(await read(reader, push({}))).toMatchObject({ kind: 'push' });
     await reader.close();
   });
 
   it('that breaks its thread is UNAVAILABLE', async () => {
     const reader = new PayloadReader({ workerUrl: new URL('data:text/javascript,throw new Error("broken")') });
     const large = push({ filler: 'x'.repeat(MIB) });
-    await expect(reader.read(github, 'push', large)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    await expect(read(reader, large)).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    await reader.close();
+  });
+});
+
+describe('large bodies of many', () => {
+  /** Reads nothing in them. */
+  const workerUrl = new URL(
+    `data:text/javascript,${encodeURIComponent(
+      `import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', () => parentPort.postMessage({ ok: true, reading: { kind: 'ignored' } }));`,
+    )}`,
+  );
+
+  it('are parsed in turn: whoever sends many, another waits for one of them', async () => {
+    const reader = new PayloadReader({ workerUrl });
+    const order: string[] = [];
+    const send = async (who: string): Promise<void> => {
+      await read(reader, Buffer.alloc(MIB), who);
+      order.push(who);
+    };
+    const loud = Array.from({ length: 20 }, () => send('loud'));
+    await Promise.all([...loud, send('quiet')]);
+    expect(order.slice(0, 3)).toEqual(['loud', 'loud', 'quiet']);
+    expect(order).toHaveLength(21);
+    await reader.close();
+  });
+
+  it('wait within a share for each, which is given back', async () => {
+    const reader = new PayloadReader({ workerUrl });
+    const large = (): Buffer => Buffer.alloc(25 * MIB);
+    const first = read(reader, large(), 'loud');
+    await expect(read(reader, large(), 'loud')).rejects.toMatchObject({ code: 'UNAVAILABLE' });
+    expect(await read(reader, large(), 'quiet')).toMatchObject({ kind: 'ignored' });
+    await first;
+    expect(await read(reader, large(), 'loud')).toMatchObject({ kind: 'ignored' });
     await reader.close();
   });
 });

@@ -11,11 +11,11 @@
  *  WRITES-4 What waits for an answer, of a run's owner or of the broker, is bounded in bytes, with a share for each runner. What comes beyond is not
  *     answered, and comes again.
  */
+import { FairRoom, type RoomBounds } from '@penstock/async';
 import { type Bus, type BusSubscription, decodeChunk, loggedRuns, lookAtWrites, type LookedWrite } from '@penstock/bus';
 import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import { isRunId, type RunId } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
-import { FairRoom, type RoomBounds } from './fair-room.ts';
 import { LivingAttempts } from './living-attempts.ts';
 import { LogShares } from './log-shares.ts';
 import { RunnerLeases } from './runner-leases.ts';

@@ -6,7 +6,7 @@
  *     is cut; others are not.
  *  UNREAD-2 One that reads nothing for `STALLED_MS` while something waits for it is cut: its machine is gone, or stands still.
  */
-import { FairRoom, type RoomBounds } from './fair-room.ts';
+import { FairRoom, type RoomBounds } from '@penstock/async';
 
 /** 25 MiB for a tenant alone: 50 parts of packages, caches or kept files on their way to machines behind a slow line. */
 const ROOM: RoomBounds = { sharedBytes: 128 * 1024 * 1024, ownBytes: 512 * 1024 };

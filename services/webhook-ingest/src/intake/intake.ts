@@ -86,6 +86,8 @@ export interface WebhookRequest {
   readonly clientGone: AbortSignal;
   /** Whether a stage may be the sender, or nobody can tell. */
   isFromStage(): Promise<boolean>;
+  /** The client, as rate limits tell one from another. */
+  from(): string;
 }
 
 /** Of a body that nobody has signed. */
@@ -122,7 +124,7 @@ export class Intake {
     if (verified.by === 'none') assertModest(body);
     // Before it is read: a large body is handed over, and then is no longer here.
     const bodySha256 = await sha256Of(body);
-    const reading = await this.#options.payloads.read(provider, event, body);
+    const reading = await this.#options.payloads.read(provider, event, body, () => senderOf(verified, request));
     const refuse = (
       push: Parameters<RefusedDeliveries['add']>[0],
       status: 'Ignored' | 'Failed',
@@ -412,6 +414,11 @@ export class Intake {
     const tenant = tenantOfUser(userId);
     return { tenant, key: tenant, userId, verified: 'connection' };
   }
+}
+
+/** Whose a body is before anything is read of it. */
+function senderOf(verified: Verified, request: WebhookRequest): string {
+  return `${verified.by} ${verified.by === 'connection' ? verified.connection.userId : request.from()}`;
 }
 
 /** A delivery is processed later, and maybe by another process: it takes along which request it came with. */

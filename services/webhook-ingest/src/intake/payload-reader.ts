@@ -2,17 +2,22 @@
  * From the bytes of a body to what the provider reads in them. A large body is parsed on a thread of its own, so that nobody's
  * push holds up the loop that others' requests need.
  *
- *  PAYLOAD-1 One large body is parsed at a time, a bounded number wait, and each has a deadline: the thread of one that is late is ended.
+ *  PAYLOAD-1 One large body is parsed at a time, and each has a deadline: the thread of one that is late is ended.
+ *  PAYLOAD-2 Those whose bodies wait take turns, and hold a quarter of what is free of the room for it at most. So whoever sends as many as can
+ *     be sent, another's waits for one of them.
  */
 import { Worker } from 'node:worker_threads';
-import { BoundedQueue } from '@penstock/async';
+import { FairQueue, FairRoom } from '@penstock/async';
 import { BadUserInput, Unavailable } from '@penstock/errors';
 import type { Provider, Reading } from '../providers/provider.ts';
 import { readPayload, type PayloadAnswer, type PayloadTask } from './payload.ts';
 
 /** Below a millisecond or two here; handing it over takes about as long. */
 const INLINE_BYTES_MAX = 128 * 1024;
-const WAITING_MAX = 50;
+/** The largest body of each of three, or hundreds of the smallest of one alone. */
+const WAITING = { sharedBytes: 160 * 1024 * 1024, ownBytes: 0 };
+const WAITING_OF_ONE_MAX = 256;
+const WHO_WAIT_MAX = 1_000;
 /** The worst 25 MiB take 2 s, and several times that on a machine that has much else to do. */
 const DEADLINE_MS = 30_000;
 const RETRY_SECS = 5;
@@ -30,7 +35,9 @@ export interface PayloadReaderOptions {
 export class PayloadReader {
   readonly #deadlineMs: number;
   readonly #workerUrl: URL;
-  readonly #queue = new BoundedQueue({ atOnce: 1, waiting: { max: WAITING_MAX, refusal: busy } });
+  readonly #room = new FairRoom(WAITING);
+  readonly #waiting = new FairQueue<() => void>(WAITING_OF_ONE_MAX, WHO_WAIT_MAX);
+  #isParsing = false;
   #worker: Worker | undefined;
 
   constructor(options: PayloadReaderOptions = {}) {
@@ -40,17 +47,40 @@ export class PayloadReader {
 
   /**
    * Throws `BadUserInput`, and `Unavailable` where it cannot be read in time. A large body goes to the thread as it is, without
-   * a copy, and is empty afterwards.
+   * a copy, and is empty afterwards. `whose` is asked where it is large (PAYLOAD-2).
    */
-  async read(provider: Provider, event: string, body: Buffer): Promise<Reading> {
-    if (body.length <= INLINE_BYTES_MAX) return readPayload(provider, event, body);
-    const answer = await this.#queue.run(() => this.#ask({ provider: provider.name, event, body }));
-    if (answer.ok) return answer.reading;
-    throw new BadUserInput(answer.message);
+  async read(provider: Provider, event: string, body: Buffer, whose: () => string): Promise<Reading> {
+    const { length } = body;
+    if (length <= INLINE_BYTES_MAX) return readPayload(provider, event, body);
+    const who = whose();
+    if (!this.#room.take(who, length)) throw busy();
+    try {
+      const answer = await this.#inTurn(who, () => this.#ask({ provider: provider.name, event, body }));
+      if (answer.ok) return answer.reading;
+      throw new BadUserInput(answer.message);
+    } finally {
+      this.#room.giveBack(who, length);
+    }
   }
 
   async close(): Promise<void> {
     await this.#worker?.terminate();
+  }
+
+  async #inTurn<T>(who: string, work: () => Promise<T>): Promise<T> {
+    if (this.#isParsing)
+      await new Promise<void>((resolve, reject) => {
+        if (!this.#waiting.add(who, resolve)) reject(busy());
+      });
+    this.#isParsing = true;
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.next();
+      // Until that one begins nobody else may.
+      this.#isParsing = next !== undefined;
+      next?.();
+    }
   }
 
   #ask(task: PayloadTask): Promise<PayloadAnswer> {

@@ -8,6 +8,9 @@ import type { Readable } from 'node:stream';
 /** A millisecond or two. */
 const PIECE_BYTES = 1024 * 1024;
 
+/** What a body may still take, asked with how long it is so far. Throws where that is too much. */
+export type Grow = (bytes: number) => void;
+
 /** A body that is refused, with the status that it is answered with. */
 class BodyRefused extends Error {
   readonly statusCode: number;
@@ -18,9 +21,12 @@ class BodyRefused extends Error {
   }
 }
 
-/** Throws an error with a `statusCode`: 413 where there is too much, 400 where the sender breaks off. What still comes is dropped. */
-export async function readBody(stream: Readable, bytesMax: number): Promise<Buffer> {
-  const chunks = await chunksOf(stream, bytesMax);
+/**
+ * Throws an error with a `statusCode`: 413 where there is too much, 400 where the sender breaks off; and what `grow` throws. What still
+ * comes is dropped.
+ */
+export async function readBody(stream: Readable, bytesMax: number, grow: Grow = () => {}): Promise<Buffer> {
+  const chunks = await chunksOf(stream, bytesMax, grow);
   const [only] = chunks;
   if (only !== undefined && chunks.length === 1) return only;
   const body = Buffer.allocUnsafeSlow(chunks.reduce((sum, { length }) => sum + length, 0));
@@ -39,14 +45,19 @@ export async function readBody(stream: Readable, bytesMax: number): Promise<Buff
 
 const EMPTY = Buffer.alloc(0);
 
-function chunksOf(stream: Readable, bytesMax: number): Promise<Buffer[]> {
+function chunksOf(stream: Readable, bytesMax: number, grow: Grow): Promise<Buffer[]> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer[]>();
   const chunks: Buffer[] = [];
   let bytes = 0;
   const onData = (chunk: Buffer): void => {
     bytes += chunk.length;
-    if (bytes <= bytesMax) chunks.push(chunk);
-    else end(() => reject(new BodyRefused(413, `more than ${bytesMax} bytes`)));
+    if (bytes > bytesMax) return end(() => reject(new BodyRefused(413, `more than ${bytesMax} bytes`)));
+    try {
+      grow(bytes);
+    } catch (error) {
+      return end(() => reject(error as Error));
+    }
+    chunks.push(chunk);
   };
   const onEnd = (): void => end(() => resolve(chunks));
   const onClose = (): void => end(() => reject(new BodyRefused(400, 'the sender broke off')));

@@ -1,18 +1,25 @@
-/** `POST /webhook`: the raw bytes go to the intake, its result or its refusal comes back. */
+/**
+ * `POST /webhook`: the raw bytes go to the intake, its result or its refusal comes back.
+ *
+ *  BODIES-1 What bodies hold of this process's memory is bounded. It counts what has come: who announces much and sends nothing holds nothing.
+ *  BODIES-2 A client holds a quarter of what is free at most, so however much one sends, or leaves half sent, there is room for another's.
+ */
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { FairRoom } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
+import { clientKeyOf } from '@penstock/http';
 import type { Meter } from '@penstock/telemetry/metrics';
 import { BodyTooLarge, InvalidSignature } from '../model/errors.ts';
 import { isSigned, recognise } from '../providers/recognise.ts';
 import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
 import { maySendAs, type UidRange } from './local-sender.ts';
-import { readBody } from './read-body.ts';
+import { readBody, type Grow } from './read-body.ts';
 
 /** What GitHub sends at most. */
 const BODY_BYTES_MAX = 25 * 1024 * 1024;
-/** Bounds all bodies that are being received or looked at: a few large ones, or thousands of the usual. */
-const BODIES_BYTES_MAX = 256 * 1024 * 1024;
+/** Of one client alone two of the largest are received or looked at, or hundreds of the usual. */
+const BODIES = { sharedBytes: 256 * 1024 * 1024, ownBytes: 0 };
 /** Smaller ones are not counted: the number of connections bounds them. */
 const SMALL_BYTES = 64 * 1024;
 
@@ -27,11 +34,14 @@ export async function addWebhookRoutes(
   intake: Intake,
   { stageUids, meter }: WebhookRoutesOptions,
 ): Promise<void> {
-  const bodies = new BodyBudget();
+  const bodies = new FairRoom(BODIES);
+  const large = new WeakMap<FastifyRequest, Grow>();
   await app.register(async (scope) => {
     // Whatever the content type says: a signature is over bytes, and what they are is looked at behind it.
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (_request: FastifyRequest, payload: Readable) => readBody(payload, BODY_BYTES_MAX));
+    scope.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) =>
+      readBody(payload, BODY_BYTES_MAX, large.get(request)),
+    );
     scope.addHook('onRequest', (request, reply, done) => {
       if (request.is404) return done();
       // Not read at all; one that does not say how long it is is looked at when it is there.
@@ -39,9 +49,8 @@ export async function addWebhookRoutes(
         void tooLarge(reply, new BodyTooLarge(UNSIGNED_BYTES_MAX));
         return;
       }
-      return bodies.reserve(request, reply)
-        ? done()
-        : done(new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 }));
+      if (!isSmall(request)) large.set(request, holdIn(bodies, request, reply));
+      done();
     });
     scope.post('/webhook', { bodyLimit: BODY_BYTES_MAX, config: { tier: 'webhook' } }, async (request, reply) => {
       const clientGone = new AbortController();
@@ -54,8 +63,9 @@ export async function addWebhookRoutes(
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
         const isFromStage = async (): Promise<boolean> =>
           stageUids !== undefined && (await maySendAs(stageUids, request.raw.socket));
+        const from = (): string => clientKeyOf(request.clientAddress);
         const { headers } = request;
-        const result = await intake.handle({ headers, body, clientGone: clientGone.signal, isFromStage });
+        const result = await intake.handle({ headers, body, clientGone: clientGone.signal, isFromStage, from });
         outcome = result.status.toLowerCase();
         return await reply.send(result);
       } catch (error) {
@@ -87,19 +97,19 @@ function tooLarge(reply: FastifyReply, { message }: BodyTooLarge): FastifyReply 
   return reply.code(413).header('Connection', 'close').send({ error: 'payload_too_large', message });
 }
 
-class BodyBudget {
-  #left = BODIES_BYTES_MAX;
+/** Node reads no more than what is announced. */
+function isSmall({ headers }: FastifyRequest): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
+}
 
-  /** Until the response is over. False: not now. */
-  reserve(request: FastifyRequest, reply: FastifyReply): boolean {
-    const announced = Number(request.headers['content-length']);
-    // Without a length it may be as long as any; one that is too long is refused without being read.
-    const bytes =
-      Number.isFinite(announced) && request.headers['transfer-encoding'] === undefined ? announced : BODY_BYTES_MAX;
-    if (bytes <= SMALL_BYTES || bytes > BODY_BYTES_MAX) return true;
-    if (bytes > this.#left) return false;
-    this.#left -= bytes;
-    reply.raw.once('close', () => (this.#left += bytes));
-    return true;
-  }
+/** BODIES-1, BODIES-2: until the response is over. */
+function holdIn(bodies: FairRoom, { clientAddress }: FastifyRequest, reply: FastifyReply): Grow {
+  const who = clientKeyOf(clientAddress);
+  let held = 0;
+  reply.raw.once('close', () => bodies.giveBack(who, held));
+  return (bytes) => {
+    if (!bodies.take(who, bytes - held))
+      throw new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 });
+    held = bytes;
+  };
 }

@@ -1,6 +1,6 @@
 /** P37: memory that the machines of many tenants share. */
 import { describe, expect, it } from 'vitest';
-import { FairRoom } from '../src/api/fair-room.ts';
+import { FairRoom } from '../src/fair-room.ts';
 
 const KIBIBYTE = 1024;
 const MEBIBYTE = 1024 * KIBIBYTE;

@@ -1,4 +1,4 @@
-/** A queue of queues: each key has its own, bounded, and they are served in turn, so that nobody's files wait for all of another's. */
+/** A queue of queues: each key has its own, bounded, and they are served in turn, so that nobody's items wait for all of another's. */
 
 export class FairQueue<Item> {
   readonly #byKey = new Map<string, Item[]>();
