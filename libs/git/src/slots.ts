@@ -1,7 +1,8 @@
 /**
- * At most so many at once, and half as many for one server, or for one key, so that what does not answer leaves room for the others;
- * who waits is let in by its order among those who may and whose key has the fewest, and no more than a bound of them wait.
+ * At most so many at once, and half as many for one server, or for one key, and of a server's three quarters for one key, so that what does not
+ * answer leaves room for the others; who waits is let in by its order among those who may and whose key has the fewest, and no more than a bound of them wait.
  */
+import { Counts } from '@penstock/async';
 import { GitError } from './errors.ts';
 
 export interface SlotWanted {
@@ -14,13 +15,17 @@ interface Waiting extends SlotWanted {
   readonly enter: () => void;
 }
 
+const OF_SERVER_SHARE = 3 / 4;
+
 export class Slots {
   readonly #waitingMax: number;
   readonly #shareMax: number;
   #free: number;
   /** Those that are taken. */
-  readonly #byServer = new Map<string, number>();
-  readonly #byKey = new Map<string, number>();
+  readonly #byServer = new Counts();
+  readonly #byKey = new Counts();
+  /** Of a key at a server. */
+  readonly #byBoth = new Counts();
   readonly #waiting: Waiting[] = [];
 
   constructor(count: number, waitingMax: number) {
@@ -59,18 +64,26 @@ export class Slots {
   }
 
   #mayEnter(wanted: SlotWanted): boolean {
-    const ofServer = this.#byServer.get(wanted.server) ?? 0;
-    return this.#free > 0 && ofServer < this.#shareMax && this.#heldBy(wanted) < this.#shareMax;
+    const ofServer = this.#byServer.of(wanted.server);
+    const ofBoth = this.#byBoth.of(`${wanted.server} ${wanted.key}`);
+    return (
+      this.#free > 0 &&
+      ofServer < this.#shareMax &&
+      this.#heldBy(wanted) < this.#shareMax &&
+      ofBoth < Math.ceil(this.#shareMax * OF_SERVER_SHARE)
+    );
   }
 
   #heldBy({ key }: SlotWanted): number {
-    return key === undefined ? 0 : (this.#byKey.get(key) ?? 0);
+    return key === undefined ? 0 : this.#byKey.of(key);
   }
 
   #count({ server, key }: SlotWanted, more: 1 | -1): void {
     this.#free -= more;
-    count(this.#byServer, server, more);
-    if (key !== undefined) count(this.#byKey, key, more);
+    this.#byServer.add(server, more);
+    if (key === undefined) return;
+    this.#byKey.add(key, more);
+    this.#byBoth.add(`${server} ${key}`, more);
   }
 
   async #take(wanted: SlotWanted, signal: AbortSignal | undefined): Promise<void> {
@@ -96,10 +109,4 @@ export class Slots {
       this.#waiting.push(waiting);
     });
   }
-}
-
-function count(counts: Map<string, number>, name: string, more: number): void {
-  const sum = (counts.get(name) ?? 0) + more;
-  if (sum > 0) counts.set(name, sum);
-  else counts.delete(name);
 }

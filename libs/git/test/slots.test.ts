@@ -31,6 +31,15 @@ describe('slots', () => {
     expect(entered.at(-1)).toBe('c.slow');
   });
 
+  it('one key leaves a quarter of what one server may have to others', async () => {
+    const { take, entered, end, settled } = held(8);
+    for (const name of ['evil.hub', 'evil.hub', 'evil.hub', 'evil.hub', 'good.hub', '.hub']) void take(name);
+    await settled();
+    expect(entered).toEqual(['evil.hub', 'evil.hub', 'evil.hub', 'good.hub']);
+    await end('good.hub');
+    expect(entered.at(-1)).toBe('.hub');
+  });
+
   it('one key leaves half of them to others, at as many servers as it likes', async () => {
     const { take, entered, end, settled } = held(4);
     for (const name of ['evil.1', 'evil.2', 'evil.3', 'good.4', '.5']) void take(name);

@@ -17,14 +17,24 @@ export interface FakeHost {
   statesOf(commit: string): readonly string[];
   /** Answered to the next requests, in place of taking them. */
   readonly answers: { readonly status: number; readonly headers?: Record<string, string> }[];
+  /** Requests whose paths begin so are not answered until this is called. */
+  hold(path: string): { readonly held: () => number; release(): void };
   close(): Promise<void>;
 }
 
 export async function startFakeHost(): Promise<FakeHost> {
   const told: ToldStatus[] = [];
   const answers: FakeHost['answers'] = [];
+  const holds: { readonly path: string; readonly released: PromiseWithResolvers<void>; count: number }[] = [];
+  const heldAt = async (path: string): Promise<void> => {
+    const hold = holds.find((each) => path.startsWith(each.path));
+    if (hold === undefined) return;
+    hold.count += 1;
+    await hold.released.promise;
+  };
   const server = createServer((request, response) => {
-    void bodyOf(request).then((body) => {
+    void bodyOf(request).then(async (body) => {
+      await heldAt(request.url ?? '');
       const answer = answers.shift();
       if (answer === undefined)
         told.push({
@@ -43,6 +53,15 @@ export async function startFakeHost(): Promise<FakeHost> {
     told,
     answers,
     statesOf: (commit) => told.filter(({ path }) => path.endsWith(commit)).map(({ body }) => body['state'] ?? ''),
+    hold: (path) => {
+      const hold = { path, released: Promise.withResolvers<void>(), count: 0 };
+      holds.push(hold);
+      const release = (): void => {
+        holds.splice(holds.indexOf(hold), 1);
+        hold.released.resolve();
+      };
+      return { held: () => hold.count, release };
+    },
     close: async () => {
       server.closeAllConnections();
       server.close();

@@ -144,7 +144,16 @@ describe('old deliveries behind one that is not processed', () => {
     expect(old.lanes).toEqual([]);
     expect(await old.walks.processedUpTo(100, 1_001)).toBe(700);
     expect(old.lanes).toEqual(['lane700 at host']);
-    expect(await old.walks.processedUpTo(151, 700, 1)).toBe(401 + AT_ONCE);
+    expect(await old.walks.processedUpTo(151, 700, { mostRead: 1 })).toBe(401 + AT_ONCE);
+  });
+
+  it('a walk, and a look at what may be removed, end early where nobody wants them any more', async () => {
+    const old = new Old(1_000);
+    for (const sequence of from(1, 1_000)) old.over.add(sequence);
+    expect(await old.walks.walk({ before: Infinity, signal: AbortSignal.abort() })).toBe(0);
+    old.over.clear();
+    expect(await old.walks.processedUpTo(1, 1_001, { signal: AbortSignal.abort() })).toBe(1);
+    expect(old.reads).toBe(0);
   });
 
   it('walks are one at a time, and one that fails ends no other', async () => {

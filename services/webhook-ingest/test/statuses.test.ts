@@ -146,6 +146,42 @@ describe('commit statuses', () => {
     await expectNoneLeft();
   });
 
+  it('STATUS-4: a tenant with hundreds to be told, at a host that hangs on them, delays nobody else, nor what others have left', async () => {
+    const entries = world.store.collection(statusesSpec);
+    const left = (lane: string, tenant: string, name: string, index: number, dueAt: number) => {
+      const runId = `01990000-0000-7000-8000-${String(index).padStart(12, '0')}`;
+      const target = {
+        provider: 'git_host_a',
+        repository: name,
+        commit: `${index}`.padStart(40, '0'),
+        ref: 'r',
+        runId,
+      };
+      return { id: runId, lane, done: false, dueAt, sent: '', failures: 0, revision: 0, step: 0, target, tenant };
+    };
+    const rows = [
+      ...Array.from({ length: 400 }, (_, index) =>
+        left(`lane${index % 40}`, 'user/many', `many/${index % 40}`, index, 1),
+      ),
+      left('zz', 'user/other', 'other/one', 900, 2),
+    ];
+    for (const { target, tenant, ...row } of rows)
+      await entries.insert({ ...row, target: JSON.stringify({ ...target, tenant, context: 'c' }) });
+    const hold = host.hold('/repos/many/');
+    const ingest = await start();
+    await expect.poll(hold.held).toBe(3);
+    const commit = newCommit();
+    await pushA(ingest, commit);
+    await expect.poll(() => host.statesOf(commit).at(-1), { timeout: 8_000 }).toBe('success');
+    await expect.poll(() => host.statesOf('900'), { timeout: 8_000 }).toEqual(['pending']);
+    expect(host.told.filter(({ path }) => path.startsWith('/repos/many/'))).toEqual([]);
+    expect(hold.held()).toBe(3);
+    for (const { id } of rows) await entries.delete(id);
+    hold.release();
+    await ingest.close();
+    for (const { id } of rows) await entries.delete(id);
+  });
+
   it('nothing is told for skipped pushes, without a token, or for unsigned ones in production', async () => {
     // An ingest that is new tells the last one of a repository once more.
     await pushA(await start(), repository.commit({ 'README.md': 'x' }), 'acme/quiet');

@@ -312,10 +312,23 @@ export const watchingAndIntake: readonly Mutant[] = [
   {
     rule: 'P24',
     breaks: 'gives every place to one owner, at as many hosts as it names',
-    file: 'services/webhook-ingest/src/processing/lanes.ts',
-    find: 'const its = this.#byOwner.get(owner) ?? 0;',
-    replace: 'const its = this.#byOwner.size + owner.length < 0 ? 1 : 0;',
-    noticedBy: [{ tests: 'services/webhook-ingest/test/lanes.test.ts', titles: ['LANE-1:', 'LANE-4:'] }],
+    file: 'libs/async/src/lanes.ts',
+    find: 'const its = this.#byOwner.of(owner);',
+    replace: 'const its = this.#byOwner.of(owner) < 0 ? 1 : 0;',
+    noticedBy: [{ tests: 'libs/async/test/lanes.test.ts', titles: ['LANE-1:', 'LANE-4:'] }],
+  },
+  {
+    rule: 'P24',
+    breaks: 'gives every pull request a lane of its own',
+    file: 'services/webhook-ingest/src/model/lane-name.ts',
+    find: 'one.readUInt32BE() % PULL_REQUEST_LANES',
+    replace: 'one.readUInt32BE() % (PULL_REQUEST_LANES * 2 ** 20)',
+    noticedBy: [
+      {
+        tests: 'services/webhook-ingest/test/many-pull-requests.test.ts',
+        titles: ['thousands of pull requests', 'pull requests of a key'],
+      },
+    ],
   },
   {
     rule: 'P25',

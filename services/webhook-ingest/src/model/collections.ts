@@ -61,6 +61,8 @@ export const proofsSpec = {
 export const statusesSpec = {
   name: 'commit_statuses',
   fields: {
+    /** What takes turns; '' in documents of earlier releases. */
+    lane: 'string',
     /** The host has the final one, or will never take it. */
     done: 'boolean',
     /** When it is to be looked at again, in milliseconds since 1970. */
@@ -73,7 +75,11 @@ export const statusesSpec = {
   },
   /** JSON of the `StatusTarget`. */
   parts: ['target'],
-  indexes: [['done', 'dueAt']],
+  indexes: [
+    ['done', 'dueAt'],
+    ['done', 'lane', 'dueAt'],
+    ['done', 'lane'],
+  ],
   version: ['revision', 'step'],
 } as const satisfies CollectionSpec;
 

@@ -1,6 +1,6 @@
 /**
- * What the processing takes turns between and keeps in order: a repository of one tenant and trust, its pushes and each of its
- * pull requests apart, since the head of one may be waited for. It follows from what
+ * What the processing takes turns between and keeps in order: a repository of one tenant and trust; its pull requests apart, since the
+ * head of one may be waited for, and in a bounded number of lanes a key, for whoever has a secret numbers them as they like. It follows from what
  * identifies a delivery, so that of two writes of one delivery both are about the same subject; a token of that subject.
  */
 import { hash } from 'node:crypto';
@@ -10,6 +10,8 @@ import type { Delivery } from './delivery.ts';
 /** What was named lately: the hosts and owners of pushes are few, and their hashes a thirtieth of what taking one in costs. */
 const names = new Map<string, string>();
 const NAMES_MAX = 1_000;
+/** Of a key. Each lane has a head that is held, of which an ingest holds some thousands. */
+const PULL_REQUEST_LANES = 256;
 /** Strangers name hosts. */
 const NAMED_LENGTH_MAX = 300;
 
@@ -42,8 +44,9 @@ function laneOf({
   repository,
   pullRequest,
 }: Pick<Delivery, 'key' | 'provider' | 'repository' | 'pullRequest'>): string {
-  const number = pullRequest === undefined ? [] : [pullRequest.number];
-  return hashOf(JSON.stringify([key, provider, repository, ...number]));
+  if (pullRequest === undefined) return hashOf(JSON.stringify([key, provider, repository]));
+  const one = hash('sha256', JSON.stringify([provider, repository, pullRequest.number]), 'buffer');
+  return hashOf(JSON.stringify([key, 'pull requests', one.readUInt32BE() % PULL_REQUEST_LANES]));
 }
 
 /** The host with its port; all paths of this machine are one. */

@@ -33,6 +33,8 @@ export interface Walk {
   readonly lookBefore?: number | undefined;
   /** It ends when so many are removed; default when it has come to the end. */
   readonly enough?: number | undefined;
+  /** It ends before the next read when this aborts. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Some 20 MB at the broker. */
@@ -57,12 +59,16 @@ export class OldDeliveries {
     return await walked;
   }
 
-  /** OLD-4: of what stands in a stretch of the stream, the first that may have to be processed yet; its end: there is none. */
-  async processedUpTo(from: number, end: number, mostRead = Infinity): Promise<number> {
+  /** OLD-4: of what stands in a stretch of the stream, the first that may have to be processed yet, or was not looked at; its end: there is none. */
+  async processedUpTo(
+    from: number,
+    end: number,
+    { mostRead = Infinity, signal }: { readonly mostRead?: number; readonly signal?: AbortSignal } = {},
+  ): Promise<number> {
     const { stream, backlog } = this.#options;
     backlog.removedBefore(from);
     let at = backlog.nextUnknown(from, end);
-    for (let read = 0; at < end && read < mostRead; at = backlog.nextUnknown(at, end)) {
+    for (let read = 0; at < end && read < mostRead && signal?.aborted !== true; at = backlog.nextUnknown(at, end)) {
       const standing = (await stream.readOld(at - 1, Infinity)).filter(({ sequence }) => sequence < end);
       const isDone = await Promise.all(standing.map((each) => this.#isDone(each)));
       const open = standing[isDone.indexOf(false)];
@@ -82,11 +88,11 @@ export class OldDeliveries {
     return backlog.nextUnknown(sequence, sequence + 1) > sequence || (await isItselfDecided(each));
   }
 
-  async #walk({ before, lookBefore = -Infinity, enough = Infinity }: Walk): Promise<number> {
+  async #walk({ before, lookBefore = -Infinity, enough = Infinity, signal }: Walk): Promise<number> {
     let looks = 0;
     let removed = 0;
     let isFromStart = this.#position === 0;
-    for (let inVain = 0; inVain < IN_VAIN_MAX && removed < enough;) {
+    for (let inVain = 0; inVain < IN_VAIN_MAX && removed < enough && signal?.aborted !== true;) {
       const read = await this.#next(before, lookBefore);
       const last = read.at(-1);
       if (last === undefined) {

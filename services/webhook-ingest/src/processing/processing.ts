@@ -1,5 +1,5 @@
 /**
- * From DELIVERIES to runs. What waits there is in `backlog.ts`, whose turn it is in `lanes.ts`.
+ * From DELIVERIES to runs. What waits there is in `backlog.ts`, whose turn it is in `Lanes`.
  *
  *  PROCESSING-1 The first decision that reaches the store stands, whoever made it; a delivery handed out again goes by it. So a
  *     delivery becomes one run, of one kind, however often ingests, schedulers or the broker are killed on the way.
@@ -14,7 +14,7 @@
  *     taking in a push costs. What is taken in here while heads are behind, or so many are held that there may be no room for its own,
  *     is known at once without them, so that a repository waits for its turn and not for the heads of others.
  */
-import { bootMs, pauseOrAbort, within } from '@penstock/async';
+import { bootMs, Lanes, pauseOrAbort, within } from '@penstock/async';
 import {
   NotPermitted,
   openDeliveryLog,
@@ -35,7 +35,7 @@ import { decodeDelivery, type Delivery } from '../model/delivery.ts';
 import { sharingOf } from '../model/lane-name.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece } from './backlog.ts';
-import { Lanes } from './lanes.ts';
+import { FailingLanes } from './failing-lanes.ts';
 import { OldDeliveries } from './old-deliveries.ts';
 import { Pace } from './pace.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
@@ -87,8 +87,6 @@ const HEADS_PER_SECOND_FOR_OTHERS = 1_000;
 const HEADS_PER_SECOND_BEHIND = 10_000;
 /** At the slow pace they are there in a second. */
 const HEADS_BEHIND = 1_000;
-/** The first failures are a restart on the other side, mostly. */
-const ATTEMPTS_UNTOLD = 2;
 
 export class Processing {
   readonly #options: ProcessingOptions;
@@ -100,19 +98,18 @@ export class Processing {
   readonly #strange = new Map<string, number>();
   /** Heads that their refs did not stand at: since when each is looked at. */
   readonly #headsAwaited = new Map<string, number>();
-  /** Of what is under way, or is tried again, in each lane: the request that it came with. */
-  readonly #failing = new Map<string, string | undefined>();
+  readonly #failing: FailingLanes;
   readonly #stopped = new AbortController();
   readonly #pace = new Pace();
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
-  #isSweeping = false;
+  #sweeping: Promise<void> | undefined;
   #leftFrom = -Infinity;
 
   constructor(options: ProcessingOptions) {
     this.#options = options;
     this.#stream = openDeliveryLog(options.bus, {
-      processedUpTo: (from, end) => this.#old.processedUpTo(from, end),
+      processedUpTo: (from, end) => this.#old.processedUpTo(from, end, { signal: this.#stopped.signal }),
     });
     const isDecided = async ({ id, runId }: Delivery): Promise<boolean> =>
       (await options.deliveries.get(id))?.delivery.runId === runId;
@@ -125,17 +122,14 @@ export class Processing {
       isItselfDecided: ({ bytes }) => isDecided(decodeDelivery(bytes)),
       onLane: (lane, host) => this.#lanes.add(lane, sharingOf(host)),
     });
+    this.#failing = new FailingLanes(options.log);
     const concurrency = options.concurrency ?? CONCURRENCY;
     this.#lanes = new Lanes({
       concurrency,
       concurrencyNow: () => (options.isIntakeBusy() ? 1 : concurrency),
       work: (lane) => this.#process(lane),
-      failed: (lane, error, attempt) => {
-        if (attempt > ATTEMPTS_UNTOLD && !(error instanceof HeadElsewhere))
-          options.log.warn(
-            { err: error, lane, attempt, requestId: this.#failing.get(lane) },
-            'a delivery could not be processed; tried again',
-          );
+      failed: (lane, error, attempt, forMs) => {
+        if (!(error instanceof HeadElsewhere)) this.#failing.failed(lane, error, attempt, forMs);
       },
     });
   }
@@ -150,7 +144,7 @@ export class Processing {
       onAnew: () => this.#backlog.startAnew(),
       perSecond: () => this.#headsPerSecond(),
     });
-    this.#sweeper = setInterval(() => void this.#sweep(), SWEEP_MS);
+    this.#sweeper = setInterval(() => this.#sweepOnce(), SWEEP_MS);
   }
 
   /** PROCESSING-7: what has just been stored here. */
@@ -195,7 +189,7 @@ export class Processing {
 
   /** See `DeliveryLogOptions`; a part of it, for somebody waits. */
   async processedUpTo(from: number, end: number): Promise<number> {
-    return await this.#old.processedUpTo(from, end, ROOM_MADE);
+    return await this.#old.processedUpTo(from, end, { mostRead: ROOM_MADE });
   }
 
   /** What waits of one repository. */
@@ -207,19 +201,22 @@ export class Processing {
   async stop(): Promise<void> {
     clearInterval(this.#sweeper);
     this.#stopped.abort();
-    await within(STOP_MS_MAX, this.#lanes.stop(), () => {});
+    await within(STOP_MS_MAX, Promise.all([this.#lanes.stop(), this.#sweeping]), () => {});
     await this.#consumer?.stop();
   }
 
   async #process(lane: string): Promise<boolean> {
     const piece = await this.#backlog.next(lane);
-    if (piece === null) return false;
+    if (piece === null) {
+      this.#failing.done(lane);
+      return false;
+    }
     await this.#giveWay();
     const from = performance.now();
     const { sequence, storedAt, delivery, behind } = piece;
-    this.#failing.set(lane, delivery.requestId);
+    this.#failing.tried(lane, delivery.requestId);
     await withRequest(keptRequest(delivery), () => this.#settle({ ...delivery, sequence, storedAt }, behind));
-    this.#failing.delete(lane);
+    this.#failing.done(lane);
     this.#pace.took(performance.now() - from);
     this.#backlog.done(lane, piece);
     return true;
@@ -348,21 +345,24 @@ export class Processing {
     this.#options.bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));
   }
 
+  #sweepOnce(): void {
+    this.#sweeping ??= this.#sweep().finally(() => {
+      this.#sweeping = undefined;
+    });
+  }
+
   async #sweep(): Promise<void> {
-    if (this.#isSweeping) return;
-    this.#isSweeping = true;
+    const { signal } = this.#stopped;
     const now = this.#options.now();
     try {
       await this.#options.deliveries.removeOlderThan(now - DECISIONS_MS_KEPT);
       const before = now - PROCESSED_MS_KEPT;
-      let isMoreThere = await this.#stream.removeProcessed(before);
-      const walk = { before, lookBefore: before - LEFT_MS_MAX, enough: ROOM_MADE };
+      let isMoreThere = !signal.aborted && (await this.#stream.removeProcessed(before));
+      const walk = { before, lookBefore: before - LEFT_MS_MAX, enough: ROOM_MADE, signal };
       // Bit by bit: a stream that is full waits for its turn.
-      while (isMoreThere && !this.#stopped.signal.aborted) isMoreThere = (await this.#old.walk(walk)) >= ROOM_MADE;
+      while (isMoreThere && !signal.aborted) isMoreThere = (await this.#old.walk(walk)) >= ROOM_MADE;
     } catch (error) {
       this.#cannotRemove(error);
-    } finally {
-      this.#isSweeping = false;
     }
   }
 }

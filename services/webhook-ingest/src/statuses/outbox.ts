@@ -5,11 +5,14 @@
  *     and what it sends has been answered, or given up, before its claim is over.
  *  STATUS-2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
  *  STATUS-3 An entry is done when the host has the final state, or says that it will never take it.
+ *  STATUS-4 A lane is a repository of a tenant; tenants and hosts share the places (`Lanes`). So a repository with thousands of commits, a tenant
+ *     with thousands of repositories, or a host that does not answer, delays what others' hosts show by one request.
  */
-import { backoffMs, within } from '@penstock/async';
+import { hash } from 'node:crypto';
+import { backoffMs, Lanes, pauseOrAbort } from '@penstock/async';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
 import type { RunReads } from '@penstock/run-client';
-import { endsRun, isEnded, type RunCreated, type RunId, type RunView } from '@penstock/run';
+import { endsRun, isEnded, SERVICE_TENANT, type RunCreated, type RunId, type RunView } from '@penstock/run';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { statusesSpec } from '../model/collections.ts';
 import type { ProviderName } from '../providers/provider.ts';
@@ -33,28 +36,38 @@ type Entry = DocumentOf<typeof statusesSpec>;
 
 /** This is longer than one request to a host may take, with the store's answers around it. */
 const CLAIM_MS = 30_000;
-const BATCH = 50;
+/** What is due and was not told of here: entries, and where there are as many, lanes, in turn. */
+const LOOKED_AT = 200;
 const LOOK_MS = 1_000;
-/** A run whose end nobody heard of is looked at this often. */
-const RUNNING_LOOK_MS = 15_000;
+/** A run whose end nobody heard of is looked at this often: of a run's age a share, for thousands may wait for days. */
+const RUNNING_LOOK = { minMs: 15_000, maxMs: 5 * 60_000, share: 1 / 4 };
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** A host that was away for so long has lost interest in the commit. */
 const GIVEN_UP_MS = 7 * 24 * 60 * 60 * 1000;
-const CONCURRENCY = 4;
+const CONCURRENCY = 8;
 
 export class StatusOutbox {
   readonly #options: StatusOutboxOptions;
   readonly #entries: Collection<typeof statusesSpec>;
   readonly #stopped = new AbortController();
+  readonly #lanes: Lanes;
   #subscription: BusSubscription | undefined;
-  #working: Promise<void> | undefined;
+  #looking: Promise<void> | undefined;
   /** Runs with an entry here whose end is waited for. */
   readonly #running = new Set<string>();
-  #wake: (() => void) | undefined;
+  /** The last lane that was looked at of those in turn. */
+  #lastLooked = '';
 
   constructor(options: StatusOutboxOptions) {
     this.#options = options;
     this.#entries = options.store.collection(statusesSpec);
+    this.#lanes = new Lanes({
+      concurrency: CONCURRENCY,
+      work: (lane) => this.#settleNext(lane),
+      failed: (_lane, error, attempt) => {
+        if (attempt === 1) options.log.warn({ err: error }, 'a commit status could not be worked off; tried again');
+      },
+    });
   }
 
   get enabled(): boolean {
@@ -67,13 +80,14 @@ export class StatusOutbox {
       if (this.#running.has(runId) && events.some(endsRun)) void this.#dueNow(runId);
       for (const event of events) if (event.type === 'run_created') void this.#begun(runId, event);
     });
-    this.#working = this.#work();
+    this.#looking = this.#look();
   }
 
   async stop(): Promise<void> {
     this.#stopped.abort();
     this.#subscription?.stop();
-    await this.#working;
+    await this.#looking;
+    await this.#lanes.stop();
   }
 
   /** Idempotent: the first of a run stands. */
@@ -81,6 +95,7 @@ export class StatusOutbox {
     if (this.#options.hosts[target.provider] === undefined) return;
     await this.#entries.insert({
       id: target.runId,
+      lane: laneOf(target),
       done: false,
       dueAt: this.#options.now(),
       sent: '',
@@ -89,7 +104,7 @@ export class StatusOutbox {
       step: 0,
       target: JSON.stringify(target),
     });
-    this.#wake?.();
+    this.#begin(laneOf(target), target);
   }
 
   /** By a schedule: nobody else tells of it. Every ingest hears of it, and the first adds it. */
@@ -103,42 +118,62 @@ export class StatusOutbox {
     }
   }
 
-  async #work(): Promise<void> {
+  #begin(lane: string, { provider, tenant }: Pick<StatusTarget, 'provider' | 'tenant'>): void {
+    this.#lanes.add(lane, { host: provider, owner: tenant === SERVICE_TENANT ? '' : tenant });
+  }
+
+  /** For what is due by now, and for what others have left. */
+  async #look(): Promise<void> {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
-      let found = 0;
       try {
-        const due = await this.#entries.list({
-          where: { done: false, dueAt: { lte: this.#options.now() } },
-          orderBy: { field: 'dueAt', direction: 'asc' },
-          limit: BATCH,
-        });
-        found = due.length;
-        const rest = [...due];
-        await Promise.all(
-          Array.from({ length: CONCURRENCY }, async () => {
-            for (let entry = rest.shift(); entry !== undefined && !signal.aborted; entry = rest.shift())
-              await this.#settle(entry);
-          }),
-        );
+        await this.#beginDue();
       } catch (error) {
-        this.#options.log.warn({ err: error }, 'commit statuses could not be worked off; tried again');
-        found = 0;
+        this.#options.log.warn({ err: error }, 'commit statuses could not be looked through; tried again');
       }
-      if (found < BATCH) await this.#idle(signal);
+      await pauseOrAbort(LOOK_MS, signal);
     }
   }
 
-  /** Until something was added, or for the usual time. */
-  async #idle(signal: AbortSignal): Promise<void> {
-    const woken = new Promise<void>((resolve) => (this.#wake = resolve));
-    await within(LOOK_MS, woken, () => {}, signal);
-    this.#wake = undefined;
+  async #beginDue(): Promise<void> {
+    const due = await this.#entries.list({
+      where: { done: false, dueAt: { lte: this.#options.now() } },
+      orderBy: { field: 'dueAt', direction: 'asc' },
+      limit: LOOKED_AT,
+    });
+    for (const entry of due) this.#begin(entry.lane, targetOf(entry));
+    // They may all be of one lane, and those of another stand behind them.
+    if (due.length === LOOKED_AT) await this.#beginInTurn();
+  }
+
+  async #beginInTurn(): Promise<void> {
+    for (let looked = 0; looked < LOOKED_AT && !this.#stopped.signal.aborted; looked += 1) {
+      const [entry] = await this.#entries.list({
+        where: { done: false, lane: { gt: this.#lastLooked } },
+        orderBy: { field: 'lane', direction: 'asc' },
+        limit: 1,
+      });
+      this.#lastLooked = entry?.lane ?? '';
+      if (entry === undefined) return;
+      this.#begin(entry.lane, targetOf(entry));
+    }
+  }
+
+  /** False: nothing of the lane is due. */
+  async #settleNext(lane: string): Promise<boolean> {
+    const [entry] = await this.#entries.list({
+      where: { done: false, lane, dueAt: { lte: this.#options.now() } },
+      orderBy: { field: 'dueAt', direction: 'asc' },
+      limit: 1,
+    });
+    if (entry === undefined) return false;
+    await this.#settle(entry);
+    return true;
   }
 
   async #settle(entry: Entry): Promise<void> {
     const { now, log, hosts } = this.#options;
-    const target = JSON.parse(String(entry.target)) as StatusTarget;
+    const target = targetOf(entry);
     const host = hosts[target.provider];
     const claimed = await this.#write({ ...entry, dueAt: now() + CLAIM_MS });
     if (claimed === null || host === undefined) return;
@@ -151,16 +186,15 @@ export class StatusOutbox {
     }
     const state = stateOf(view);
     const final = view !== null && isEnded(view.status);
-    if (state === entry.sent && !final) return await this.#lookLater(claimed, target.runId);
+    if (state === entry.sent && !final) return await this.#lookLater(claimed, target);
     const answer = await writeStatus(host, target, state, this.#options.urlOfRun(target.runId));
     if (answer.kind === 'taken') {
       const sent = { ...claimed, sent: state, failures: 0 };
       if (final) await this.#finish(sent);
-      else await this.#lookLater(sent, target.runId);
+      else await this.#lookLater(sent, target);
       return;
     }
-    const age = now() - Number.parseInt(target.runId.slice(0, 8) + target.runId.slice(9, 13), 16);
-    if ((answer.kind === 'refused' && final) || age > GIVEN_UP_MS) {
+    if ((answer.kind === 'refused' && final) || this.#ageOf(target) > GIVEN_UP_MS) {
       log.warn(
         { runId: target.runId, repository: target.repository, why: answer.why },
         'the git host does not take a commit status; it is given up',
@@ -177,14 +211,19 @@ export class StatusOutbox {
     await this.#write({ ...claimed, failures, dueAt: now() + afterMs });
   }
 
-  async #lookLater(entry: Entry, runId: string): Promise<void> {
+  async #lookLater(entry: Entry, target: StatusTarget): Promise<void> {
+    const { runId, tenant } = target;
     this.#running.add(runId);
-    await this.#write({ ...entry, dueAt: this.#options.now() + RUNNING_LOOK_MS });
+    const { minMs, maxMs, share } = RUNNING_LOOK;
+    const afterMs = Math.ceil(Math.min(maxMs, Math.max(minMs, this.#ageOf(target) * share)));
+    await this.#write({ ...entry, dueAt: this.#options.now() + afterMs });
     // It may have ended between the look at it and this.
-    const view = await this.#options.reads
-      .view(runId, [(JSON.parse(String(entry.target)) as StatusTarget).tenant])
-      .catch(() => null);
+    const view = await this.#options.reads.view(runId, [tenant]).catch(() => null);
     if (view !== null && isEnded(view.status)) await this.#dueNow(runId);
+  }
+
+  #ageOf({ runId }: StatusTarget): number {
+    return this.#options.now() - Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16);
   }
 
   async #finish(entry: Entry): Promise<void> {
@@ -198,9 +237,9 @@ export class StatusOutbox {
     try {
       const entry = await this.#entries.get(runId);
       // One that is claimed is looked at again by who has it.
-      if (entry !== null && !entry.done && entry.sent !== '')
-        await this.#write({ ...entry, dueAt: this.#options.now() });
-      this.#wake?.();
+      if (entry === null || entry.done || entry.sent === '') return;
+      await this.#write({ ...entry, dueAt: this.#options.now() });
+      this.#begin(entry.lane, targetOf(entry));
     } catch {
       // Found at its next look.
     }
@@ -212,6 +251,15 @@ export class StatusOutbox {
     const { stale } = await this.#entries.replaceNewer([next]);
     return stale.length === 0 ? next : null;
   }
+}
+
+/** STATUS-4. '' is what an earlier release has left, of all repositories. */
+function laneOf({ provider, tenant, repository }: StatusTarget): string {
+  return hash('sha256', JSON.stringify([provider, tenant, repository]), 'base64url');
+}
+
+function targetOf({ target }: Pick<Entry, 'target'>): StatusTarget {
+  return JSON.parse(String(target)) as StatusTarget;
 }
 
 /** A skipped run leaves nothing to object to. */

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { Lanes } from '../src/processing/lanes.ts';
+import { Lanes } from '../src/lanes.ts';
 
 /** Work that ends when the test says so. */
 function controlled(concurrency: number, concurrencyNow?: () => number) {
@@ -76,6 +76,20 @@ describe('lanes', () => {
     expect(begun).toHaveLength(6);
   });
 
+  it('LANE-1: one owner leaves a quarter of the places of one host to others', async () => {
+    const { add, begun, end } = controlled(8);
+    for (const index of [1, 2, 3, 4, 5]) add(`${index}.host.evil`, `${index}.host.evil`);
+    expect(begun).toEqual(['1.host.evil', '2.host.evil', '3.host.evil']);
+    for (const index of [6, 7]) add(`${index}.host.good`, `${index}.host.good`);
+    expect(begun.slice(3)).toEqual(['6.host.good']);
+    add('8.other.evil', '8.other.evil');
+    expect(begun.slice(4)).toEqual(['8.other.evil']);
+    await end('6.host.good');
+    expect(begun.slice(5)).toEqual(['7.host.good']);
+    await end('1.host.evil');
+    expect(begun.slice(6)).toEqual(['4.host.evil']);
+  });
+
   it('LANE-4: a place that is free goes to who has the fewest, however many lanes of others have waited longer', async () => {
     const { add, begun, end } = controlled(4);
     const many = (owner: string): string[] =>
@@ -110,6 +124,49 @@ describe('lanes', () => {
     expect(begun[2]).toBe('a1');
     await end('a1');
     expect(begun.at(-1)).toBe('a2');
+  });
+
+  it('LANE-2: what fails for long is tried ever less often, sooner where something more comes in its lane, and as at first once it was done', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] });
+    const failedAt: number[] = [];
+    let isMended = false;
+    const lanes = new Lanes({
+      concurrency: 1,
+      work: async () => {
+        if (isMended) return false;
+        throw new Error('no room');
+      },
+      failed: (_lane, _error, attempt, forMs) => {
+        expect(attempt).toBe(failedAt.length + 1);
+        failedAt.push(forMs);
+      },
+      now: () => performance.now(),
+    });
+    const longest = (from: number): number =>
+      Math.max(...failedAt.slice(1).flatMap((at, before) => (at < from ? [] : [at - (failedAt[before] ?? 0)])));
+    lanes.add('a', { host: 'h', owner: '' });
+    await vi.advanceTimersByTimeAsync(60_000);
+    // A head of a pull request is looked for so long.
+    expect(longest(0)).toBeLessThanOrEqual(6_000);
+    await vi.advanceTimersByTimeAsync(23 * 3_600_000);
+    expect(longest(0)).toBeLessThanOrEqual(300_000);
+    const inADay = failedAt.length;
+    expect(inADay).toBeLessThan(700);
+    await vi.advanceTimersByTimeAsync(300_000);
+    const before = failedAt.length;
+    lanes.add('a', { host: 'h', owner: '' });
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(failedAt.length).toBe(before + 1);
+    isMended = true;
+    await vi.advanceTimersByTimeAsync(300_000);
+    isMended = false;
+    failedAt.length = 0;
+    lanes.add('a', { host: 'h', owner: '' });
+    await vi.advanceTimersByTimeAsync(300);
+    expect(failedAt.length).toBe(2);
+    await lanes.stop();
+    await vi.advanceTimersByTimeAsync(600_000);
+    expect(failedAt.length).toBe(2);
   });
 
   it('what comes while the last piece is looked for is not left behind', async () => {

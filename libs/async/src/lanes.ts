@@ -2,15 +2,18 @@
  * Work in lanes: the lanes take turns, so that one with thousands in it delays the others by one piece each; within a
  * lane one piece at a time, in order. It owns whose turn it is and what is under way; what a lane holds others know.
  *
- * LANE-1 At most `concurrency` pieces are under way, and half as many of those lanes that wait for the same host, or have the same owner.
+ * LANE-1 At most `concurrency` pieces are under way, and half as many of those lanes that wait for the same host, or have the same owner; of a
+ *     host's, three quarters have the same owner. So nobody has all places of the host that everybody's repositories are at.
  * LANE-2 A piece that fails is done again, after a pause that doubles up to a bound, before the next one of its lane; its
- *     pause takes nobody's place.
+ *     pause takes nobody's place. What has failed for long is tried ever less often, until something more comes in its lane.
  * LANE-3 Where fewer may be under way now, what has been under way for seconds is not counted: it waits for a host, mostly, which may
  *     never answer, and takes little of what others want.
  * LANE-4 The next is a lane of who has the fewest under way, and among those the one that has waited longest. So an owner with thousands
  *     of lanes, at as many hosts that do not answer, keeps nobody else from a place that is free.
  */
-import { backoffMs, pauseOrAbort } from '@penstock/async';
+import { backoffMs } from './backoff.ts';
+import { bootMs } from './boot-clock.ts';
+import { Counts } from './counts.ts';
 
 export interface LanesOptions {
   readonly concurrency: number;
@@ -18,8 +21,10 @@ export interface LanesOptions {
   readonly concurrencyNow?: (() => number) | undefined;
   /** Does the next piece of a lane. Answers false where there was none. */
   work(lane: string): Promise<boolean>;
-  /** `attempt` counts from 1. */
-  failed(lane: string, error: unknown, attempt: number): void;
+  /** `attempt` counts from 1, `forMs` from the first of them. */
+  failed(lane: string, error: unknown, attempt: number, forMs: number): void;
+  /** Milliseconds that only go forward; default the boot clock. */
+  readonly now?: (() => number) | undefined;
 }
 
 /** With whom a lane shares places. */
@@ -32,15 +37,25 @@ export interface Sharing {
 interface Lane extends Sharing {
   readonly name: string;
   attempt: number;
+  /** Of the first of these attempts. */
+  failingFrom: number;
   /** Something came while a piece was under way. */
   again: boolean;
+  /** Until its piece is tried again. */
+  pause: { readonly timer: NodeJS.Timeout; readonly endsAt: number } | undefined;
 }
 
 const RETRY = { firstMs: 200, maxMs: 5_000 };
+/** LANE-2: of the time for which it has failed. Where all of that is over, a piece waits for no more than so much of it. */
+const LONG_SHARE = 1 / 10;
+const LONG_MS_MAX = 5 * 60_000;
 const SLOW_MS = 5_000;
+/** LANE-1 */
+const OF_HOST_SHARE = 3 / 4;
 
 export class Lanes {
   readonly #options: LanesOptions;
+  readonly #now: () => number;
   readonly #lanes = new Map<string, Lane>();
   /** Lanes with something to do, none of it under way; the first has waited longest. */
   readonly #turns: Lane[] = [];
@@ -49,18 +64,21 @@ export class Lanes {
   /** Of those, LANE-3. */
   #slow = 0;
   /** Lanes with a piece under way. */
-  readonly #byHost = new Map<string, number>();
-  readonly #byOwner = new Map<string, number>();
+  readonly #byHost = new Counts();
+  readonly #byOwner = new Counts();
+  /** Of an owner at a host. */
+  readonly #byBoth = new Counts();
   #idle: (() => void)[] = [];
 
   constructor(options: LanesOptions) {
     this.#options = options;
+    this.#now = options.now ?? bootMs;
   }
 
   /** There is something to do in a lane, or something more. */
   add(name: string, { host, owner }: Sharing): void {
     if (this.#stopped.signal.aborted || this.goOn(name)) return;
-    const lane: Lane = { name, host, owner, attempt: 1, again: false };
+    const lane: Lane = { name, host, owner, attempt: 1, failingFrom: 0, again: false, pause: undefined };
     this.#lanes.set(name, lane);
     this.#turns.push(lane);
     this.#next();
@@ -69,13 +87,18 @@ export class Lanes {
   /** There is something more in a lane that had something. False: it had not. */
   goOn(name: string): boolean {
     const known = this.#lanes.get(name);
-    if (known !== undefined) known.again = true;
-    return known !== undefined;
+    if (known === undefined) return false;
+    known.again = true;
+    // Somebody waits for it, who may have mended what it fails of.
+    if (known.pause !== undefined && known.pause.endsAt - this.#now() > RETRY.maxMs)
+      this.#againIn(known, backoffMs(1, { firstMs: RETRY.maxMs, maxMs: RETRY.maxMs }));
+    return true;
   }
 
   /** Begins nothing more; resolves when what is under way has ended. */
   async stop(): Promise<void> {
     this.#stopped.abort();
+    for (const { pause } of this.#lanes.values()) clearTimeout(pause?.timer);
     if (this.#underWay > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
@@ -85,8 +108,7 @@ export class Lanes {
       const [lane] = at === -1 ? [] : this.#turns.splice(at, 1);
       if (lane === undefined) return;
       this.#underWay += 1;
-      count(this.#byHost, lane.host, 1);
-      if (lane.owner !== '') count(this.#byOwner, lane.owner, 1);
+      this.#count(lane, 1);
       void this.#work(lane);
     }
   }
@@ -94,16 +116,25 @@ export class Lanes {
   /** LANE-1, LANE-4. Its place among those that wait; -1: none may begin. */
   #nextTurn(): number {
     const shareMax = Math.ceil(this.#options.concurrency / 2);
+    const bothMax = Math.ceil(shareMax * OF_HOST_SHARE);
     let next = -1;
     let fewest = shareMax;
     for (const [at, { host, owner }] of this.#turns.entries()) {
-      const its = this.#byOwner.get(owner) ?? 0;
-      if (its >= fewest || (this.#byHost.get(host) ?? 0) >= shareMax) continue;
+      const its = this.#byOwner.of(owner);
+      if (its >= fewest || this.#byHost.of(host) >= shareMax || this.#byBoth.of(`${host} ${owner}`) >= bothMax)
+        continue;
       next = at;
       fewest = its;
       if (its === 0) break;
     }
     return next;
+  }
+
+  #count({ host, owner }: Lane, more: 1 | -1): void {
+    this.#byHost.add(host, more);
+    if (owner === '') return;
+    this.#byOwner.add(owner, more);
+    this.#byBoth.add(`${host} ${owner}`, more);
   }
 
   #hasPlace(): boolean {
@@ -129,31 +160,34 @@ export class Lanes {
     clearTimeout(untilSlow);
     this.#slow -= slow;
     this.#underWay -= 1;
-    count(this.#byHost, lane.host, -1);
-    if (lane.owner !== '') count(this.#byOwner, lane.owner, -1);
+    this.#count(lane, -1);
     if (failure === undefined) {
       lane.attempt = 1;
       if (more || lane.again) this.#turns.push(lane);
       else this.#lanes.delete(lane.name);
     } else if (!this.#stopped.signal.aborted) {
-      this.#options.failed(lane.name, failure.error, lane.attempt);
-      void this.#againLater(lane);
+      this.#failed(lane, failure.error);
     }
     this.#next();
     if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  async #againLater(lane: Lane): Promise<void> {
-    const waitMs = backoffMs(lane.attempt, RETRY);
+  #failed(lane: Lane, error: unknown): void {
+    if (lane.attempt === 1) lane.failingFrom = this.#now();
+    const forMs = this.#now() - lane.failingFrom;
+    this.#options.failed(lane.name, error, lane.attempt, forMs);
+    const longMs = Math.min(LONG_MS_MAX, forMs * LONG_SHARE);
+    this.#againIn(lane, backoffMs(lane.attempt, { ...RETRY, maxMs: Math.max(RETRY.maxMs, longMs) }));
     lane.attempt += 1;
-    await pauseOrAbort(waitMs, this.#stopped.signal);
-    this.#turns.push(lane);
-    this.#next();
   }
-}
 
-function count(counts: Map<string, number>, name: string, more: number): void {
-  const sum = (counts.get(name) ?? 0) + more;
-  if (sum > 0) counts.set(name, sum);
-  else counts.delete(name);
+  #againIn(lane: Lane, waitMs: number): void {
+    clearTimeout(lane.pause?.timer);
+    const again = (): void => {
+      lane.pause = undefined;
+      this.#turns.push(lane);
+      this.#next();
+    };
+    lane.pause = { timer: setTimeout(again, waitMs), endsAt: this.#now() + waitMs };
+  }
 }
