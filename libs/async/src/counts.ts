@@ -12,4 +12,8 @@ export class Counts {
     if (sum > 0) this.#counts.set(name, sum);
     else this.#counts.delete(name);
   }
+
+  clear(): void {
+    this.#counts.clear();
+  }
 }

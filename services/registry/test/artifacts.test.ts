@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { encodeManifest, PART_BYTES, type ByAttempt, type KeptFile, type UploadPart } from '@penstock/artifacts';
 import type { AttemptReply, AttemptRequest, Bus, LivingAttempt } from '@penstock/bus';
-import { BadUserInput, Forbidden, NotFound, QuotaExceeded } from '@penstock/errors';
+import { BadUserInput, Forbidden, NotFound, QuotaExceeded, Unavailable } from '@penstock/errors';
 import { openFolderStore, type ObjectStore } from '@penstock/object-store';
 import type { RunId } from '@penstock/run';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
@@ -185,6 +185,25 @@ describe('what is stored', () => {
     expect(await take({ offset: PART_BYTES, data: base64(Buffer.alloc(PART_BYTES + 1)) })).toMatchObject({ ok: false });
     incoming.close();
     expect(await stored()).toEqual([]);
+  });
+
+  it('INCOMING-2: whoever begins uploads and sends nothing has half of the places; others store, and so does it once one is over', async () => {
+    living.set(`${RUN} hostile`, { tenant: 'mallory', key: 'm', expireMs: DAY });
+    const begin = async (): Promise<void> => {
+      const bytes = randomBytes(2 * PART_BYTES);
+      await keeper.open('hostile', { ...by(), sha256: sumOf(bytes), sizeBytes: bytes.length });
+    };
+    for (let upload = 0; upload < 16; upload += 1) await begin();
+    await expect(begin()).rejects.toThrow(Unavailable);
+    const bytes = randomBytes(PART_BYTES + 1);
+    const { upload } = await keeper.open('here', { ...by(), sha256: sumOf(bytes), sizeBytes: bytes.length });
+    expect(upload).toEqual(expect.any(String));
+    const take = takers.get(`svc.registry.upload.here.${upload}`) as (body: UploadPart) => Promise<unknown>;
+    void take({ offset: 0, data: base64(bytes.subarray(0, PART_BYTES)) });
+    await take({ offset: PART_BYTES, data: base64(bytes.subarray(PART_BYTES)) });
+    expect(await stored()).toEqual([sumOf(bytes)]);
+    incoming.close();
+    await expect.poll(() => begin().then(() => 'begun')).toBe('begun');
   });
 
   it('a list that names what cannot be a path is refused', async () => {

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import type { PauseReply, SchedulesReply, SetScheduleReply, SetScheduleRequest } from '@penstock/bus';
 import type { ScheduleLine } from '@penstock/pipeline';
 import { describe, expect, it } from 'vitest';
@@ -113,6 +114,33 @@ describe('schedules of a partition (P28)', () => {
     second.later(15 * MINUTE_MS);
     second.settle();
     expect(ticks(second)).toEqual([{ at: 15, missed: 0 }]);
+  });
+
+  it('SCHEDULES-3: those of one key take an eighth of the room; others have theirs, and what makes less of it is taken', () => {
+    const world = new Harness();
+    const packed = (repository: string, key = 'ada'): SetScheduleReply | undefined =>
+      set(
+        world,
+        request([{ cron: '0 0 1 1 *' }], {
+          tenant: key,
+          key,
+          repository,
+          yaml: randomBytes(225_000).toString('base64'),
+        }),
+      );
+    let kept = 0;
+    while (packed(`acme/${kept}`)?.ok === true) kept += 1;
+    expect(kept).toBeGreaterThan(40);
+    expect(kept).toBeLessThan(80);
+    expect(packed('acme/more')).toMatchObject({
+      ok: false,
+      code: 'QUOTA_EXCEEDED',
+      message: expect.stringMatching('one user'),
+    });
+    expect(packed('grace/shop', 'grace')).toMatchObject({ ok: true });
+    const delivery = { sequence: 6, storedAt: NOW };
+    expect(set(world, request([], { repository: 'acme/0', delivery }))).toMatchObject({ ok: true });
+    expect(packed('acme/more')).toMatchObject({ ok: true });
   });
 
   it('a clock that goes an hour ahead and back starts each tick once', () => {

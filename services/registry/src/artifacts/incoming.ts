@@ -2,10 +2,12 @@
  * Large contents on their way in, a message at a time. It owns each until it is stored, or nothing has come for a while.
  *
  *  INCOMING-1 Parts are taken in order; what came before is taken again without harm, what is ahead is refused.
- *  INCOMING-2 At most UPLOADS_MAX are under way, with WAITING_MAX parts of each in memory.
+ *  INCOMING-2 At most UPLOADS_MAX are under way, half of them of one tenant, with WAITING_MAX parts of each in memory. Who sends a part a minute
+ *     keeps its place.
  *  INCOMING-3 One that ends early, for whatever reason, leaves nothing that can be seen.
  */
 import { randomUUID } from 'node:crypto';
+import { Counts } from '@penstock/async';
 import { letGo, PART_BYTES, type OpenUploadAnswer, type OpenUploadRequest, type UploadPart } from '@penstock/artifacts';
 import type { Bus, BusSubscription } from '@penstock/bus';
 import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
@@ -13,12 +15,14 @@ import { answerCalls } from '@penstock/service';
 import type { DirectDoor, Storing } from './direct-door.ts';
 
 const UPLOADS_MAX = 32;
+const UPLOADS_OF_TENANT_MAX = UPLOADS_MAX / 2;
 const WAITING_MAX = 8;
 /** Without a part for so long its sender is gone. */
 const IDLE_MS_MAX = 60_000;
 
 export class IncomingUploads {
   readonly #uploads = new Map<string, Upload>();
+  readonly #byTenant = new Counts();
   readonly #door: Pick<DirectDoor, 'toPut'> | undefined;
 
   /** `door`: for those who can go straight. */
@@ -29,13 +33,13 @@ export class IncomingUploads {
   /** What a runner sends comes to this very process. */
   listen(
     bus: Bus,
-    runner: string,
+    { runner, tenant }: { readonly runner: string; readonly tenant: string },
     { sizeBytes, direct: canGoStraight }: Pick<OpenUploadRequest, 'sizeBytes' | 'direct'>,
     store: Storing,
   ): OpenUploadAnswer {
     const direct = canGoStraight === true ? this.#door?.toPut(sizeBytes, store) : undefined;
     if (direct !== undefined) return { upload: null, direct };
-    const upload = this.begin(sizeBytes, store, () => listening.stop());
+    const upload = this.#begin(tenant, sizeBytes, store, () => listening.stop());
     const listening: BusSubscription = answerCalls(bus, 'registry', {
       [`upload.${runner}.${upload}`]: ({ offset, data }: UploadPart) => this.take(upload, offset, decoded(data)),
     });
@@ -43,14 +47,16 @@ export class IncomingUploads {
   }
 
   /** The id by which its parts come. `forget` is called once when it is over. */
-  begin(sizeBytes: number, store: Storing, forget: () => void): string {
-    if (this.#uploads.size >= UPLOADS_MAX)
+  #begin(tenant: string, sizeBytes: number, store: Storing, forget: () => void): string {
+    if (this.#uploads.size >= UPLOADS_MAX || this.#byTenant.of(tenant) >= UPLOADS_OF_TENANT_MAX)
       throw new Unavailable('Too many large files are being stored at the moment; try again.');
+    this.#byTenant.add(tenant, 1);
     const id = randomUUID();
     const upload = new Upload(sizeBytes, store);
     this.#uploads.set(id, upload);
     void upload.over.finally(() => {
       this.#uploads.delete(id);
+      this.#byTenant.add(tenant, -1);
       forget();
     });
     return id;

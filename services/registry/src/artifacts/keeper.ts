@@ -82,7 +82,8 @@ export class ArtifactKeeper {
     await this.#checkQuota(attempt, sizeBytes);
     if (await this.#contents.has(ref.runId, sha256)) return { upload: null };
     const { bus } = this.#options;
-    return this.#incoming.listen(bus, runner, request, (bytes) =>
+    const whose = { runner, tenant: attempt.tenant };
+    return this.#incoming.listen(bus, whose, request, (bytes) =>
       this.#contents.put(ref.runId, sha256, bytes, sizeBytes),
     );
   }

@@ -113,7 +113,8 @@ export class CacheKeeper {
     if (attempt.artifactBytes !== undefined && sizeBytes > attempt.artifactBytes) throw tooLarge(attempt.artifactBytes);
     if (await this.#contents.has(scope, sha256)) return { upload: null };
     const { bus, incoming } = this.#options;
-    return incoming.listen(bus, runner, request, (bytes) => this.#contents.put(scope, sha256, bytes, sizeBytes));
+    const whose = { runner, tenant: attempt.tenant };
+    return incoming.listen(bus, whose, request, (bytes) => this.#contents.put(scope, sha256, bytes, sizeBytes));
   }
 
   async get(runner: string, request: GetCacheRequest): Promise<PartAnswer> {

@@ -4,7 +4,7 @@
  *
  *  SCHEDULES-1 What comes of a delivery that is not behind the known one in `DELIVERIES` changes nothing.
  *  SCHEDULES-2 What is answered or stored is committed.
- *  SCHEDULES-3 They take no more than SCHEDULES_BYTES_MAX together.
+ *  SCHEDULES-3 They take no more than SCHEDULES_BYTES_MAX together, an eighth of it those of one key.
  */
 import type {
   PauseReply,
@@ -15,6 +15,7 @@ import type {
   SetScheduleReply,
   SetScheduleRequest,
 } from '@penstock/bus';
+import { Counts } from '@penstock/async';
 import { cronOf } from '@penstock/pipeline';
 import {
   isoTime,
@@ -56,6 +57,7 @@ export interface SchedulesHost extends Omit<TicksHost, 'cycle'> {
 }
 
 const SCHEDULES_BYTES_MAX = 128 * 1024 * 1024;
+const SCHEDULES_OF_KEY_BYTES_MAX = SCHEDULES_BYTES_MAX / 8;
 /** Lines in one answer: some 400 bytes each with short inputs. */
 const ANSWER_LINES_MAX = 500;
 const ANSWER_CHARACTERS_MAX = 256 * 1024;
@@ -66,6 +68,7 @@ export class Schedules {
   readonly #dirty = new Set<LiveSchedule>();
   readonly #ticks: Ticks;
   #bytes = 0;
+  readonly #bytesByKey = new Counts();
 
   constructor(host: SchedulesHost) {
     this.#host = host;
@@ -80,7 +83,7 @@ export class Schedules {
     yield* inSlices(restored, ({ state, sequence, isDirty }) => {
       const schedule = new LiveSchedule(state.id, { state, sequence });
       this.#all.set(state.id, schedule);
-      this.#bytes += schedule.bytes;
+      this.#count(state.key, schedule.bytes);
       if (isDirty) this.#dirty.add(schedule);
       this.#ticks.changed(schedule, undefined);
     });
@@ -91,6 +94,7 @@ export class Schedules {
     this.#dirty.clear();
     this.#ticks.clear();
     this.#bytes = 0;
+    this.#bytesByKey.clear();
   }
 
   tick(): void {
@@ -203,14 +207,14 @@ export class Schedules {
   #newSchedule(id: string): LiveSchedule {
     const schedule = new LiveSchedule(id);
     this.#all.set(id, schedule);
-    this.#bytes += schedule.bytes;
     return schedule;
   }
 
   #decide(schedule: LiveSchedule, event: ScheduleEvent): void {
-    const [before, bytes] = [schedule.state, schedule.bytes];
+    const before = schedule.state;
+    const bytes = before === undefined ? 0 : schedule.bytes;
     this.#host.cycle.addSchedule(schedule, event);
-    this.#bytes += schedule.bytes - bytes;
+    this.#count(schedule.state?.key ?? '', schedule.bytes - bytes);
     this.#ticks.changed(schedule, before);
   }
 
@@ -229,9 +233,20 @@ export class Schedules {
     if (cycle.isTooSlow) return unavailable(epoch, 'the journal is too slow');
     // One that takes no more than before is always taken: it may be one that ends.
     const more = bytesOf(applied(id, known?.state, event)) - (known?.bytes ?? 0);
+    if (more > 0 && this.#bytesByKey.of(event.key) + more > SCHEDULES_OF_KEY_BYTES_MAX)
+      return refusal(
+        epoch,
+        'QUOTA_EXCEEDED',
+        `the schedules of one user, with their pipelines' texts, take at most ${SCHEDULES_OF_KEY_BYTES_MAX / 1024 ** 2} MiB, packed`,
+      );
     if (more > 0 && this.#bytes + more > SCHEDULES_BYTES_MAX)
       return refusal(epoch, 'QUOTA_EXCEEDED', 'this server has no room for more schedules');
     return undefined;
+  }
+
+  #count(key: string, more: number): void {
+    this.#bytes += more;
+    this.#bytesByKey.add(key, more);
   }
 
   #find(
