@@ -164,7 +164,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     repositories: options.repositories,
     waitMs: (options.waitSecs ?? WAIT_SECS) * 1000,
     waitingMax: options.waitingMax,
-    waitingIn: (lane) => processing.waitingIn(lane),
+    waiting: processing.waiting,
     stored: (place, sequence, bytes) => processing.stored(place, sequence, bytes),
     makeRoom: (before) => processing.makeRoom(before),
     processedUpTo: (from, end) => processing.processedUpTo(from, end),

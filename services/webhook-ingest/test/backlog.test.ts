@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest';
 import type { Delivery } from '../src/model/delivery.ts';
 import { Backlog } from '../src/processing/backlog.ts';
 
+const placeOf = (lane: string, host = 'host') => ({ lane, host });
+
 /** A stream in memory, whose consumer hands out again what is not acknowledged. */
 class Stream {
   readonly stored: { readonly lane: string; readonly bytes: Uint8Array }[] = [];
@@ -155,7 +157,7 @@ describe('the backlog', () => {
   it('BACKLOG-5: what was noted is done before its head comes, which then has nothing done again and is acknowledged', async () => {
     const stream = new Stream();
     const backlog = stream.open();
-    for (let count = 0; count < 100; count++) expect(backlog.note('a', stream.store('a'), 10)).toBe(true);
+    for (let count = 0; count < 100; count++) expect(backlog.note(placeOf('a'), stream.store('a'), 10)).toBe(true);
     expect(await work(backlog, 'a', stream, 60)).toEqual(upTo(60));
     const lanes = upTo(50).map((sequence) => backlog.add(stream.head(sequence)));
     expect(lanes).toEqual(lanes.map(() => null));
@@ -171,7 +173,7 @@ describe('the backlog', () => {
   it('BACKLOG-1: what was noted and is not processed keeps its head, or one before it', async () => {
     const stream = new Stream();
     const backlog = stream.open();
-    for (let count = 0; count < 500; count++) backlog.note('a', stream.store('a'), 10);
+    for (let count = 0; count < 500; count++) backlog.note(placeOf('a'), stream.store('a'), 10);
     await work(backlog, 'a', stream, 20);
     for (const sequence of upTo(500)) backlog.add(stream.head(sequence));
     expect(Math.min(...stream.unacknowledged)).toBe(21);
@@ -183,7 +185,7 @@ describe('the backlog', () => {
   it('BACKLOG-5: the heads of a stream that was made anew are done, however far the lane had come in the one before', async () => {
     const before = new Stream();
     const backlog = before.open();
-    for (let count = 0; count < 10; count++) backlog.note('a', before.store('a'), 10);
+    for (let count = 0; count < 10; count++) backlog.note(placeOf('a'), before.store('a'), 10);
     await work(backlog, 'a', before);
     before.from = 3_600_000;
     before.decided.clear();
@@ -194,12 +196,12 @@ describe('the backlog', () => {
   it('BACKLOG-6: in a stream that was made anew a lane is done in order, though it had come further and more was noted', async () => {
     const stream = new Stream();
     const backlog = stream.open();
-    for (let count = 0; count < 10; count++) backlog.note('a', stream.store('a'), 10);
+    for (let count = 0; count < 10; count++) backlog.note(placeOf('a'), stream.store('a'), 10);
     await work(backlog, 'a', stream);
     stream.from = 3_600_000;
     stream.decided.clear();
-    backlog.note('b', 4, 10);
-    for (let count = 0; count < 10; count++) backlog.note('a', stream.store('a'), 10);
+    backlog.note(placeOf('b'), 4, 10);
+    for (let count = 0; count < 10; count++) backlog.note(placeOf('a'), stream.store('a'), 10);
     expect(await work(backlog, 'a', stream)).toEqual(upTo(20));
     for (const sequence of upTo(20)) expect(backlog.add(stream.head(sequence))).toBeNull();
   });
@@ -245,7 +247,7 @@ describe('the backlog', () => {
   it('counts what was noted and then comes by its head once, by its own size', () => {
     const stream = new Stream();
     const backlog = stream.open();
-    for (let count = 0; count < 10; count++) backlog.note('a', stream.store('a'), 1_000);
+    for (let count = 0; count < 10; count++) backlog.note(placeOf('a'), stream.store('a'), 1_000);
     for (const sequence of upTo(10)) backlog.add({ ...stream.head(sequence), bytes: 1_000 });
     expect(backlog.waitingIn('a')).toEqual({ deliveries: 10, bytes: 10_000 });
     backlog.add({ ...stream.head(stream.store('a')), bytes: 1_000 });
@@ -255,9 +257,9 @@ describe('the backlog', () => {
   it('notes no further lane where strangers have named thousands', () => {
     const stream = new Stream();
     const backlog = stream.open();
-    const noted = upTo(10_000).map((sequence) => backlog.note(`${sequence}`, sequence, 10));
+    const noted = upTo(10_000).map((sequence) => backlog.note(placeOf(`${sequence}`), sequence, 10));
     expect(noted.filter(Boolean)).toHaveLength(8_000);
-    expect(backlog.note('1', 10_001, 10)).toBe(true);
+    expect(backlog.note(placeOf('1'), 10_001, 10)).toBe(true);
   });
 
   it('two ingests in one lane each do it in order', async () => {
@@ -390,20 +392,20 @@ describe('what is over', () => {
     const stream = new Stream();
     for (const lane of ['one', 'two', 'one']) stream.store(lane);
     const backlog = stream.open();
-    expect(backlog.lookInto({ lane: 'one', sequence: 1 })).toBe('one');
-    expect(backlog.lookInto({ lane: 'one', sequence: 3 })).toBeNull();
+    expect(backlog.lookInto({ lane: 'one', sequence: 1, host: 'host' })).toBe('one');
+    expect(backlog.lookInto({ lane: 'one', sequence: 3, host: 'host' })).toBeNull();
     expect(await work(backlog, 'one', stream)).toEqual([1, 3]);
-    expect(backlog.lookInto({ lane: 'one', sequence: 3 })).toBeNull();
+    expect(backlog.lookInto({ lane: 'one', sequence: 3, host: 'host' })).toBeNull();
     backlog.add(stream.head(2));
-    expect(backlog.lookInto({ lane: 'two', sequence: 2 })).toBeNull();
+    expect(backlog.lookInto({ lane: 'two', sequence: 2, host: 'host' })).toBeNull();
     stream.store('one');
-    expect(backlog.lookInto({ lane: 'one', sequence: 4 })).toBe('one');
+    expect(backlog.lookInto({ lane: 'one', sequence: 4, host: 'host' })).toBe('one');
     expect(await work(backlog, 'one', stream)).toEqual([4]);
-    expect(backlog.lookInto({ lane: null, sequence: 9 })).toBe('#9');
+    expect(backlog.lookInto({ lane: null, sequence: 9, host: 'host' })).toBe('#9');
     // What is known of it was given up, but for how far its lane has come.
     backlog.startAnew();
-    expect(backlog.lookInto({ lane: 'one', sequence: 1 })).toBe('one');
+    expect(backlog.lookInto({ lane: 'one', sequence: 1, host: 'host' })).toBe('one');
     expect(await work(backlog, 'one', stream)).toEqual([4]);
-    expect(backlog.lookInto({ lane: 'one', sequence: 1 })).toBeNull();
+    expect(backlog.lookInto({ lane: 'one', sequence: 1, host: 'host' })).toBeNull();
   });
 });

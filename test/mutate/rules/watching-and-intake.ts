@@ -331,6 +331,14 @@ export const watchingAndIntake: readonly Mutant[] = [
     ],
   },
   {
+    rule: 'P24',
+    breaks: 'lets one user fill the room of all, in as many repositories as it takes',
+    file: 'services/webhook-ingest/src/intake/room.ts',
+    find: "if (owner !== '' && !(await this.#hasShare",
+    replace: "if (owner === '' && !(await this.#hasShare",
+    noticedBy: [{ tests: 'services/webhook-ingest/test/room.test.ts', titles: ['STREAMROOM-2:'] }],
+  },
+  {
     rule: 'P25',
     breaks: 'keeps one copy in a cluster',
     file: 'libs/bus/src/jetstream/streams.ts',

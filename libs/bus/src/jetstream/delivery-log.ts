@@ -82,7 +82,7 @@ export interface DeliveryLog {
   /** How many heads were handed out and are not acknowledged, all ingests together. */
   heldByAll(): Promise<number>;
   /** What the stream may hold. */
-  bytesMax(): Promise<number>;
+  most(): Promise<{ readonly deliveries: number; readonly bytes: number }>;
   /**
    * DELIVERYLOG-2: removes what was acknowledged, with everything before it, and stored before this time (milliseconds since 1970).
    * Answers whether more of that time may be there, behind what is not acknowledged.
@@ -199,12 +199,14 @@ class JetStreamDeliveries implements DeliveryLog {
     return { deliveries: next === null ? [] : [next], behind: 0 };
   }
 
-  async bytesMax(): Promise<number> {
+  async most(): Promise<{ readonly deliveries: number; readonly bytes: number }> {
     interface Info {
-      config: { max_bytes: number };
+      config: { max_msgs: number; max_bytes: number };
     }
     const info = await api<Info>(this.#wire, `STREAM.INFO.${streams.deliveries}`, undefined, ATTEMPT_TIMEOUT_MS);
-    return info.config.max_bytes;
+    const { max_msgs: deliveries, max_bytes: bytes } = info.config;
+    // -1: without a bound.
+    return { deliveries: deliveries < 0 ? Infinity : deliveries, bytes: bytes < 0 ? Infinity : bytes };
   }
 
   async ensureConsumer(): Promise<string> {

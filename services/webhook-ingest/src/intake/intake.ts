@@ -4,7 +4,7 @@
  *  INTAKE-1 Nothing of a body is parsed before it was verified, and nothing is promised before the broker has acknowledged it.
  *  INTAKE-2 A delivery seen before is answered by the first one's run: from the stream for an hour, from the store for a week.
  *  INTAKE-3 What is taken in and not processed is on the broker's disk, and bounded there by count and bytes: of all together by the
- *     stream, of each repository here, so that none fills the room of the others.
+ *     stream, of each repository and each user here, so that none fills the room of the others (`room.ts`).
  *  INTAKE-4 Who signs and who does not share nothing: a key (groups, quotas, order) is that of a provider, a repository and a trust.
  */
 import type { IncomingHttpHeaders } from 'node:http';
@@ -46,6 +46,7 @@ import { recognise } from '../providers/recognise.ts';
 import type { PushRate } from './push-rate.ts';
 import type { PayloadReader } from './payload-reader.ts';
 import type { RefusedDeliveries } from './refused-deliveries.ts';
+import { BACKLOG_RETRY_SECS, Room, type RoomOptions } from './room.ts';
 import { sha256Of, verify, type VerificationOptions, type Verified } from './verification.ts';
 import type { Log } from '@penstock/telemetry/log';
 import { currentRequest } from '@penstock/telemetry/request';
@@ -62,10 +63,9 @@ export interface IntakeOptions {
   /** Of repositories that nobody has connected; undefined: all. */
   readonly repositories?: readonly string[] | undefined;
   readonly waitMs: number;
-  /** Of one repository, not processed yet. Default 100,000, and an eighth of what the stream may hold. */
-  readonly waitingMax?: { readonly deliveries: number; readonly bytes: number } | undefined;
-  /** What waits of one repository, as far as this ingest knows. */
-  waitingIn(lane: string): { readonly deliveries: number; readonly bytes: number };
+  /** See `RoomOptions`. */
+  readonly waitingMax?: RoomOptions['waitingMax'];
+  readonly waiting: RoomOptions['waiting'];
   /** A delivery has been stored in its place. */
   stored(place: DeliveryPlace, sequence: number, bytes: number): void;
   /** See `DeliveryLogOptions`. */
@@ -94,21 +94,17 @@ export interface WebhookRequest {
 export const UNSIGNED_BYTES_MAX = 1024 * 1024;
 /** Hosts nest some six deep. */
 const UNSIGNED_DEPTH_MAX = 64;
-const WAITING_MAX = 100_000;
-/** Of what the stream may hold. */
-const WAITING_SHARE_MAX = 1 / 8;
-/** A backlog that is full has thousands of clones before it. */
-const BACKLOG_RETRY_SECS = 30;
 
 export class Intake {
   readonly #options: IntakeOptions;
   readonly #stream: DeliveryLog;
+  readonly #room: Room;
   readonly #repositories: GlobList | null;
-  #share: Promise<{ readonly deliveries: number; readonly bytes: number }> | undefined;
 
   constructor(options: IntakeOptions) {
     this.#options = options;
     this.#stream = openDeliveryLog(options.bus, options);
+    this.#room = new Room({ ...options, stream: this.#stream });
     this.#repositories = options.repositories === undefined ? null : new GlobList(options.repositories);
   }
 
@@ -320,7 +316,7 @@ export class Intake {
   /** The delivery that stands: this one, or the first of its id. Keeps INTAKE-1 and INTAKE-3. */
   async #persist(delivery: Delivery): Promise<Delivery> {
     const place = placeOf(delivery);
-    await this.#checkBacklog(place.lane);
+    await (delivery.ended === undefined ? this.#room.check(place) : this.#room.checkRepository(place.lane));
     try {
       const bytes = encodeDelivery(delivery);
       const persisted = await this.#stream.persist(delivery.id, bytes, place);
@@ -350,29 +346,6 @@ export class Intake {
       }
       throw error;
     }
-  }
-
-  async #checkBacklog(lane: string): Promise<void> {
-    const waiting = this.#options.waitingIn(lane);
-    if (waiting.deliveries === 0 && this.#options.waitingMax === undefined) return;
-    const most = this.#options.waitingMax ?? (await this.#shareOfStream());
-    if (waiting.deliveries >= most.deliveries || waiting.bytes >= most.bytes) {
-      throw new Unavailable('Too many deliveries of this repository wait to be processed; send it again later.', {
-        retryAfterSecs: BACKLOG_RETRY_SECS,
-      });
-    }
-  }
-
-  /** A broker that does not answer is told apart when the delivery is to be kept. */
-  #shareOfStream(): Promise<{ readonly deliveries: number; readonly bytes: number }> {
-    this.#share ??= this.#stream.bytesMax().then(
-      (bytes) => ({ deliveries: WAITING_MAX, bytes: bytes * WAITING_SHARE_MAX }),
-      () => {
-        this.#share = undefined;
-        return { deliveries: WAITING_MAX, bytes: Infinity };
-      },
-    );
-    return this.#share;
   }
 
   /** A store that is away must not lose a push: one that came before is then recognised when it is processed. */

@@ -19,8 +19,10 @@
  *     handed to this ingest. Of any other the head may be held elsewhere, or wait to be handed out again: with its delivery it would be gone, and
  *     what is behind it would have none (BACKLOG-1).
  */
-import type { DeliveryLog, HeldDelivery, StandingDelivery } from '@penstock/bus';
+import type { DeliveryLog, DeliveryPlace, HeldDelivery, StandingDelivery } from '@penstock/bus';
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
+import { sharingOf } from '../model/lane-name.ts';
+import { NOTHING_WAITS, OwnersWaiting, type Waiting } from './owners-waiting.ts';
 import { SequenceSet } from './sequence-set.ts';
 
 export interface BacklogOptions {
@@ -37,6 +39,9 @@ export interface Piece {
   /** What was read ahead of its lane, the next first; a few. */
   readonly behind: () => readonly Delivery[];
 }
+
+/** What waits, for who bounds it. */
+export type WhatWaits = Pick<Backlog, 'waitingIn' | 'waitingOf' | 'waiting'>;
 
 type Standing = Pick<StandingDelivery, 'lane' | 'sequence'>;
 
@@ -58,6 +63,10 @@ interface Position {
 }
 
 interface Lane {
+  /** Whose it is; '': of no user's connected repository. */
+  readonly owner: string;
+  /** As it is counted for its owner. */
+  waiting: Waiting;
   /** See `Position`. */
   position: number;
   storedAt: number;
@@ -101,6 +110,7 @@ const ALONE = '#';
 export class Backlog {
   readonly #options: BacklogOptions;
   readonly #lanes = new Map<string, Lane>();
+  readonly #owners = new OwnersWaiting();
   readonly #positions = new Map<string, Position>();
   /** BACKLOG-7 */
   readonly #processed = new SequenceSet();
@@ -123,7 +133,7 @@ export class Backlog {
       head.acknowledge();
       return null;
     }
-    const lane = this.#laneFor(name);
+    const lane = this.#laneFor(name, head.host);
     lane.came += 1;
     // Handed out again, which says that nobody knows it to be processed. Another stream's may be a first one; BACKLOG-6 looks after those.
     if (head.sequence <= lane.position && (lane.era === this.#era || !head.isFirst))
@@ -132,20 +142,22 @@ export class Backlog {
     if (isNew) this.#knows(lane, head.sequence);
     if (hold(lane, head) || (isNew && (lane.measured < MEASURED_AT_FIRST || Math.random() < MEASURED_SHARE)))
       measure(lane, head.bytes);
+    this.#count(lane);
     return name;
   }
 
   /** BACKLOG-5: a delivery that has just been stored, of so many bytes. False: there are too many lanes, and it is known by its head. */
-  note(name: string, sequence: number, bytes: number): boolean {
+  note({ lane: name, host }: DeliveryPlace, sequence: number, bytes: number): boolean {
     // BACKLOG-6, by DELIVERYLOG-4.
     if (sequence <= this.#lastNoted) this.#beginEra();
     this.#lastNoted = sequence;
     if (!this.#lanes.has(name) && this.#lanes.size >= LANES_NOTED_MAX) return false;
-    const lane = this.#laneFor(name);
+    const lane = this.#laneFor(name, host);
     lane.came += 1;
     if (sequence <= lane.newest) return true;
     this.#knows(lane, sequence);
     measure(lane, bytes);
+    this.#count(lane);
     return true;
   }
 
@@ -200,11 +212,11 @@ export class Backlog {
   }
 
   /** Answers the lane of what stands in the stream and is not known to be processed; null: it has its turn anyway, or there are too many lanes. */
-  lookInto(standing: Standing): string | null {
+  lookInto(standing: Standing & Pick<StandingDelivery, 'host'>): string | null {
     const { sequence } = standing;
     const name = nameOf(standing.lane, sequence);
     if (this.#processed.has(sequence) || this.#lanes.has(name) || this.#lanes.size >= LANES_NOTED_MAX) return null;
-    const lane = this.#laneFor(name);
+    const lane = this.#laneFor(name, standing.host);
     lane.came += 1;
     // It was processed here before what is known of that was given up: read on from where the lane has come to, it would never be met.
     if (sequence <= lane.position) this.#goBack(lane, sequence - 1);
@@ -212,11 +224,18 @@ export class Backlog {
   }
 
   /** What waits in a lane of what this ingest knows, the piece under way included. */
-  waitingIn(name: string): { readonly deliveries: number; readonly bytes: number } {
-    const lane = this.#lanes.get(name);
-    if (lane === undefined) return { deliveries: 0, bytes: 0 };
-    const deliveries = lane.ahead.length + lane.behind;
-    return { deliveries, bytes: Math.ceil((deliveries * lane.bytesMeasured) / Math.max(1, lane.measured)) };
+  waitingIn(name: string): Waiting {
+    return this.#lanes.get(name)?.waiting ?? NOTHING_WAITS;
+  }
+
+  /** What waits in all lanes of an owner. */
+  waitingOf(owner: string): Waiting {
+    return this.#owners.of(owner);
+  }
+
+  /** What waits in all lanes. */
+  get waiting(): Waiting {
+    return this.#owners.all;
   }
 
   /** The next piece of a lane; the same one again until it is `done`. Null: there is none, and the lane is forgotten. */
@@ -250,6 +269,7 @@ export class Backlog {
     this.#bytesAhead -= lane.ahead.shift()?.bytes.length ?? 0;
     if (lane.era === this.#era) this.#processed.add(sequence);
     this.#goOn(lane, { position: sequence, storedAt });
+    this.#count(lane);
   }
 
   #beginEra(): void {
@@ -269,11 +289,14 @@ export class Backlog {
     lane.newest = sequence;
   }
 
-  #laneFor(name: string): Lane {
+  #laneFor(name: string, host: string): Lane {
     const known = this.#lanes.get(name);
     if (known !== undefined) return known;
     const last = this.#positions.get(name);
+    const { owner } = sharingOf(host);
     const lane: Lane = {
+      owner,
+      waiting: NOTHING_WAITS,
       position: last?.position ?? 0,
       storedAt: last?.storedAt ?? -Infinity,
       era: last?.era ?? this.#era,
@@ -289,7 +312,16 @@ export class Backlog {
       bytesMeasured: 0,
     };
     this.#lanes.set(name, lane);
+    this.#owners.begin(owner);
     return lane;
+  }
+
+  /** After what is known of a lane has changed. */
+  #count(lane: Lane): void {
+    const deliveries = lane.ahead.length + lane.behind;
+    const bytes = Math.ceil((deliveries * lane.bytesMeasured) / Math.max(1, lane.measured));
+    this.#owners.changed(lane.owner, lane.waiting, { deliveries, bytes });
+    lane.waiting = { deliveries, bytes };
   }
 
   /** BACKLOG-6 */
@@ -320,6 +352,7 @@ export class Backlog {
     lane.ahead = read.deliveries.slice(from);
     lane.behind = read.behind;
     for (const { bytes } of lane.ahead) this.#bytesAhead += bytes.length;
+    this.#count(lane);
     return true;
   }
 
@@ -348,11 +381,13 @@ export class Backlog {
     lane.position = position;
     lane.storedAt = -Infinity;
     lane.isLocating = true;
+    this.#count(lane);
   }
 
   #forget(name: string, lane: Lane): void {
     for (const head of lane.heads) head.acknowledge();
     this.#lanes.delete(name);
+    this.#owners.end(lane.owner, lane.waiting);
     if (name.startsWith(ALONE)) return;
     this.#positions.delete(name);
     this.#positions.set(name, { position: lane.position, storedAt: lane.storedAt, era: lane.era });

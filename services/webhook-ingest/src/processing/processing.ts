@@ -34,7 +34,7 @@ import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
 import { sharingOf } from '../model/lane-name.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
-import { Backlog, type Piece } from './backlog.ts';
+import { Backlog, type Piece, type WhatWaits } from './backlog.ts';
 import { FailingLanes } from './failing-lanes.ts';
 import { OldDeliveries } from './old-deliveries.ts';
 import { Pace } from './pace.ts';
@@ -148,9 +148,10 @@ export class Processing {
   }
 
   /** PROCESSING-7: what has just been stored here. */
-  stored({ lane, host }: DeliveryPlace, sequence: number, bytes: number): void {
+  stored(place: DeliveryPlace, sequence: number, bytes: number): void {
     if ((this.#consumer?.behind ?? 0) < HEADS_BEHIND) return;
-    if (this.#backlog.note(lane, sequence, bytes) && !this.#lanes.goOn(lane)) this.#lanes.add(lane, sharingOf(host));
+    const { lane, host } = place;
+    if (this.#backlog.note(place, sequence, bytes) && !this.#lanes.goOn(lane)) this.#lanes.add(lane, sharingOf(host));
   }
 
   /** Removes some of what is processed and stored before this time (milliseconds since 1970); whether there was any. */
@@ -192,9 +193,9 @@ export class Processing {
     return await this.#old.processedUpTo(from, end, { mostRead: ROOM_MADE });
   }
 
-  /** What waits of one repository. */
-  waitingIn(lane: string): { readonly deliveries: number; readonly bytes: number } {
-    return this.#backlog.waitingIn(lane);
+  /** What waits, as far as this ingest knows. */
+  get waiting(): WhatWaits {
+    return this.#backlog;
   }
 
   /** What is under way is finished, if it is soon; the rest goes to others. */
