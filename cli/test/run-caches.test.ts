@@ -46,6 +46,15 @@ describe('caches of penstock run', LONG, () => {
     expect(entries(cwd)).toHaveLength(2);
   });
 
+  it('are left out where no folder can be made for them, and the run ends as ever', async () => {
+    const lines = await run(
+      folder(),
+      '  a: {cache: {key: k, paths: [d]}, run: "mkdir -p d; echo made > d/x"}',
+      '/proc/nowhere',
+    );
+    expect(lines).toContainEqual(expect.stringMatching(/^the cache 'k' is not saved: /));
+  });
+
   it('are laid out in a copy of the files; those of a failed stage are not saved', async () => {
     const cwd = folder({ kept: 'x', '.gitignore': '.cache\n' });
     execFileSync('git', ['init', '-q'], { cwd });

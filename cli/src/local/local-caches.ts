@@ -23,6 +23,7 @@ import {
   type CacheTarget,
   type CacheToSave,
 } from '@penstock/artifacts';
+import { makeFolder } from '@penstock/async';
 import { systemReason } from '@penstock/errors';
 import type { StageUser } from '@penstock/executor';
 import type { StageWork } from '@penstock/run';
@@ -151,7 +152,7 @@ class LocalShelf implements CacheSource<LocalEntry>, CacheTarget<true> {
     key: string,
     write: (take: (bytes: Buffer) => Promise<void>) => Promise<boolean>,
   ): Promise<true | null | undefined> {
-    await mkdir(this.#scope, { recursive: true, mode: 0o700 });
+    await makeFolder(this.#scope);
     const draft = join(this.#root, `.new-${randomUUID()}`);
     await mkdir(draft, { mode: 0o700 });
     try {

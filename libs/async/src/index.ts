@@ -6,6 +6,7 @@ export { unlessAborted, within } from './deadline.ts';
 export { FairQueue } from './fair-queue.ts';
 export { FairRoom, type RoomBounds } from './fair-room.ts';
 export { Lanes } from './lanes.ts';
+export { makeFolder } from './make-folder.ts';
 export { pause, pauseOrAbort } from './pause.ts';
 export { deadlineIn, machineTime, type Time } from './time.ts';
 export { answerTasks, TaskThread, type TaskThreadOptions } from './task-thread.ts';

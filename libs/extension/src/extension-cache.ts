@@ -17,6 +17,7 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { makeFolder } from '@penstock/async';
 import { CacheFull, PackageRefused } from './errors.ts';
 import { PACKAGE_LIMITS } from './package-limits.ts';
 import { removeFolder, unpackPackage } from './unpack-package.ts';
@@ -116,7 +117,7 @@ export class ExtensionCache {
   }
 
   async #make(hash: string, fetch: () => AsyncIterable<Uint8Array>): Promise<string> {
-    await mkdir(this.#folder, { recursive: true, mode: 0o700 });
+    await makeFolder(this.#folder);
     const draft = join(this.#folder, `.new-${randomUUID()}`);
     await mkdir(draft, { mode: 0o700 });
     try {

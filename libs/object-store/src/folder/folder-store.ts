@@ -5,10 +5,13 @@
  *     synced and checked. The two folders lie on one file system.
  * FOLDER-2 An object is found by its name and read by its inode: one that takes the name meanwhile is not taken for it.
  * FOLDER-3 Folders are made as needed and never removed, so that no put loses the folder under its feet.
+ * FOLDER-4 A twentieth of the disk, 1 GiB at most, is left free: what else lies on it, the broker and the database perhaps, goes on when
+ *     somebody's files and logs have filled it.
  */
 import { randomUUID } from 'node:crypto';
-import { mkdir, open, opendir, rename, rm, stat, unlink, type FileHandle } from 'node:fs/promises';
+import { open, opendir, rename, rm, stat, statfs, unlink, type FileHandle } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
+import { makeFolder } from '@penstock/async';
 import { systemReason } from '@penstock/errors';
 import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
 import { ObjectsUnavailable } from '../errors.ts';
@@ -21,25 +24,14 @@ const WRITE_BYTES = 512 * 1024;
 /** The disk is told to begin after so many bytes: one that has all of them to take at the end keeps everybody waiting then. */
 const SYNC_BYTES = 16 * 1024 * 1024;
 
+/** FOLDER-4 */
+const LEFT_FREE = { share: 1 / 20, bytesMax: 1024 ** 3 };
+
 /** Makes the folder where it is missing; rejects with ObjectsUnavailable where that is not possible. */
 export async function openFolderStore(folder: string): Promise<ObjectStore> {
   const store = new FolderStore(folder);
   await store.open();
   return store;
-}
-
-/** Node's own `recursive` never ends where a file system makes no folders although they are missing (/proc). */
-async function makeFolder(path: string): Promise<void> {
-  if (await isMade(path)) return;
-  if (dirname(path) !== path) await makeFolder(dirname(path));
-  await mkdir(path, { mode: 0o700 }).catch(async (error: NodeJS.ErrnoException) => {
-    // Another may have been faster.
-    if (error.code !== 'EEXIST' || !(await isMade(path))) throw error;
-  });
-}
-
-async function isMade(path: string): Promise<boolean> {
-  return (await stat(path).catch(absent))?.isDirectory() === true;
 }
 
 class FolderStore implements ObjectStore {
@@ -62,9 +54,11 @@ class FolderStore implements ObjectStore {
     const incoming = join(this.#incoming, randomUUID());
     const target = join(this.#objects, key);
     try {
-      await writeSynced(incoming, expectedBytes(bytes, expected), Math.min(WRITE_BYTES, expected.bytesMax));
+      await this.#checkRoom();
+      const blockBytes = Math.min(WRITE_BYTES, expected.bytesMax);
+      await writeSynced(incoming, expectedBytes(bytes, expected), blockBytes, () => this.#checkRoom());
       await attempt('storing an object', async () => {
-        await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+        await makeFolder(dirname(target));
         await rename(incoming, target);
         await syncFolder(dirname(target));
       });
@@ -125,6 +119,16 @@ class FolderStore implements ObjectStore {
     await attempt('looking at its folder', () => stat(this.#incoming));
   }
 
+  /** FOLDER-4 */
+  async #checkRoom(): Promise<void> {
+    const { bavail, blocks, bsize } = await attempt('looking at its disk', () => statfs(this.#incoming));
+    const leftFree = Math.min(LEFT_FREE.bytesMax, blocks * bsize * LEFT_FREE.share);
+    if (bavail * bsize < leftFree)
+      throw new ObjectsUnavailable(
+        `its disk has ${Math.floor((bavail * bsize) / 1024 ** 2)} MiB free, and ${Math.ceil(leftFree / 1024 ** 2)} MiB are left to others on it`,
+      );
+  }
+
   /** `file`: tells this object from one that replaces it. */
   async #find(key: string): Promise<{ readonly head: ObjectHead; readonly file: string } | null> {
     checkKey(key);
@@ -138,7 +142,12 @@ class FolderStore implements ObjectStore {
 }
 
 /** While one block is written the next is read and summed, and the disk takes what was written before. */
-async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>, blockBytes: number): Promise<void> {
+async function writeSynced(
+  path: string,
+  bytes: AsyncIterable<Uint8Array>,
+  blockBytes: number,
+  goesOn: () => Promise<void>,
+): Promise<void> {
   const file = await attempt('writing an object', () => open(path, 'wx', 0o600));
   const underway = new Set<Promise<void>>();
   const begin = (work: () => Promise<void>): Promise<void> => {
@@ -157,6 +166,7 @@ async function writeSynced(path: string, bytes: AsyncIterable<Uint8Array>, block
       await writing;
       if (at - syncedAt >= SYNC_BYTES) {
         await syncing;
+        await goesOn();
         syncing = begin(() => file.datasync());
         syncedAt = at;
       }

@@ -1,0 +1,21 @@
+/** Folders where they may not be made at all: Node's own `recursive` never ends where a file system makes none although they are missing (/proc). */
+import { mkdir, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+/** Makes it, and those above it, where they are missing. Throws what the file system does. */
+export async function makeFolder(path: string): Promise<void> {
+  if (await isMade(path)) return;
+  if (dirname(path) !== path) await makeFolder(dirname(path));
+  await mkdir(path, { mode: 0o700 }).catch(async (error: NodeJS.ErrnoException) => {
+    // Another may have been faster.
+    if (error.code !== 'EEXIST' || !(await isMade(path))) throw error;
+  });
+}
+
+async function isMade(path: string): Promise<boolean> {
+  const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  return found?.isDirectory() === true;
+}
