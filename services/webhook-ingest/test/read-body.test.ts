@@ -1,9 +1,9 @@
 /** A body as it comes in, and what it leaves of the event loop. */
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { readBody } from '../src/intake/read-body.ts';
-import { digestOf } from '../src/providers/digest.ts';
+import { hmacOf, sha256Of, smallHmacOf } from '../src/providers/digest.ts';
 
 const MIB = 1024 * 1024;
 
@@ -48,8 +48,29 @@ describe('the body of a request', () => {
 
   it('has the digest that it has in one piece', async () => {
     const body = randomBytes(2 * MIB + 7);
-    const { result, turns } = await turnsDuring(Promise.resolve(digestOf(createHash('sha256'), body)));
+    const { result, turns } = await turnsDuring(Promise.resolve(sha256Of(body)));
     expect(result).toBe(createHash('sha256').update(body).digest('hex'));
     expect(turns).toBeGreaterThan(7);
+  });
+});
+
+describe('a signature', () => {
+  it('is the HMAC of RFC 2104, whatever the lengths of key and body', async () => {
+    const lengths = [0, 1, 55, 56, 63, 64, 65, 1_000, 16_383, 16_384, 16_385, 300_000];
+    for (const keyLength of [0, 1, 32, 63, 64, 65, 500])
+      for (const length of lengths) {
+        const [key, body] = [randomBytes(keyLength), randomBytes(length)];
+        const expected = createHmac('sha256', key).update(body).digest('hex');
+        expect(await hmacOf(key, body)).toBe(expected);
+        const text = key.toString('base64');
+        expect(await hmacOf(text, body)).toBe(createHmac('sha256', text).update(body).digest('hex'));
+      }
+  });
+
+  it('is of the key that is asked for, however many others were asked for since', () => {
+    const body = Buffer.from('body');
+    for (let key = 0; key < 3_000; key += 1)
+      for (const text of [String(key), 'first'])
+        expect(smallHmacOf(text, body)).toBe(createHmac('sha256', text).update(body).digest('hex'));
   });
 });

@@ -214,8 +214,8 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P24',
     breaks: 'makes a run id that anybody can foresee',
     file: 'services/webhook-ingest/src/model/delivery.ts',
-    find: "createHmac('sha256', keys.runIds).update(id).digest()",
-    replace: "createHash('sha256').update(id).digest()",
+    find: 'smallHmacOf(keys.runIds, Buffer.from(id))',
+    replace: "hash('sha256', id, 'hex')",
     noticedBy: [{ tests: 'services/webhook-ingest/test/run-ids.test.ts' }],
   },
   {
@@ -334,8 +334,8 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P24',
     breaks: 'lets one user fill the room of all, in as many repositories as it takes',
     file: 'services/webhook-ingest/src/intake/room.ts',
-    find: "if (owner !== '' && !(await this.#hasShare",
-    replace: "if (owner === '' && !(await this.#hasShare",
+    find: "if (owner !== '' && !this.#hasShare",
+    replace: "if (owner === '' && !this.#hasShare",
     noticedBy: [{ tests: 'services/webhook-ingest/test/room.test.ts', titles: ['STREAMROOM-2:'] }],
   },
   {

@@ -64,11 +64,23 @@ function isMade(how: StoreHeaders | MsgHdrs): how is MsgHdrs {
 
 function headersOf(how: StoreHeaders): MsgHdrs | undefined {
   if (how.expectedLastSequence === undefined && how.ttlMs === undefined && how.more === undefined) return undefined;
-  return storeHeaders(how);
+  return headersSaying(how);
 }
 
-/** To be used for any number of messages. */
+/** How the client takes them; no part of their type. */
+interface Encoded {
+  encode(): Uint8Array;
+}
+
+/** To be used for any number of messages, for which it is encoded once. */
 export function storeHeaders(how: StoreHeaders): MsgHdrs {
+  const head = headersSaying(how) as MsgHdrs & Encoded;
+  const encoded = head.encode();
+  head.encode = () => encoded;
+  return head;
+}
+
+function headersSaying(how: StoreHeaders): MsgHdrs {
   const head = headers();
   if (how.expectedLastSequence !== undefined)
     head.set('Nats-Expected-Last-Subject-Sequence', String(how.expectedLastSequence));

@@ -41,13 +41,14 @@ import { placeOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy, ForkPolicy } from '../model/ports.ts';
+import { sha256Of } from '../providers/digest.ts';
 import type { ProviderName, PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
 import type { PushRate } from './push-rate.ts';
 import type { PayloadReader } from './payload-reader.ts';
 import type { RefusedDeliveries } from './refused-deliveries.ts';
 import { BACKLOG_RETRY_SECS, Room, type RoomOptions } from './room.ts';
-import { sha256Of, verify, type VerificationOptions, type Verified } from './verification.ts';
+import { verify, type VerificationOptions, type Verified } from './verification.ts';
 import type { Log } from '@penstock/telemetry/log';
 import { currentRequest } from '@penstock/telemetry/request';
 
@@ -82,8 +83,8 @@ export interface WebhookRequest {
   readonly headers: IncomingHttpHeaders;
   /** Given away: it is empty afterwards where it was large. */
   readonly body: Buffer;
-  /** Aborted when the sender has gone. */
-  readonly clientGone: AbortSignal;
+  /** Made where somebody waits: aborted when the sender has gone. */
+  readonly clientGone: () => AbortSignal;
   /** Whether a stage may be the sender, or nobody can tell. */
   isFromStage(): Promise<boolean>;
   /** The client, as rate limits tell one from another. */
@@ -247,7 +248,7 @@ export class Intake {
       'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified'
     >,
     given: Pick<Delivery, 'cloneUrl' | 'bodySha256'> & { readonly hostId: string | null; readonly push: PushEvent },
-    clientGone: AbortSignal,
+    clientGone: () => AbortSignal,
   ): Promise<WebhookResult> {
     const { hostId, push, cloneUrl, bodySha256 } = given;
     const { pullRequest, defaultBranch } = push;
@@ -283,7 +284,7 @@ export class Intake {
     const wait = this.#options.waits.begin(delivery);
     try {
       const first = await this.#persist(delivery);
-      if (first.runId === delivery.runId) return resultOf(owned, await wait.until(waitMs, clientGone));
+      if (first.runId === delivery.runId) return resultOf(owned, await wait.until(waitMs, clientGone()));
       return await this.#answerAgain(first, null, waitMs, clientGone);
     } finally {
       wait.stop();
@@ -295,7 +296,7 @@ export class Intake {
     first: Delivery,
     decided: DecidedDelivery | null,
     waitMs: number,
-    clientGone: AbortSignal,
+    clientGone: () => AbortSignal,
   ): Promise<WebhookResult> {
     if (decided?.decision.kind === 'nothing') {
       const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
@@ -307,7 +308,7 @@ export class Intake {
     if (waitMs === 0) return resultOf(first, pendingOf(first.runId));
     const wait = this.#options.waits.begin(first);
     try {
-      return resultOf(first, await wait.until(waitMs, clientGone));
+      return resultOf(first, await wait.until(waitMs, clientGone()));
     } finally {
       wait.stop();
     }
@@ -316,7 +317,8 @@ export class Intake {
   /** The delivery that stands: this one, or the first of its id. Keeps INTAKE-1 and INTAKE-3. */
   async #persist(delivery: Delivery): Promise<Delivery> {
     const place = placeOf(delivery);
-    await (delivery.ended === undefined ? this.#room.check(place) : this.#room.checkRepository(place.lane));
+    const checked = delivery.ended === undefined ? this.#room.check(place) : this.#room.checkRepository(place.lane);
+    if (checked !== undefined) await checked;
     try {
       const bytes = encodeDelivery(delivery);
       const persisted = await this.#stream.persist(delivery.id, bytes, place);

@@ -27,49 +27,65 @@ const OF_USER = { share: 1 / 4, own: { deliveries: 100, bytes: 1024 * 1024 } };
 /** A backlog that is full has thousands of clones before it. */
 export const BACKLOG_RETRY_SECS = 30;
 
+const UNKNOWN: Amount = { deliveries: Infinity, bytes: Infinity };
+
 export class Room {
   readonly #options: RoomOptions;
-  #most: Promise<Amount> | undefined;
+  /** What the stream may hold. */
+  #most: Amount | undefined;
+  #asking: Promise<Amount> | undefined;
 
   constructor(options: RoomOptions) {
     this.#options = options;
   }
 
-  /** Throws `Unavailable` where there is none. */
-  async check({ lane, host }: DeliveryPlace): Promise<void> {
-    await this.checkRepository(lane);
-    const { owner } = sharingOf(host);
-    if (owner !== '' && !(await this.#hasShare(owner))) throw refusal("this user's repositories");
+  /** Throws `Unavailable` where there is none; rejects with it where the stream has to be asked what it may hold. */
+  check(place: DeliveryPlace): Promise<void> | undefined {
+    return this.#within((most) => {
+      this.#assertRepository(place.lane, most);
+      const { owner } = sharingOf(place.host);
+      if (owner !== '' && !this.#hasShare(owner, most)) throw refusal("this user's repositories");
+    });
   }
 
-  /** By STREAMROOM-1 alone: that a connection ends is told however much of its user's waits. Throws `Unavailable`. */
-  async checkRepository(lane: string): Promise<void> {
+  /** The same by STREAMROOM-1 alone: that a connection ends is told however much of its user's waits. */
+  checkRepository(lane: string): Promise<void> | undefined {
+    return this.#within((most) => this.#assertRepository(lane, most));
+  }
+
+  #within(assert: (most: Amount) => void): Promise<void> | undefined {
+    if (this.#most === undefined) return this.#ask().then(assert);
+    assert(this.#most);
+    return undefined;
+  }
+
+  #assertRepository(lane: string, { bytes }: Amount): void {
     const { waiting, waitingMax } = this.#options;
-    const its = waiting.waitingIn(lane);
-    if (its.deliveries === 0 && waitingMax === undefined) return;
-    const share = { deliveries: OF_REPOSITORY.deliveries, bytes: (await this.#mostOf()).bytes * OF_REPOSITORY.share };
-    if (!isBelow(its, waitingMax ?? share)) throw refusal('this repository');
+    const { deliveries, share } = OF_REPOSITORY;
+    if (!isBelow(waiting.waitingIn(lane), waitingMax ?? { deliveries, bytes: bytes * share }))
+      throw refusal('this repository');
   }
 
   /** STREAMROOM-2 */
-  async #hasShare(owner: string): Promise<boolean> {
+  #hasShare(owner: string, most: Amount): boolean {
     const { waiting } = this.#options;
-    const most = await this.#mostOf();
     const all = waiting.waiting;
-    const share = {
+    return isBelow(waiting.waitingOf(owner), {
       deliveries: Math.max(OF_USER.own.deliveries, (most.deliveries - all.deliveries) * OF_USER.share),
       bytes: Math.max(OF_USER.own.bytes, (most.bytes - all.bytes) * OF_USER.share),
-    };
-    return isBelow(waiting.waitingOf(owner), share);
+    });
   }
 
   /** A broker that does not answer is told apart when the delivery is to be kept. */
-  #mostOf(): Promise<Amount> {
-    this.#most ??= this.#options.stream.most().catch(() => {
-      this.#most = undefined;
-      return { deliveries: Infinity, bytes: Infinity };
-    });
-    return this.#most;
+  #ask(): Promise<Amount> {
+    this.#asking ??= this.#options.stream
+      .most()
+      .then(
+        (most) => (this.#most = most),
+        () => UNKNOWN,
+      )
+      .finally(() => (this.#asking = undefined));
+    return this.#asking;
   }
 }
 

@@ -3,11 +3,10 @@
  * is tried first. The secrets of connected repositories are found by the names of repositories that stand in the bytes:
  * a hint only, since who does not have the secret cannot sign whatever stands there.
  */
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { InvalidSignature } from '../model/errors.ts';
 import type { ConnectionSecret, ConnectionsRepository } from '../model/connections-repository.ts';
-import { digestOf } from '../providers/digest.ts';
 import type { Provider, ProviderName } from '../providers/provider.ts';
 
 export type Verified =
@@ -66,11 +65,6 @@ async function connectionsNamedIn(
     for (const [, quoted = ''] of found) if (names.size < NAMES_MAX) names.add(unquoted(quoted));
   }
   return (await Promise.all([...names].map((name) => connections.secretsOf(provider.name, name)))).flat();
-}
-
-/** In hexadecimal. */
-export function sha256Of(body: Buffer): string | Promise<string> {
-  return digestOf(createHash('sha256'), body);
 }
 
 function unquoted(json: string): string {

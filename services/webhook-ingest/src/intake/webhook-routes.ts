@@ -53,20 +53,17 @@ export async function addWebhookRoutes(
       done();
     });
     scope.post('/webhook', { bodyLimit: BODY_BYTES_MAX, config: { tier: 'webhook' } }, async (request, reply) => {
-      const clientGone = new AbortController();
-      const onClose = (): void => {
-        if (!reply.raw.writableFinished) clientGone.abort();
-      };
-      reply.raw.once('close', onClose);
       let outcome = 'refused';
+      let provider: string | undefined;
       try {
         const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
         const isFromStage = async (): Promise<boolean> =>
           stageUids !== undefined && (await maySendAs(stageUids, request.raw.socket));
         const from = (): string => clientKeyOf(request.clientAddress);
         const { headers } = request;
-        const result = await intake.handle({ headers, body, clientGone: clientGone.signal, isFromStage, from });
+        const result = await intake.handle({ headers, body, clientGone: () => goneSignal(reply), isFromStage, from });
         outcome = result.status.toLowerCase();
+        ({ provider } = result);
         return await reply.send(result);
       } catch (error) {
         if (error instanceof BodyTooLarge) return await tooLarge(reply, error);
@@ -77,8 +74,7 @@ export async function addWebhookRoutes(
           message: 'The signature or token of this delivery is missing or wrong.',
         });
       } finally {
-        reply.raw.off('close', onClose);
-        meter.add('penstock_deliveries_total', { provider: providerOf(request), outcome });
+        meter.add('penstock_deliveries_total', { provider: provider ?? providerOf(request), outcome });
       }
     });
   });
@@ -90,6 +86,16 @@ function providerOf({ headers }: FastifyRequest): string {
   } catch {
     return 'unknown';
   }
+}
+
+function goneSignal({ raw }: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  const onClose = (): void => {
+    if (!raw.writableFinished) gone.abort();
+  };
+  if (raw.closed) onClose();
+  else raw.once('close', onClose);
+  return gone.signal;
 }
 
 /** The rest of the body is not read: the connection is of no further use. */

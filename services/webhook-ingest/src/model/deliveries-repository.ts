@@ -24,7 +24,7 @@ const SWEEP_BATCH = 500;
 
 export class DeliveriesRepository {
   readonly #deliveries: Collection<typeof deliveriesSpec>;
-  #asked = new Map<string, ((result: Promise<DecidedDelivery | null>) => void)[]>();
+  #asked = new Map<string, Asker[]>();
   #asking = false;
 
   /** The store has to be opened with `ingestCollections` among its collections. */
@@ -33,10 +33,10 @@ export class DeliveriesRepository {
   }
 
   get(id: string): Promise<DecidedDelivery | null> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, reject) => {
       const waiting = this.#asked.get(id);
-      if (waiting === undefined) this.#asked.set(id, [resolve]);
-      else waiting.push(resolve);
+      if (waiting === undefined) this.#asked.set(id, [{ resolve, reject }]);
+      else waiting.push({ resolve, reject });
       if (this.#asking) return;
       this.#asking = true;
       setImmediate(() => this.#ask());
@@ -105,16 +105,25 @@ export class DeliveriesRepository {
   #ask(): void {
     const asked = [...this.#asked].slice(0, LOOKUPS_MAX);
     for (const [id] of asked) this.#asked.delete(id);
-    const found = this.#deliveries
-      .getMany(asked.map(([id]) => id))
-      .then((rows) => new Map(rows.map((row) => [row.id, decidedOf(row)])));
-    // Each asker handles the failure for itself.
-    found.catch(() => {});
-    for (const [id, waiting] of asked)
-      for (const resolve of waiting) resolve(found.then((rows) => rows.get(id) ?? null));
+    void this.#answer(asked);
     this.#asking = this.#asked.size > 0;
     if (this.#asking) setImmediate(() => this.#ask());
   }
+
+  async #answer(asked: readonly (readonly [string, readonly Asker[]])[]): Promise<void> {
+    try {
+      const rows = await this.#deliveries.getMany(asked.map(([id]) => id));
+      const found = new Map(rows.map((row) => [row.id, decidedOf(row)]));
+      for (const [id, askers] of asked) for (const { resolve } of askers) resolve(found.get(id) ?? null);
+    } catch (error) {
+      for (const [, askers] of asked) for (const { reject } of askers) reject(error);
+    }
+  }
+}
+
+interface Asker {
+  resolve(found: DecidedDelivery | null): void;
+  reject(error: unknown): void;
 }
 
 const NOTHING: Decision = { kind: 'nothing', status: 'Ignored', source: 'none', trace: [] };

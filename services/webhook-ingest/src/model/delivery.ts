@@ -1,7 +1,8 @@
 /** A push as it was taken in: what stands in DELIVERIES, and how a delivery is distinguished from another (P24). */
-import { createHmac, hash, hkdfSync, randomUUID } from 'node:crypto';
+import { hash, hkdfSync, randomUUID } from 'node:crypto';
 import { jwtSecretsOf } from '@penstock/config';
 import { newRunId } from '@penstock/run';
+import { smallHmacOf } from '../providers/digest.ts';
 import type { ProviderName, PullRequestEvent } from '../providers/provider.ts';
 import type { SealingKeys } from './sealed-text.ts';
 
@@ -121,7 +122,7 @@ function shortened(deliveryId: string): string {
 
 /** P24: the time of persistence, the bits of the key, and a value that only this server can tell from the delivery. */
 export function runIdOf(id: string, key: string, now: number, keys: IngestKeys): string {
-  return newRunId({ now, key, random: createHmac('sha256', keys.runIds).update(id).digest() });
+  return newRunId({ now, key, random: Buffer.from(smallHmacOf(keys.runIds, Buffer.from(id)), 'hex') });
 }
 
 /** Within the bound, whatever the push holds: its list of paths is given up first (a cut list would filter wrongly). */

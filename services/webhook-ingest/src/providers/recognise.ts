@@ -9,16 +9,17 @@ const PROVIDERS: readonly Provider[] = [github, gitlab];
 
 /** Throws `BadUserInput` where no host, or more than one, claims the request. */
 export function recognise(headers: IncomingHttpHeaders): { readonly provider: Provider; readonly event: string } {
-  const claims = PROVIDERS.flatMap((provider) => {
+  let claim: { readonly provider: Provider; readonly event: string } | undefined;
+  for (const provider of PROVIDERS) {
     const event = provider.eventOf(headers);
-    return event === undefined ? [] : [{ provider, event }];
-  });
-  const [claim] = claims;
+    if (event === undefined) continue;
+    if (claim !== undefined) throw new BadUserInput('The headers claim two git hosts at once.');
+    claim = { provider, event };
+  }
   if (claim === undefined)
     throw new BadUserInput(
       'This is no delivery of a git host that is known here: the header that names the event is missing.',
     );
-  if (claims.length > 1) throw new BadUserInput('The headers claim two git hosts at once.');
   return claim;
 }
 
