@@ -47,10 +47,12 @@ export async function benchTrigger(): Promise<string[]> {
     const [first, ...tried] = await inTurn('young', TRIES + 1);
     for (let index = 0; index < AGED_BY; index++) await triggerToStart(server, folder.path, `between${index}`);
     const aged = await inTurn('aged', AGED_TRIES);
+    const again = await sameFile(server, folder.path);
     return [
       `trigger to the first stage's first act, idle: ${triggersLine(tried)}; the very first ${(first?.triggered ?? Number.NaN).toFixed(0)} ms`,
       `floor of the same run (request + append + stage): ${floorLine(tried)}`,
       `after ${AGED_BY} more triggers, ${AGED_TRIES} in turn as before: ${triggersLine(aged)}; floor ${floorLine(aged)}`,
+      `one file of ${(again.length / 1024).toFixed(0)} KiB, triggered again and again as in use, ${AGED_TRIES} times after the first: ${quantilesLine(again.tries)}`,
     ];
   } finally {
     await stage.stop();
@@ -69,8 +71,11 @@ interface Tried {
 }
 
 function triggersLine(tried: readonly Tried[]): string {
-  const triggered = tried.map((each) => each.triggered);
-  return `p50 ${quantile(triggered, 0.5).toFixed(1)} ms, p99 ${quantile(triggered, 0.99).toFixed(1)} ms`;
+  return quantilesLine(tried.map((each) => each.triggered));
+}
+
+function quantilesLine(milliseconds: readonly number[]): string {
+  return `p50 ${quantile(milliseconds, 0.5).toFixed(1)} ms, p99 ${quantile(milliseconds, 0.99).toFixed(1)} ms`;
 }
 
 function floorLine(tried: readonly Tried[]): string {
@@ -94,23 +99,45 @@ async function timed(act: () => Promise<void>): Promise<number> {
 /** The stage writes the time at which it began, by a shell that knows it without a fork; both clocks are the machine's. */
 const stampTo = (file: string): string => `echo "$EPOCHREALTIME" > ${file}.part; mv ${file}.part ${file}`;
 
-/** Returns when the run has ended. */
+/** Returns when the run has ended. Each file is one that the server has never seen. */
 async function triggerToStart(server: RunningServer, folder: string, name: string): Promise<number> {
-  const file = join(folder, name);
+  return await startOf(server, folder, name, fileOf(stampTo(join(folder, name))).join('\n'));
+}
+
+/** As files of repositories are: a stage, and two dozen after it, none of which runs this time. */
+async function sameFile(server: RunningServer, folder: string): Promise<{ length: number; tries: number[] }> {
+  const name = 'again';
+  const others = Array.from({ length: 24 }, (_, index) => [
+    `  deploy-${index}:`,
+    '    after: [only]',
+    "    when: run.trigger == 'schedule'",
+    `    env: { TARGET: host-${index}.example.org, MODE: careful }`,
+    '    run:',
+    '      - echo "deploying to $TARGET, which uses $MODE" | tr a-z A-Z',
+    '      - rsync --archive --delete build/ "deploy@$TARGET:/srv/www/"',
+    `      - ssh "deploy@$TARGET" 'systemctl --user restart web'`,
+  ]);
+  const yaml = [...fileOf(stampTo(join(folder, name))), ...others.flat()].join('\n');
+  const tries: number[] = [];
+  for (let index = 0; index <= AGED_TRIES; index++) {
+    tries.push(await startOf(server, folder, name, yaml));
+    await rest(REST_MS);
+  }
+  return { length: yaml.length, tries: tries.slice(1) };
+}
+
+function fileOf(run: string): string[] {
+  return ['pipeline:', '  name: latency', 'stages:', '  only:', '    shell: bash', `    run: '${run}'`];
+}
+
+/** `name`: of the file that the first stage writes. */
+async function startOf(server: RunningServer, folder: string, name: string, yaml: string): Promise<number> {
   const written = watched(folder, name);
-  const yaml = [
-    'pipeline:',
-    '  name: latency',
-    'stages:',
-    '  only:',
-    '    shell: bash',
-    `    run: '${stampTo(file)}'`,
-  ].join('\n');
   const start = performance.timeOrigin + performance.now();
   const ended = server.graphql(TRIGGER, { yaml, waitSeconds: 60 });
   await written;
   await ended;
-  return Number((await readFile(file, 'utf8')).replace(',', '.')) * 1000 - start;
+  return Number((await readFile(join(folder, name), 'utf8')).replace(',', '.')) * 1000 - start;
 }
 
 async function watched(folder: string, name: string): Promise<void> {

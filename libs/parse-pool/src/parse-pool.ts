@@ -88,9 +88,10 @@ export class ParsePool {
     return (await this.#ask({ text, options }, key, deadlineMs)) as ParseResult;
   }
 
-  /** As `usesOf`. Throws as `parse` does. */
+  /** As `usesOf`. Throws as `parse` does. What is remembered was good by itself: it uses none. */
   async uses(text: string, key: string, deadlineMs: number): Promise<readonly string[]> {
-    if (!MAY_USE.test(text) || text.length <= this.#inlineLengthMax) return usesOf(text);
+    if (!MAY_USE.test(text) || recall(text) !== undefined) return [];
+    if (text.length <= this.#inlineLengthMax) return usesOf(text);
     return (await this.#ask({ text, options: undefined }, key, deadlineMs)) as readonly string[];
   }
 

@@ -130,6 +130,12 @@ describe('a pool of threads that read files', () => {
     expect(await pool.uses('uses: [', 'k', MINUTE)).toEqual([]);
   });
 
+  it('knows of a file that was read, and is good by itself, that it uses nothing', async () => {
+    const text = `${stages(300)}# it uses nothing\n`;
+    expect(parseRemembered(text).ok).toBe(true);
+    expect(await fake().uses(text, 'k', MINUTE)).toEqual([]);
+  });
+
   it('never reads a file with a matrix here, however small: it may be a thousand stages', async () => {
     const text = 'pipeline: {name: p}\nstages: {a: {run: x, matrix: {n: [1, 2]}}}\n';
     expect(await poolOf({ workerUrl: FAKE }).parse(text, {}, 'k', MINUTE)).toEqual({

@@ -1,7 +1,6 @@
 /** `triggerPipeline`: checks the file, creates the run durably, waits a while for its end, and answers with it as it stands. */
-import { createHash, randomBytes } from 'node:crypto';
-import { parsePipelineOffThread } from '@penstock/parse-pool';
-import { resolveInputs, type ParseResult, type PipelineDefinition, type ResolvedExtension } from '@penstock/pipeline';
+import { randomBytes } from 'node:crypto';
+import { resolveInputs, type ParseResult } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { RunLimits } from '@penstock/config';
 import { RUN_ID_AHEAD_MS, type CreateRequest, type RepositoryFile } from '@penstock/bus';
@@ -23,9 +22,8 @@ import {
 } from '@penstock/run';
 import { grantedReaches, requireWriter, tenantOfUser, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
-import { badPipeline } from './bad-pipeline.ts';
+import { CheckedFiles, type CheckedFile } from './checked-files.ts';
 import { refusePartsOf, type DecidedAnew } from './decided-anew.ts';
-import { readingTurn } from './reading-turn.ts';
 import { wishOf, type RepeatedRun, type RerunArguments } from './rerun.ts';
 import type { UsesResolver } from './extensions.ts';
 import { type Owners, type RunEndSources, type RunReads, waitForRunEnd } from '@penstock/run-client';
@@ -74,23 +72,13 @@ export interface TriggerSettings {
 
 const WAIT_SECS_MAX = 300;
 const PRIORITY_MAX = 1_000;
-/** What a trigger needs to know of a file that was good. */
-type CheckedFile = Pick<PipelineDefinition, 'name' | 'inputs'>;
-
-/** So many files that were good are remembered by the digest of their text, and not parsed again. */
-const CHECKED_FILES_MAX = 1_000;
-/** Characters of what is remembered of one; the choices of inputs can fill a whole file. */
-const CHECKED_LENGTH_MAX = 8 * 1024;
-
-/** The costliest files take half a second; the rest is waiting for those of others. */
-const PARSE_MS_MAX = 5_000;
 
 export class Trigger {
   readonly #sources: RunEndSources;
   readonly #owners: Owners;
   readonly #reads: RunReads;
   readonly #settings: TriggerSettings;
-  readonly #checked = new Map<string, CheckedFile>();
+  readonly #files: CheckedFiles;
   readonly #waits = new Set<AbortController>();
 
   constructor(sources: RunEndSources, settings: TriggerSettings) {
@@ -98,6 +86,7 @@ export class Trigger {
     this.#owners = sources.owners;
     this.#reads = sources.reads;
     this.#settings = settings;
+    this.#files = new CheckedFiles({ uses: settings.uses, onRead: settings.onRead });
   }
 
   /** Those that wait for a run's end answer now; the server is stopping. */
@@ -114,8 +103,7 @@ export class Trigger {
     const yaml = input.yaml;
     if (yaml === null || yaml === undefined)
       throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
-    const extensions = await this.#settings.uses.resolve(caller, yaml, input.lock ?? undefined);
-    const file = await this.#checkedFile(yaml, extensions, tenant);
+    const { file, extensions } = await this.#files.check(caller, yaml, input.lock ?? undefined, tenant);
     const key = keyOf({ tenant, pipelineName: file.name });
     const inputs = givenInputs(file, input.inputs ?? []);
     const runId = this.#runIdOf(input.runId, key);
@@ -160,7 +148,7 @@ export class Trigger {
       return await this.#settings.fileOf({ ...caller, user: { ...caller.user, id } }, input);
     });
     const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted, defaultBranch } = file;
-    const inputs = givenInputs(await this.#checkedFile(yaml, extensions, file.tenant), input.inputs ?? []);
+    const inputs = givenInputs(await this.#files.checkResolved(yaml, extensions, file.tenant), input.inputs ?? []);
     const runId = this.#runIdOf(input.runId, key);
     const limits = await this.#limitsAt(caller, file.tenant);
     const actor = caller.user?.email ?? caller.kind;
@@ -245,8 +233,7 @@ export class Trigger {
   ): Promise<Pick<RepositoryFile, 'yaml' | 'extensions'>> {
     if (given == null || given === created.yaml) return { yaml: created.yaml, extensions: created.extensions ?? [] };
     const lock = (created.extensions ?? []).map(({ uses, id, version, hash }) => ({ uses, id, version, hash }));
-    const extensions = await this.#settings.uses.resolve(caller, given, lock.length === 0 ? undefined : lock);
-    await this.#checkedFile(given, extensions, tenant);
+    const { extensions } = await this.#files.check(caller, given, lock.length === 0 ? undefined : lock, tenant);
     return { yaml: given, extensions };
   }
 
@@ -296,26 +283,6 @@ export class Trigger {
       if (error instanceof Unavailable) return created;
       throw error;
     }
-  }
-
-  /** Throws `BadUserInput` with all diagnostics of a bad file. */
-  async #checkedFile(yaml: string, extensions: readonly ResolvedExtension[], tenant: string): Promise<CheckedFile> {
-    if (extensions.length > 0) {
-      const used = await parsePipelineOffThread(yaml, { extensions, key: readingTurn(tenant, yaml) }, PARSE_MS_MAX);
-      if (!used.ok) throw badPipeline(used.diagnostics);
-      return used.definition;
-    }
-    const digest = createHash('sha256').update(yaml).digest('base64');
-    const known = this.#checked.get(digest);
-    if (known !== undefined) return known;
-    const parsed = await parsePipelineOffThread(yaml, { key: readingTurn(tenant, yaml) }, PARSE_MS_MAX);
-    if (!parsed.ok) throw badPipeline(parsed.diagnostics);
-    this.#settings.onRead?.(yaml, parsed);
-    if (this.#checked.size >= CHECKED_FILES_MAX) this.#checked.delete(this.#checked.keys().next().value ?? '');
-    const { name, inputs } = parsed.definition;
-    const checked = { name, ...(inputs === undefined ? {} : { inputs }) };
-    if (JSON.stringify(checked).length <= CHECKED_LENGTH_MAX) this.#checked.set(digest, checked);
-    return checked;
   }
 
   #runIdOf(given: string | null | undefined, key: string): string {
