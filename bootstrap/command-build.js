@@ -7,7 +7,7 @@ import { writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { build } from 'vite';
-import { stateOf } from './command.js';
+import { PLATFORM, stateOf } from './command.js';
 
 const [root, folder, ...commands] = process.argv.slice(2);
 const commandList = join(root, 'cli', 'src', 'commands.ts');
@@ -86,4 +86,5 @@ await build({
 // Or each file would be read once more to see what it is.
 writeFileSync(join(folder, 'package.json'), '{"type":"module"}\n');
 const files = [...states].map(([file, state]) => [relative(root, file), state]);
-writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ root, commands, files }));
+const nodeMajor = Number.parseInt(process.versions.node, 10);
+writeFileSync(join(folder, 'manifest.json'), JSON.stringify({ root, commands, platform: PLATFORM, nodeMajor, files }));

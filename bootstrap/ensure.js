@@ -8,15 +8,13 @@
  * Environment it gives to the program: SERVICE_NATS_SERVER, the path of the broker's binary, unless SERVICE_NATS_URL is set.
  */
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { ensureCommand } from './command.js';
+import { join } from 'node:path';
+import { ensureCommand, root } from './command.js';
 import { BootstrapProblem } from './errors.js';
 import { nodeBinary } from './node-binary.js';
 import { isStamped } from './stamp.js';
 
-/** The checkout; real even where the command was called through npm's link to it. */
-export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+export { root };
 
 const NODE_MAJOR_MIN = 20;
 

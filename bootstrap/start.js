@@ -11,7 +11,7 @@ await runEntry(async () => {
   const { node, env } = await ensure({ broker: true, dashboard: true });
   exitLike(
     await runChild(node, [join(root, 'cli/src/main.ts'), 'serve', ...process.argv.slice(2)], {
-      env: withBoundedMemory(withCompileCache(withoutNpm(env, root)), 'serve'),
+      env: withBoundedMemory(withCompileCache(withoutNpm(env, root), root), 'serve'),
     }),
   );
 });

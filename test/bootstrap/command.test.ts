@@ -133,7 +133,7 @@ describe('the files of a command', () => {
     export async function build({ plugins: [{ load }], build: { ssr, outDir } }) {
       load(ssr);
       mkdirSync(outDir, { recursive: true });
-      writeFileSync(outDir + '/main.js', '// made');
+      writeFileSync(outDir + '/main.js', 'console.log("made", ...process.argv.slice(2))');
     }`;
   const said: string[] = [];
   const ensure = (): Promise<void> =>
@@ -162,6 +162,28 @@ describe('the files of a command', () => {
     checkout('export const build = () => { throw new Error("no space left"); };');
     await ensure();
     expect(said).toEqual([expect.stringContaining('no space left')]);
+    expect(madeCommand(root, 'run')).toBeUndefined();
+  });
+
+  it('are run at once: what they were made from is in place, and nothing is looked for or installed', async () => {
+    checkout(VITE);
+    await ensure();
+    const { status, stdout, stderr } = spawnSync(
+      process.execPath,
+      [join(root, 'bootstrap/penstock.js'), 'run', 'a b.yaml'],
+      { encoding: 'utf8' },
+    );
+    expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: 'made run a b.yaml\n', stderr: '' });
+  });
+
+  it.each([
+    ['an older Node than they were made by', { nodeMajor: 99 }],
+    ['another system', { platform: 'elsewhere-x64' }],
+  ])('are not run by %s', async (_who, differs) => {
+    checkout(VITE);
+    await ensure();
+    const manifest = join(root, dirname(MADE), 'manifest.json');
+    writeFileSync(manifest, JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), ...differs }));
     expect(madeCommand(root, 'run')).toBeUndefined();
   });
 

@@ -23,8 +23,6 @@ import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-fi
 import { SERVER_ENVIRONMENT, SERVER_OPTIONS } from '../server/server-options.ts';
 
 const JOBS_MAX = 1024;
-/** Started before the file is parsed, and so before it is known how many stages there are. */
-const EARLY_HELPERS = 2;
 /** After a second ^C the terminal has this time: one that has not taken the summary by then is stopped. */
 const LAST_WORDS_MS = 500;
 
@@ -80,8 +78,8 @@ async function run(args: ParsedArguments, context: CommandContext): Promise<numb
   const secrets = await secretValues(args, context, spec.name);
   const file = await readPipelineFile(args.positionals[0], cwd);
   const executors = new LocalExecutors({ slots, warn: (message) => terminal.note(`penstock: ${message}`) });
-  // They come up while this process loads and parses.
-  void executors.prewarm(Math.min(slots, EARLY_HELPERS));
+  // It comes up while this process loads and parses. More would take the processor from both, and a chain needs none.
+  void executors.prewarm(1);
   try {
     const { resolveInputs } = await import('@penstock/pipeline');
     const resolution = await extensionsOf(file, args, context);
@@ -181,6 +179,8 @@ export async function execute(
   { file, inputs, secrets = new Map(), slots, executors, args, context, extensionFolders, ended }: LocalExecution,
 ): Promise<number> {
   const { terminal, env, cwd } = context;
+  const first = definition.stages.filter(({ after }) => after.length === 0);
+  void executors.prewarm(Math.min(slots, first.length));
   const { LocalRun, localRunId } = await import('../local/local-run.ts');
   const { LocalCaches } = await import('../local/local-caches.ts');
   const { gatePrompt } = await import('../local/gate-prompt.ts');
@@ -217,6 +217,7 @@ export async function execute(
     askGate: gatePrompt(process.stdin, terminal, args.flag('yes')),
   });
   let isOver = false;
+  let hasSettled = false;
   const interrupts = new Interrupts({
     first: (signal) => {
       if (isOver) {
@@ -236,6 +237,7 @@ export async function execute(
   try {
     local.start();
     const ending = await local.settled;
+    hasSettled = true;
     reporter.finish();
     ended?.(ending);
     return (
@@ -244,8 +246,10 @@ export async function execute(
     );
   } finally {
     isOver = true;
-    await executors.close();
-    await workspace.remove();
+    const closed = executors.close();
+    // Nobody is left who writes to the folder of a run that has settled: it goes while the helpers end.
+    if (!hasSettled) await closed;
+    await Promise.all([closed, workspace.remove()]);
   }
 }
 

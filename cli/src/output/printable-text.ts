@@ -1,15 +1,12 @@
 /** Makes text of strangers (stage names, server messages, file names) harmless for a terminal, and measures it in cells. */
 
-/** Characters that a terminal acts upon, or that hide or reorder what stands there. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu;
-const WIDE =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u;
 const PLAIN = /^[\x20-\x7e]*$/;
 
 /** Control, format and private characters become visible escapes; one line, whatever came in. */
 export function printableText(text: string): string {
   if (PLAIN.test(text)) return text;
-  return text.replace(UNPRINTABLE, (character) => {
+  // What a terminal acts upon, or what hides or reorders what stands there. Made here: every command would wait a millisecond for it.
+  return text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
     if (character === '\n') return '\\n';
     if (character === '\t') return '\\t';
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
@@ -24,9 +21,11 @@ export function printableLines(text: string): string {
 /** Terminal cells; East Asian characters and emoji take two, combining marks none. */
 export function cellsOf(text: string): number {
   if (PLAIN.test(text)) return text.length;
+  const wide =
+    /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uFF01-\uFF60]/u;
   let cells = 0;
   for (const character of text) {
-    if (!/\p{M}/u.test(character)) cells += WIDE.test(character) ? 2 : 1;
+    if (!/\p{M}/u.test(character)) cells += wide.test(character) ? 2 : 1;
   }
   return cells;
 }

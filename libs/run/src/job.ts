@@ -150,7 +150,8 @@ function cacheText(template: Template, textOf: (expression: Expression) => strin
 /** A clean folder begins with what the stage's direct dependencies have kept, the shared one with what all before it have. */
 function inheritedFields(run: RunState, plan: Plan, index: number): Pick<StageWork, 'inherits'> {
   const planned = plan.stages[index];
-  if (planned === undefined) return {};
+  // Of a long chain each stage has many before it: they are looked for only where one can have kept something.
+  if (planned === undefined || !keepsFiles(plan)) return {};
   const { workspace, artifacts } = planned.definition;
   const sources =
     artifacts?.from?.map((name) => plan.indexOf.get(name) ?? -1) ??
@@ -164,6 +165,18 @@ function inheritedFields(run: RunState, plan: Plan, index: number): Pick<StageWo
       return [{ stage: stage.name, manifest, files, bytes, ...(keptIn === undefined ? {} : { run: keptIn }) }];
     });
   return inherits.length === 0 ? {} : { inherits };
+}
+
+const keeping = new WeakMap<Plan, boolean>();
+
+/** Whether any of its stages is to keep files. */
+function keepsFiles(plan: Plan): boolean {
+  let keeps = keeping.get(plan);
+  if (keeps === undefined) {
+    keeps = plan.stages.some(({ definition }) => definition.artifacts !== undefined);
+    keeping.set(plan, keeps);
+  }
+  return keeps;
 }
 
 /** `INPUT_<NAME>` for every input of the pipeline. A stage of an extension has those of the extension instead. */

@@ -170,7 +170,8 @@ describe('stages that a stage adds (P29)', () => {
 
   it('read each other, and find the files of what comes before them', () => {
     const kept = { manifest: 'f'.repeat(64), files: 1, bytes: 1, expiresAt: 9 };
-    const driven = started(stage('plan', { generates: CEILING }));
+    const artifacts = { paths: ['out'], when: 'success', required: true } as const;
+    const driven = started(stage('plan', { generates: CEILING, artifacts }));
     const text = 'a: {run: x, outputs: [v]}\nb: {after: a, run: "echo ${{ stages.a.outputs.v }}"}';
     const parsed = parsePipeline(text, addedTextOptions(driven.run.stages.plan, 'plan') ?? {});
     driven.tell({

@@ -26,6 +26,29 @@ describe('what a granted attempt executes', () => {
     expect(work.workdir).toBe(`out/${RUN_ID}`);
   });
 
+  it('what comes before a stage is looked for only where some stage keeps files', () => {
+    const namesOfChain = ['a', 'b', 'c'];
+    const looked = (more: Parameters<typeof stage>[1]): number => {
+      const stages = namesOfChain.map((name, index) =>
+        stage(name, { ...more, after: namesOfChain.slice(0, index).slice(-1) }),
+      );
+      const definition = pipeline(...stages);
+      const plan = planOf(definition);
+      let count = 0;
+      const counting = plan.stages.map((planned) => ({
+        ...planned,
+        get dependencies() {
+          count += 1;
+          return planned.dependencies;
+        },
+      }));
+      workOf(newRun(RUN_ID, createdEvent(), plan), { ...plan, stages: counting }, 'c');
+      return count;
+    };
+    expect(looked({})).toBe(0);
+    expect(looked({ artifacts: { paths: ['out'], when: 'success', required: true } })).toBeGreaterThan(0);
+  });
+
   it('its place is that of the file; what the run decides comes into the variables of a service, as data', () => {
     const image = { name: 'postgres:17' };
     const driven = new DrivenRun(

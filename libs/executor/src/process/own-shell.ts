@@ -52,8 +52,16 @@ export function needsAnotherShell(
   return conditionOf(env['PATH'] ?? '');
 }
 
-/** Where the usual folders are says only where to look: the shell looks itself, in the stage's own view and then. */
+/** For the PATH that was asked about last: stages of one machine mostly have the same. */
+let last: { readonly path: string; readonly condition: string | null } | undefined;
+
 function conditionOf(path: string): string | null {
+  if (last?.path !== path) last = { path, condition: conditionFor(path) };
+  return last.condition;
+}
+
+/** Where the usual folders are says only where to look: the shell looks itself, in the stage's own view and then. */
+function conditionFor(path: string): string | null {
   const asked = new Set<string>();
   for (const folder of path.split(':', FOLDERS_MAX)) {
     if (!folder.startsWith('/')) return null;
