@@ -4,6 +4,7 @@ import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { readBody } from '../src/intake/read-body.ts';
 import { hmacOf, sha256Of, smallHmacOf } from '../src/providers/digest.ts';
+import { LARGE_BYTES } from '../src/providers/large-work.ts';
 
 const MIB = 1024 * 1024;
 
@@ -54,9 +55,33 @@ describe('the body of a request', () => {
   });
 });
 
+describe('large bodies of many senders', () => {
+  it('are looked at one piece a turn of the loop, in turn, and those of a usual size wait for none of them', async () => {
+    const body = randomBytes(LARGE_BYTES + 1);
+    const ended: number[] = [];
+    const many = Promise.all(
+      Array.from({ length: 30 }, async (_, index) => {
+        await hmacOf('key', body);
+        ended.push(index);
+      }),
+    );
+    expect(hmacOf('key', body.subarray(1))).toEqual(expect.any(String));
+    const longer = sha256Of(randomBytes(MIB));
+    const later = hmacOf('key', body);
+    const { turns } = await turnsDuring(many);
+    expect(turns).toBeGreaterThanOrEqual(30);
+    expect(ended).toEqual(Array.from({ length: 30 }, (_, index) => index));
+    // The first piece of four had its turn before this one's; the others have theirs behind it.
+    expect(
+      await Promise.race([Promise.resolve(longer).then(() => 'longer'), Promise.resolve(later).then(() => 'later')]),
+    ).toBe('later');
+    await longer;
+  });
+});
+
 describe('a signature', () => {
   it('is the HMAC of RFC 2104, whatever the lengths of key and body', async () => {
-    const lengths = [0, 1, 55, 56, 63, 64, 65, 1_000, 16_383, 16_384, 16_385, 300_000];
+    const lengths = [0, 1, 55, 56, 63, 64, 65, 1_000, 16_383, 16_384, 16_385, LARGE_BYTES, LARGE_BYTES + 1, 300_000];
     for (const keyLength of [0, 1, 32, 63, 64, 65, 500])
       for (const length of lengths) {
         const [key, body] = [randomBytes(keyLength), randomBytes(length)];

@@ -42,6 +42,7 @@ import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcom
 import type { OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy, ForkPolicy } from '../model/ports.ts';
 import { sha256Of } from '../providers/digest.ts';
+import { LARGE_BYTES, nextPiece } from '../providers/large-work.ts';
 import type { ProviderName, PushEvent } from '../providers/provider.ts';
 import { recognise } from '../providers/recognise.ts';
 import type { PushRate } from './push-rate.ts';
@@ -118,7 +119,7 @@ export class Intake {
     // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
     if (verified.by === 'none' && headers.origin !== undefined)
       throw new Forbidden('A delivery that a browser sends must be signed.');
-    if (verified.by === 'none') assertModest(body);
+    if (verified.by === 'none') await assertModest(body);
     // Before it is read: a large body is handed over, and then is no longer here.
     const bodySha256 = await sha256Of(body);
     const reading = await this.#options.payloads.read(provider, event, body, () => senderOf(verified, request));
@@ -409,8 +410,9 @@ function pendingOf(runId: string): Pick<WebhookResult, 'run_id' | 'status' | 'so
 }
 
 /** A stranger's body is small and flat before anything is made of it. */
-function assertModest(body: Buffer): void {
+async function assertModest(body: Buffer): Promise<void> {
   if (body.length > UNSIGNED_BYTES_MAX) throw new BodyTooLarge(UNSIGNED_BYTES_MAX);
+  if (body.length > LARGE_BYTES) await nextPiece();
   let [depth, isInText] = [0, false];
   for (let at = 0; at < body.length; at += 1) {
     const byte = body[at];

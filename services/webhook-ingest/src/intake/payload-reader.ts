@@ -9,6 +9,7 @@
 import { Worker } from 'node:worker_threads';
 import { FairQueue, FairRoom } from '@penstock/async';
 import { BadUserInput, Unavailable } from '@penstock/errors';
+import { LARGE_BYTES, nextPiece } from '../providers/large-work.ts';
 import type { Provider, Reading } from '../providers/provider.ts';
 import { readPayload, type PayloadAnswer, type PayloadTask } from './payload.ts';
 
@@ -51,6 +52,7 @@ export class PayloadReader {
    */
   async read(provider: Provider, event: string, body: Buffer, whose: () => string): Promise<Reading> {
     const { length } = body;
+    if (length > LARGE_BYTES && length <= INLINE_BYTES_MAX) await nextPiece();
     if (length <= INLINE_BYTES_MAX) return readPayload(provider, event, body);
     const who = whose();
     if (!this.#room.take(who, length)) throw busy();

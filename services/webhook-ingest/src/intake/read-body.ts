@@ -2,8 +2,8 @@
  * The bytes of a request's body, put together in pieces: in one go 25 MiB take the event loop for 15 ms and more, and those of
  * several senders in one turn add up.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Readable } from 'node:stream';
+import { nextPiece } from '../providers/large-work.ts';
 
 /** A millisecond or two. */
 const PIECE_BYTES = 1024 * 1024;
@@ -37,7 +37,7 @@ export async function readBody(stream: Readable, bytesMax: number, grow: Grow = 
     // Each is of no more use, and all of them would be as many bytes again.
     chunks[index] = EMPTY;
     if (at < pieceEnd) continue;
-    await nextTurn();
+    await nextPiece();
     pieceEnd = at + PIECE_BYTES;
   }
   return body;

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { InvalidSignature } from '../model/errors.ts';
 import type { ConnectionSecret, ConnectionsRepository } from '../model/connections-repository.ts';
+import { LARGE_BYTES, nextPiece } from '../providers/large-work.ts';
 import type { Provider, ProviderName } from '../providers/provider.ts';
 
 export type Verified =
@@ -61,6 +62,7 @@ async function connectionsNamedIn(
     body.subarray(0, SEARCHED_BYTES),
     body.length > SEARCHED_BYTES ? body.subarray(-SEARCHED_BYTES) : Buffer.alloc(0),
   ]) {
+    if (part.length > LARGE_BYTES) await nextPiece();
     const found = part.toString('utf8').matchAll(provider.repositoryPattern).take(PLACES_MAX);
     for (const [, quoted = ''] of found) if (names.size < NAMES_MAX) names.add(unquoted(quoted));
   }

@@ -11,6 +11,7 @@ import { Unavailable } from '@penstock/errors';
 import { clientKeyOf } from '@penstock/http';
 import type { Meter } from '@penstock/telemetry/metrics';
 import { BodyTooLarge, InvalidSignature } from '../model/errors.ts';
+import { LARGE_BYTES } from '../providers/large-work.ts';
 import { isSigned, recognise } from '../providers/recognise.ts';
 import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
 import { maySendAs, type UidRange } from './local-sender.ts';
@@ -20,8 +21,6 @@ import { readBody, type Grow } from './read-body.ts';
 const BODY_BYTES_MAX = 25 * 1024 * 1024;
 /** Of one client alone two of the largest are received or looked at, or hundreds of the usual. */
 const BODIES = { sharedBytes: 256 * 1024 * 1024, ownBytes: 0 };
-/** Smaller ones are not counted: the number of connections bounds them. */
-const SMALL_BYTES = 64 * 1024;
 
 export interface WebhookRoutesOptions {
   /** The users that stages on this machine run as, where that is not the server's own. */
@@ -103,9 +102,9 @@ function tooLarge(reply: FastifyReply, { message }: BodyTooLarge): FastifyReply 
   return reply.code(413).header('Connection', 'close').send({ error: 'payload_too_large', message });
 }
 
-/** Node reads no more than what is announced. */
+/** Not counted: the number of connections bounds them. Node reads no more than what is announced. */
 function isSmall({ headers }: FastifyRequest): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= SMALL_BYTES;
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= LARGE_BYTES;
 }
 
 /** BODIES-1, BODIES-2: until the response is over. */

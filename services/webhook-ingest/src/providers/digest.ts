@@ -4,7 +4,7 @@
  * much: it is copied first, all at once. All are in hexadecimal: bytes would be a piece of memory of their own for each.
  */
 import { createHash, createHmac, hash, type Hash, type Hmac } from 'node:crypto';
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { LARGE_BYTES, nextPiece } from './large-work.ts';
 
 /** A quarter to half a millisecond. */
 const PIECE_BYTES = 256 * 1024;
@@ -26,11 +26,13 @@ const innerText = Buffer.allocUnsafeSlow(BLOCK_BYTES + SMALL_BYTES);
 const outerText = Buffer.allocUnsafeSlow(BLOCK_BYTES + DIGEST_BYTES);
 
 export function sha256Of(body: Buffer): string | Promise<string> {
-  return body.length <= PIECE_BYTES ? hash('sha256', body, 'hex') : inPieces(createHash('sha256'), body);
+  return body.length <= LARGE_BYTES ? hash('sha256', body, 'hex') : inPieces(createHash('sha256'), body);
 }
 
 export function hmacOf(key: string | Buffer, body: Buffer): string | Promise<string> {
-  return body.length <= SMALL_BYTES ? smallHmacOf(key, body) : inPieces(createHmac('sha256', key), body);
+  if (body.length <= SMALL_BYTES) return smallHmacOf(key, body);
+  const hmac = createHmac('sha256', key);
+  return body.length <= LARGE_BYTES ? hmac.update(body).digest('hex') : inPieces(hmac, body);
 }
 
 /** Of at most 16 KiB. */
@@ -63,7 +65,7 @@ const [INNER, OUTER] = [0x36, 0x5c] as const;
 
 async function inPieces(digest: Hash | Hmac, body: Buffer): Promise<string> {
   for (let from = 0; from < body.length; from += PIECE_BYTES) {
-    if (from > 0) await nextTurn();
+    await nextPiece();
     digest.update(body.subarray(from, from + PIECE_BYTES));
   }
   return digest.digest('hex');
