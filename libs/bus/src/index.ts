@@ -90,7 +90,7 @@ export { purgeLogs } from './jetstream/log-purge.ts';
 export { type LookedWrite, lookAtWrites } from './jetstream/looked-writes.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
 export { lastChunks, type LiveChunk, readChunks, subscribeLiveChunks } from './jetstream/log-reader.ts';
-export { loggedRuns, type LoggedRuns } from './jetstream/logged-runs.ts';
+export { chunkBytes, loggedRuns, logsRoom, type LoggedRuns, type LogsRoom } from './jetstream/logged-runs.ts';
 export { accountsConfiguration, type BrokerCredential } from './permissions/accounts.ts';
 export {
   brokerPermissions,

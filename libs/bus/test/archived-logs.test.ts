@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   bytesOfChunk,
   type Bus,
+  chunkBytes,
   connectBus,
   createLogWriter,
   decodeFrame,
@@ -12,6 +13,7 @@ import {
   ensureStreams,
   FRAME_BYTES,
   loggedRuns,
+  logsRoom,
   purgeLogs,
   readChunks,
   subjects,
@@ -47,6 +49,32 @@ it('LOGS says which runs it has, how many chunks of each and how full it is; wha
   expect(share).toBeLessThan(0.04);
   await purgeLogs(bus, 'b');
   expect((await loggedRuns(bus)).runs).toEqual([{ runId: 'a', chunks: 1 }]);
+});
+
+it('of a run the oldest chunks can be removed alone, and what its chunks take is told by some of them', async () => {
+  const writer = createLogWriter(bus);
+  const write = async (run: string, runner: string, at: number, bytes: number): Promise<void> => {
+    const output = Buffer.alloc(bytes, 'x');
+    const chunk = { stage: 's', attempt: 1, offset: at, at, parts: [['stdout', bytes] as const], output };
+    await writer.publish(subjects.log(run, runner), encodeChunk(chunk));
+  };
+  for (let at = 0; at < 20; at += 1) {
+    await write('large', `r${at % 2}`, at, 32 * 1024);
+    await write('small', 'r1', at, 10);
+  }
+  writer.close();
+  const { share: before, bytesMax } = await logsRoom(bus);
+  expect([before, bytesMax]).toEqual([(await loggedRuns(bus)).share, 8 * MEBIBYTE]);
+  expect(await chunkBytes(bus, 'large')).toBeGreaterThan(32 * 1024);
+  expect(await chunkBytes(bus, 'large')).toBeLessThan(33 * 1024);
+  expect(await chunkBytes(bus, 'small')).toBeLessThan(300);
+  expect(await chunkBytes(bus, 'nothing')).toBe(0);
+  await purgeLogs(bus, 'large', 5);
+  const left = await Array.fromAsync(readChunks(bus, 'large', 1, new AbortController().signal));
+  expect(left.map(({ chunk }) => chunk.at)).toEqual([15, 16, 17, 18, 19]);
+  expect((await logsRoom(bus)).share).toBeLessThan(before);
+  expect((await loggedRuns(bus)).runs).toContainEqual({ runId: 'small', chunks: 20 });
+  for (const run of ['large', 'small']) await purgeLogs(bus, run);
 });
 
 it('a frame gives back the chunks as LOGS had them, byte for byte', async () => {

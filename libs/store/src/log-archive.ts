@@ -40,6 +40,7 @@ export type ArchivedHead = Omit<ArchivedLog, 'frames' | 'last'>;
 export interface LogStanding {
   readonly state: 'open' | 'closed' | 'deleted';
   readonly tenant: string;
+  readonly key: string;
   /** Milliseconds since 1970. */
   readonly createdAt: number;
 }
@@ -67,9 +68,9 @@ export class LogArchive {
     const rows = await this.#runs.getMany(runIds, { parts: [] });
     return new Map(
       rows.map((row) => {
-        const { id, open, tenant, createdAt } = row;
+        const { id, open, tenant, key, createdAt } = row;
         const state = isTombstone(row) ? 'deleted' : open ? 'open' : 'closed';
-        return [id, { state, tenant, createdAt }];
+        return [id, { state, tenant, key, createdAt }];
       }),
     );
   }

@@ -1,8 +1,8 @@
 /** Which runs have chunks in `LOGS`, and how full it is: what the archive of logs goes by (P34). */
 import type { Bus } from '../wire/bus.ts';
 import { wireOf } from '../wire/nats-bus.ts';
-import { streams } from '../contract/subjects.ts';
-import { api } from './stored.ts';
+import { streams, subjects } from '../contract/subjects.ts';
+import { api, directBatch } from './stored.ts';
 
 interface LoggedRun {
   readonly runId: string;
@@ -16,10 +16,20 @@ export interface LoggedRuns {
   readonly share: number;
 }
 
+export interface LogsRoom {
+  /** As in `LoggedRuns`. */
+  readonly share: number;
+  /** Infinity: it has no bound. */
+  readonly bytesMax: number;
+}
+
 /** The broker names 100,000 subjects at a time. */
 const INFO_MS = 20_000;
 /** Held in memory for a moment. The broker names them in their order, so these are of the oldest runs. */
 const SUBJECTS_MAX = 300_000;
+
+/** Of a run's chunks, to tell what they take: a run's are of one kind, mostly. */
+const MEASURED = 8;
 
 interface Info {
   readonly config: { readonly max_bytes: number };
@@ -40,11 +50,29 @@ export async function loggedRuns(bus: Bus): Promise<LoggedRuns> {
       const [, runId = ''] = subject.split('.');
       chunks.set(runId, (chunks.get(runId) ?? 0) + count);
     }
-    if (info.config.max_bytes > 0) share = info.state.bytes / info.config.max_bytes;
+    share = shareOf(info);
     if (subjects.length === 0) break;
     offset += subjects.length;
     total = info.total ?? 0;
   }
   const runs = [...chunks].map(([runId, count]) => ({ runId, chunks: count }));
   return { runs: runs.toSorted((one, other) => (one.runId < other.runId ? -1 : 1)), share };
+}
+
+/** How full `LOGS` is, without a look at what it has. Throws as `loggedRuns`. */
+export async function logsRoom(bus: Bus): Promise<LogsRoom> {
+  const info = await api<Info>(wireOf(bus), `STREAM.INFO.${streams.logs}`, undefined, INFO_MS);
+  return { share: shareOf(info), bytesMax: info.config.max_bytes > 0 ? info.config.max_bytes : Infinity };
+}
+
+/** What a chunk of the run takes, about, by some of its oldest; 0: it has none any more. Throws as `loggedRuns`. */
+export async function chunkBytes(bus: Bus, runId: string): Promise<number> {
+  const request = { seq: 1, next_by_subj: subjects.logOfRun(runId), batch: MEASURED };
+  const chunks = await directBatch(wireOf(bus), streams.logs, request, INFO_MS);
+  const sum = chunks.reduce((bytes, chunk) => bytes + chunk.bytes.length + chunk.subject.length, 0);
+  return chunks.length === 0 ? 0 : sum / chunks.length;
+}
+
+function shareOf({ config, state }: Info): number {
+  return config.max_bytes > 0 ? state.bytes / config.max_bytes : 0;
 }

@@ -44,7 +44,7 @@ const PACKED_AFTER_MS = 60 * 60_000;
 /** So many are packed at once: about a pack. */
 const PACKED_CHUNKS = 2_000;
 const PURGED_AFTER_MS = 60 * 60_000;
-const TIGHT_SHARE = 0.5;
+export const TIGHT_SHARE = 0.5;
 /** Ids asked for in one call to the store. */
 const PAGE = 500;
 /** Runs of which the pointer was seen and the chunks are still there. */

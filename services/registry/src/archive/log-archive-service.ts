@@ -1,11 +1,13 @@
 /** The archive of logs as a part of a running registry: when it works, what it says of it, and its answers to gateways. */
 import { machineTime, type Time } from '@penstock/async';
-import { loggedRuns, purgeLogs, readChunks, type Bus, type BusSubscription } from '@penstock/bus';
+import { chunkBytes, loggedRuns, logsRoom, purgeLogs, readChunks, type Bus, type BusSubscription } from '@penstock/bus';
 import type { ObjectStore } from '@penstock/object-store';
 import { answerCalls } from '@penstock/service';
 import { LogArchive, type DocumentStore } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
-import { LogArchiver } from './archiver.ts';
+import { LogArchiver, TIGHT_SHARE } from './archiver.ts';
+import { LogRelief } from './log-relief.ts';
+import { isOutage } from './outages.ts';
 import { sweepPacks } from './pack-sweep.ts';
 import { type PackPart, Packs } from './packs.ts';
 
@@ -18,22 +20,31 @@ export interface LogArchiveOptions {
   readonly time?: Pick<Time, 'bootNow' | 'wallNow'> | undefined;
 }
 
-/** So soon, for how full `LOGS` is is seen by a pass alone; the first one lets a server begin. */
+/** The first one lets a server begin. */
 const EVERY_MS = 60_000;
+/** After a look at how full `LOGS` is that came to nothing. */
+const LOOK_MS = 5_000;
 const SWEEP_MS = 60 * 60_000;
 /** A pass looks at all that `LOGS` has, a sweep at all that is archived: neither takes more than a share of the time, however much that is. */
 const SHARE = 20;
+/** The same for those that are in haste, as `LOGS` fills up. */
+const SHARE_IN_HASTE = 3;
 
 export class LogArchiveService {
   readonly #log: LogArchiveOptions['log'];
   readonly #time: Pick<Time, 'bootNow' | 'wallNow'>;
   readonly #archiver: LogArchiver;
+  readonly #relief: LogRelief;
   readonly #sweepParts: Parameters<typeof sweepPacks>[0];
   readonly #packs: Packs;
   readonly #stopped = new AbortController();
   #timer: NodeJS.Timeout | undefined;
+  #lookTimer: NodeJS.Timeout | undefined;
+  #looking: Promise<void> | undefined;
   readonly #subscription: BusSubscription;
   #working: Promise<void> | undefined;
+  /** Not before this: a pass in haste. */
+  #hasteFrom = -Infinity;
   #isFailing = false;
   #sweepAt = -Infinity;
 
@@ -54,24 +65,41 @@ export class LogArchiveService {
         purge: (runId) => purgeLogs(bus, runId),
       },
     });
+    this.#relief = new LogRelief({
+      archive,
+      log,
+      time,
+      logs: {
+        room: () => logsRoom(bus),
+        runs: () => loggedRuns(bus),
+        chunkBytes: (runId) => chunkBytes(bus, runId),
+        purge: (runId, keep) => purgeLogs(bus, runId, keep),
+      },
+    });
     this.#sweepParts = { archive, objects, packs: this.#packs, time, log, logRetentionMs };
     this.#subscription = answerCalls(bus, 'registry', {
       'log.part': async (part: PackPart) => ({ data: await this.#packs.part(part) }),
     });
     this.#workLater(EVERY_MS);
+    this.#lookLater();
   }
 
   async close(): Promise<void> {
     this.#stopped.abort();
     clearTimeout(this.#timer);
+    clearTimeout(this.#lookTimer);
     this.#subscription.stop();
+    await this.#looking;
     await this.#working;
   }
 
   /** Resolves when a pass, this one or that under way, is over. Never rejects: what fails is tried again by the next one, and said once. */
   work(): Promise<void> {
+    const startedAt = this.#time.bootNow();
     this.#working ??= this.#pass().finally(() => {
       this.#working = undefined;
+      const now = this.#time.bootNow();
+      this.#hasteFrom = now + SHARE_IN_HASTE * (now - startedAt);
     });
     return this.#working;
   }
@@ -82,6 +110,30 @@ export class LogArchiveService {
       const startedAt = this.#time.bootNow();
       void this.work().then(() => this.#workLater(Math.max(EVERY_MS, SHARE * (this.#time.bootNow() - startedAt))));
     }, milliseconds).unref();
+  }
+
+  #lookLater(afterMs = LOOK_MS): void {
+    if (this.#stopped.signal.aborted) return;
+    this.#lookTimer = setTimeout(() => {
+      const startedAt = this.#time.bootNow();
+      this.#looking = this.#look().then((againMs) =>
+        this.#lookLater(Math.max(againMs, SHARE_IN_HASTE * (this.#time.bootNow() - startedAt))),
+      );
+    }, afterMs).unref();
+  }
+
+  /** Never rejects: what fails is tried again by the next one. A broker that is away is said by the passes. */
+  async #look(): Promise<number> {
+    try {
+      const { share, againMs } = await this.#relief.look();
+      // What has ended is better packed than removed.
+      if (share >= TIGHT_SHARE && this.#time.bootNow() >= this.#hasteFrom) void this.work();
+      return againMs;
+    } catch (error) {
+      if (!isOutage(error) && !this.#stopped.signal.aborted)
+        this.#log.warn({ err: error }, 'no room could be made in LOGS; tried again');
+      return LOOK_MS;
+    }
   }
 
   async #pass(): Promise<void> {
