@@ -51,7 +51,7 @@ export const PROGRAMS: readonly Program[] = [
     "rename another key's workspace",
     'mv "$VICTIM" "$VICTIM-moved" && { mv "$VICTIM-moved" "$VICTIM"; echo FOUND; }',
   ],
-  ['list-runs', 'list the runs of others', 'ls "$DATA/work/0" | grep -v "$PENSTOCK_RUN_ID" | grep -q . && echo FOUND'],
+  ['list-runs', 'list the runs of others', 'ls "$DATA/work/0" | grep -vxF "${HOME##*/}" | grep -q . && echo FOUND'],
   [
     'make-run',
     "make a folder among other runs'",

@@ -43,9 +43,10 @@ describe.each(ways.flatMap((way) => places.map((place) => [way, place] as const)
         await executor.close();
         execFileSync('rm', ['-rf', data]);
       });
-      const runOf = (name: string): StageRun => ({
+      const runOf = (name: string): StageRun & { readonly occupant: string } => ({
         folder: join(keep, '0', name),
         temporary: join(keep, '0', `.tmp-${name}`),
+        occupant: name,
       });
       const attempt = async (run: StageRun, script: string): Promise<{ exit: StageExit; text: string }> => {
         const sink = new RecordingSink();
@@ -58,8 +59,9 @@ describe.each(ways.flatMap((way) => places.map((place) => [way, place] as const)
         executor,
         data,
         newRun: (name: string): StageRun => {
-          for (const path of Object.values(runOf(name))) mkdirSync(path, { mode: 0o700 });
-          return runOf(name);
+          const run = runOf(name);
+          for (const path of [run.folder, run.temporary]) mkdirSync(path, { mode: 0o700 });
+          return run;
         },
         /** The folders of a run become another's. */
         rename: (from: StageRun, name: string): StageRun => {
@@ -68,6 +70,8 @@ describe.each(ways.flatMap((way) => places.map((place) => [way, place] as const)
           renameSync(from.temporary, to.temporary);
           return to;
         },
+        /** The same, and they keep their name. */
+        pass: (from: StageRun, name: string): StageRun => ({ ...from, occupant: name }),
         attempt,
         stage: async (run: StageRun, script: string): Promise<string> => {
           const { exit, text } = await attempt(run, script);
@@ -112,14 +116,33 @@ describe.each(ways.flatMap((way) => places.map((place) => [way, place] as const)
       expect(await stage(two, 'cat file')).toBe('kept\n');
     });
 
-    it.each([
+    it('and one that has got them by the name that they had', async () => {
+      const { newRun, pass, stage } = world();
+      const one = newRun('one');
+      const before = await stage(one, MOUNTED_AT);
+      const two = pass(one, 'two');
+      expect(await stage(two, MOUNTED_AT)).toBe(before);
+      expect(await stage(two, UNTOUCHED)).toBe(`1777\n${tmpMode}\none\n${one.folder}\n`);
+    });
+
+    const LEFT = [
       ['a file in /dev/shm', 'echo >/dev/shm/left'],
       ['a folder in /dev/shm', 'mkdir /dev/shm/.left'],
       ['the mode of /dev/shm', 'chmod 755 /dev/shm'],
       ['a file in /tmp', 'echo >/tmp/left'],
       ['a file beside its folder', 'echo >"$HOME/../left"'],
       ['a file further up', 'echo >"$HOME/../../left"'],
-    ])('and nothing else of what that one has left: %s', async (_what, script) => {
+    ] as const;
+
+    it.each(LEFT)('by that name it sees nothing that the other has left: %s', async (_what, script) => {
+      const { newRun, pass, stage } = world();
+      const one = newRun('one');
+      await stage(one, `set +e; ${script}; true`);
+      execFileSync('sh', ['-c', 'rm -rf "$1"/* "$2"/*', 'sh', one.folder, one.temporary]);
+      expect(await stage(pass(one, 'two'), UNTOUCHED)).toBe(`1777\n${tmpMode}\none\n${one.folder}\n`);
+    });
+
+    it.each(LEFT)('and by its own, too, nothing else of what that one has left: %s', async (_what, script) => {
       const { newRun, rename, stage } = world();
       const one = newRun('one');
       await stage(one, `set +e; ${script}; true`);

@@ -1,7 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { Spares } from '../src/workspace/spares.ts';
 
-const spare = (key: string, path: string) => ({ key, path, identity: path, hasTemporary: false, hasShared: true });
+const spare = (key: string, path: string) => ({
+  key,
+  path,
+  identity: path,
+  hasTemporary: false,
+  hasShared: true,
+  changed: { run: 1, shared: 1, temporary: 1 },
+});
 const anywhere = () => true;
 
 describe('spare folders', () => {

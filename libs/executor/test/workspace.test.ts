@@ -10,8 +10,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { basename, dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { Workspaces } from '../src/workspace/workspaces.ts';
 
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
@@ -19,7 +19,10 @@ let folder: string;
 beforeEach(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-work-')));
 });
-afterEach(() => execFileSync('rm', ['-rf', folder]));
+afterEach(() => {
+  vi.restoreAllMocks();
+  execFileSync('rm', ['-rf', folder]);
+});
 
 const attempt = (name: string, more = {}) => ({
   runId: 'run-1',
@@ -82,10 +85,13 @@ describe('the folders of a run', () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const inodes = new Map<string, number>();
     const temporaries = new Map<string, number>();
+    const homes = new Map<string, string>();
     const inodeAfter = async (runId: string, key: string, script: string): Promise<number> => {
       const { workspace, home, temporary } = await workspaces.prepare(attempt('a', { runId, key }));
-      expect([home, workspace]).toEqual([join(folder, 'work', runId), join(folder, 'work', runId, 'shared')]);
-      expect([temporary, ...readdirSync(temporary)]).toEqual([join(folder, 'work', `.tmp-${runId}`)]);
+      expect(dirname(home)).toBe(join(folder, 'work'));
+      expect([home, workspace]).toEqual([workspaces.folderOf(runId), join(home, 'shared')]);
+      expect([temporary, ...readdirSync(temporary)]).toEqual([join(folder, 'work', `.tmp-${basename(home)}`)]);
+      homes.set(runId, home);
       temporaries.set(runId, statSync(temporary).ino);
       expect(readdirSync(workspace)).toEqual([]);
       expect(readdirSync(home)).toEqual(['shared']);
@@ -98,6 +104,10 @@ describe('the folders of a run', () => {
     const first = await inodeAfter('run-1', 'a', 'true');
     expect(await inodeAfter('run-2', 'a', 'true')).toBe(first);
     expect(temporaries.get('run-2')).toBe(temporaries.get('run-1'));
+    // From the second on they keep their name.
+    expect(homes.get('run-1')).toBe(join(folder, 'work', 'run-1'));
+    expect(await inodeAfter('run-2b', 'a', 'true')).toBe(first);
+    expect(homes.get('run-2b')).toBe(homes.get('run-2'));
     // While it is kept for one key the other's folder is another one.
     expect(await inodeAfter('run-3', 'b', 'true')).not.toBe(first);
     for (const [index, script] of [
@@ -116,17 +126,85 @@ describe('the folders of a run', () => {
       encoding: 'utf8',
     });
     expect(kept.trim().split('\n').toSorted()).toEqual([
-      ...Array.from({ length: 6 }, () => expect.stringMatching(/^d \.spare-/u)),
+      ...Array.from({ length: 3 }, () => expect.stringMatching(/^d \.tmp-seat_/u)),
+      ...Array.from({ length: 3 }, () => expect.stringMatching(/^d seat_/u)),
       'd shared',
       'd shared',
+      'f .seats',
     ]);
     // What was left in its /tmp goes alone.
     for (const [index, script] of ['mkdir .left', 'chmod 755 .'].entries()) {
-      const run = await inodeAfter(`run-tmp-${index}`, 'd', `cd "../../.tmp-run-tmp-${index}"; ${script}`);
+      const run = await inodeAfter(
+        `run-tmp-${index}`,
+        'd',
+        `cd "../../.tmp-$(basename "$(dirname "$PWD")")"; ${script}`,
+      );
       expect(await inodeAfter(`run-after-${index}`, 'd', 'true')).toBe(run);
     }
-    void new Workspaces(join(folder, 'work'));
-    await expect.poll(() => readdirSync(join(folder, 'work'))).toEqual([]);
+    // A seat is its last run's until somebody says to the next process that this one is over.
+    const next = new Workspaces(join(folder, 'work'));
+    await Promise.all(next.list().map((runId) => next.remove(runId)));
+    await expect.poll(() => readdirSync(join(folder, 'work'))).toEqual(['.seats']);
+  });
+
+  it.each([
+    ['in its working folder', 'echo >left'],
+    ['in a folder of that, made and removed', 'mkdir x; rmdir x; mkdir left'],
+    ['beside it', 'echo >../left'],
+    ['in its /tmp', 'echo >"../../.tmp-$(basename "$(dirname "$PWD")")/left"'],
+  ])(
+    'show a later run nothing that one has left %s, however long they were empty before (WORKSPACES-6)',
+    async (_where, script) => {
+      const workspaces = new Workspaces(join(folder, 'work'));
+      const real = Date.now();
+      const seenBy = async (runId: string, left: string): Promise<string> => {
+        const { workspace, home, temporary } = await workspaces.prepare(attempt('a', { runId, key: 'a' }));
+        const found = [readdirSync(home), readdirSync(workspace), readdirSync(temporary)];
+        expect(found).toEqual([['shared'], [], []]);
+        execFileSync('bash', ['-c', left], { cwd: workspace });
+        await workspaces.remove(runId);
+        return home;
+      };
+      // By the time that they are looked at, nothing has changed for a minute.
+      vi.spyOn(Date, 'now').mockReturnValue(real + 60_000);
+      const homes = [await seenBy('run-1', 'true'), await seenBy('run-2', 'true'), await seenBy('run-3', 'true')];
+      expect(homes[2]).toBe(homes[1]);
+      for (const turn of [1, 2]) {
+        await seenBy(`run-left-${turn}`, script);
+        await seenBy(`run-after-${turn}`, 'true');
+      }
+    },
+  );
+
+  it('are found by the next process, whichever name they have; those that are of no run go (WORKSPACES-5)', async () => {
+    const root = join(folder, 'work');
+    const before = new Workspaces(root);
+    const begin = (workspaces: Workspaces, runId: string, key: string) =>
+      workspaces.prepare(attempt('a', { runId, key }));
+    // Two seats of each key, taken in turn.
+    for (const key of ['a', 'b']) {
+      await Promise.all([begin(before, `${key}-1`, key), begin(before, `${key}-2`, key)]);
+      await Promise.all([before.remove(`${key}-1`), before.remove(`${key}-2`)]);
+      await begin(before, `${key}-3`, key);
+      await before.remove(`${key}-3`);
+    }
+    const { workspace, temporary } = await begin(before, 'a-4', 'a');
+    writeFileSync(join(workspace, 'kept'), '');
+    writeFileSync(join(temporary, 'kept'), '');
+    const own = await begin(before, 'c-1', 'c');
+    mkdirSync(join(root, '.spare-1f-3', 'shared'), { recursive: true });
+
+    const after = new Workspaces(root);
+    // `b-3` had a seat last that idles now: its owner will say that it is over.
+    expect(after.list().toSorted()).toEqual(['a-4', 'b-3', 'c-1']);
+    expect([after.folderOf('a-4'), after.folderOf('c-1')]).toEqual([dirname(workspace), own.home]);
+    const again = await begin(after, 'a-4', 'a');
+    expect([readdirSync(again.workspace), readdirSync(again.temporary)]).toEqual([['kept'], ['kept']]);
+    await Promise.all(['a-4', 'b-3', 'c-1'].map((runId) => after.remove(runId)));
+    expect(after.list()).toEqual([]);
+    // But for what is kept of `a-4`, whose key is known.
+    const [, name = ''] = /(seat_\w+)/.exec(workspace) ?? [];
+    await expect.poll(() => readdirSync(root).filter((each) => !each.includes(name))).toEqual(['.seats']);
   });
 
   it('serve a later run of the same key with what was in its working folder gone, which is filled anew (WORKSPACES-4)', async () => {

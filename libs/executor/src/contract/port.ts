@@ -70,6 +70,8 @@ export interface StageRun {
   readonly temporary: string;
   /** Of both folders, as they are when the stage starts (`runIdentity`); absent: the executor looks. */
   readonly identity?: string | undefined;
+  /** Which run it is, where several may have these folders one after the other. */
+  readonly occupant?: string | undefined;
 }
 
 /** Files that a stage finds when it begins, made where it alone sees them, and gone after it. */

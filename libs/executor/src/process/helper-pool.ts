@@ -165,7 +165,10 @@ export class HelperPool {
   }
 
   /** HELPERPOOL-4. Of several the one that idled last has the warmest caches. */
-  #takeIdle({ key, place, view }: Wanted): Helper | null {
+  #takeIdle(wanted: Wanted): Helper | null {
+    const same = this.#takeSame(wanted);
+    if (same !== null) return same;
+    const { key, place } = wanted;
     const own: Resting[] = [];
     let spare: Resting | undefined;
     for (const each of this.#idle) {
@@ -174,9 +177,7 @@ export class HelperPool {
       else if (each.key === undefined) spare = each;
     }
     const hasRoom = this.#idle.length < this.#options.idleMax;
-    const vacant =
-      own.findLast(({ helper }) => helper.view?.identity === view.identity) ??
-      own.findLast(({ helper }) => helper.view === null || !isCurrent(helper.view));
+    const vacant = own.findLast(({ helper }) => helper.view === null || !isCurrent(helper.view));
     const taken = vacant ?? (hasRoom ? (spare ?? own[0]) : (own[0] ?? spare));
     if (taken === undefined) return null;
     this.#idle.splice(this.#idle.indexOf(taken), 1);
@@ -184,6 +185,17 @@ export class HelperPool {
     if (taken === spare || (taken !== vacant && hasRoom)) this.#keepSpares();
     this.#keys.set(taken.helper, key);
     return taken.helper;
+  }
+
+  /** One that shows the very folders: the usual case, and seldom far from the end. */
+  #takeSame({ key, place, view }: Wanted): Helper | null {
+    const index = this.#idle.findLastIndex(
+      (each) =>
+        each.key === key && each.place === place && each.helper.usable && each.helper.view?.identity === view.identity,
+    );
+    if (index < 0) return null;
+    const [same] = this.#idle.splice(index, 1);
+    return same?.helper ?? null;
   }
 
   #keepSpares(): void {

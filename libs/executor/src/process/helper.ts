@@ -163,7 +163,7 @@ export class Helper {
     const [from, to] = [this.view?.run, view.run];
     if (bases === undefined) return true;
     if (this.view?.identity !== view.identity) return false;
-    if (from?.folder === to?.folder) return true;
+    if (from?.folder === to?.folder && from?.occupant === to?.occupant) return true;
     if (from === undefined || to === undefined || this.#child.pid === undefined) return false;
     if (!takeOver(this.#child.pid, bases, from, { run: to, identity: view.identity })) return false;
     this.view = view;

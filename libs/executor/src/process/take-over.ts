@@ -1,6 +1,6 @@
 /**
- * A run takes over what its helper shows of an earlier run of the same key, where it has got that one's very folders: they get
- * their new name in the helper's view, and nothing is mounted.
+ * A run takes over what its helper shows of an earlier run of the same key, where it has got that one's very folders: nothing is
+ * mounted, and where they have another name by now they get it in the helper's view, too.
  *
  * The name is that of the folder on which they are mounted. Only who shares the helper's mounts may not rename it; its owner does
  * not, and reaches it through /proc.
@@ -40,7 +40,7 @@ export function takeOver(
       at = join(at, name);
     }
     if (!isFolderOf(seen(at), identity)) return false;
-    renameSync(seen(at), seen(join(dirname(at), basename(to.folder))));
+    if (from.folder !== to.folder) renameSync(seen(at), seen(join(dirname(at), basename(to.folder))));
     return true;
   } catch {
     // It is ending, or this process may not look into it.

@@ -12,6 +12,15 @@ export interface Spare {
   readonly hasTemporary: boolean;
   /** An empty `shared` is in it. */
   readonly hasShared: boolean;
+  readonly changed: LastChanges;
+}
+
+/** When each of a run's folders had changed last, by the clock of files, as it was found with nothing in it; NaN: that cannot be told. */
+export interface LastChanges {
+  /** With `shared` in it, and nothing else. */
+  readonly run: number;
+  readonly shared: number;
+  readonly temporary: number;
 }
 
 const SPARES_MAX = 64;

@@ -1,16 +1,21 @@
 /**
- * The folders of runs: `<root>/<run id>/` is the home of its stages; in it `shared`, a fresh one for each attempt that
+ * The folders of runs: `<root>/<run id>` is the home of its stages; in it `shared`, a fresh one for each attempt that
  * asks for it, and the files that stages write their outputs to; beside it what they have as /tmp. They are made when the first stage needs them.
+ * A run that has got the folders of an earlier one has them by the name that they have: `<root>/<seat>`.
  *
  * A stage may do to its folders what it likes: the next one finds them again, as new where they were taken away, and open where
  * they were shut.
  *
- * WORKSPACES-1. Nothing outside `<root>/<run id>` and `<root>/.tmp-<run id>` is touched, whatever a stage has put inside: removal follows no link.
+ * WORKSPACES-1. Nothing outside the run's folder and what it has as /tmp is touched, whatever a stage has put inside: removal follows no link.
  * WORKSPACES-2. A folder is removed only when no process of its run is left, which the caller sees to.
  * WORKSPACES-3. A workspace that is to be filled appears complete or not at all: one that is there was filled. `shared` is
  *     filled once, by the first stage that needs it; those that come meanwhile wait, and one of them tries again where the
  *     first has failed.
  * WORKSPACES-4. A folder serves another run only where both are of one key, and nothing that the first has left is in it.
+ * WORKSPACES-5. A seat is one run's at a time. Whose it is stands on the disk before the run's first stage begins (SEATS-1): whenever the
+ *     process is killed, the next one finds each run's folder, and removes the seats that are nobody's.
+ * WORKSPACES-6. A folder is found empty by reading it. Only one that was found so before the run began, and has not changed since by the
+ *     clock of its file system, which had gone on by then, is not read once more. No stage can set a change back.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -30,20 +35,25 @@ import {
   type Stats,
 } from 'node:fs';
 import { rmdir } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { unlessAborted } from '@penstock/async';
 import type { StageUser } from '../contract/port.ts';
 import { folderIdentity, runIdentity } from '../system/folder-identity.ts';
-import { Spares, type Spare } from './spares.ts';
+import { type LastChanges, Spares, type Spare } from './spares.ts';
+import { Seats } from './seats.ts';
 import { giveTree, removeTree } from './trees.ts';
 
-/** Begins no run's id. */
-const SPARE = '.spare-';
-/** After a spare's name: what served as /tmp of its run. */
-const SPARE_TEMPORARY = '-tmp';
-/** Before a run's id: what its stages have as /tmp. It stands beside the run's folder, where no stage can put a link in its place. */
+/** Begins no run's id; nor does it begin with a dot, for programs pass over what is in such a folder. */
+const SEAT = /^seat_[0-9a-f]+_\d+$/;
+const SEATS_FILE = '.seats';
+/** As seats without a run were called before they kept their names. */
+const FORMER_SPARE = '.spare-';
+/** Before the name of a run's folder: what its stages have as /tmp. It stands beside that, where no stage can put a link in its place. */
 const TEMPORARY = '.tmp-';
 const RUN_ID = /^[0-9a-zA-Z][0-9a-zA-Z-]{0,63}$/;
+
+/** Longer than the clock of any file system stands still: some count in seconds. */
+const FILE_CLOCK_MS = 3_000;
 
 const FOLDER_MODE = 0o700;
 /** Of what holds the folders of all runs: entered by name, and not listed, by who has one in it. */
@@ -86,11 +96,14 @@ export class Workspaces {
   readonly #removals = new Map<string, Promise<void>>();
   /** By run. */
   readonly #keys = new Map<string, string>();
-  /** Unused folders with an empty `shared` in them. */
+  readonly #seats: Seats;
+  /** By run: of the seat that it has got. */
+  readonly #changed = new Map<string, LastChanges>();
+  /** Seats without a run. */
   readonly #spares: Spares;
   /** What an earlier process has left is not in the way. */
-  readonly #spareName = `${SPARE}${randomUUID().slice(0, 8)}-`;
-  #sparesMade = 0;
+  readonly #seatName = `seat_${randomUUID().slice(0, 8)}_`;
+  #namesMade = 0;
 
   /** `spares`: shared by several roots, where what they keep is to be bounded together. */
   constructor(root: string, spares: Spares = new Spares()) {
@@ -98,26 +111,32 @@ export class Workspaces {
     this.#spares = spares;
     mkdirSync(root, { recursive: true, mode: ROOT_MODE });
     chmodSync(root, ROOT_MODE);
-    const names = readdirSync(root);
-    const runs = new Set(names);
-    for (const name of names)
-      if (name.startsWith(SPARE) || (name.startsWith(TEMPORARY) && !runs.has(name.slice(TEMPORARY.length))))
-        void removeRun(join(root, name)).catch(() => {});
+    const names = readdirSync(root, { withFileTypes: true });
+    const seats = new Set(names.filter((name) => name.isDirectory() && SEAT.test(name.name)).map(({ name }) => name));
+    this.#seats = new Seats(join(root, SEATS_FILE), (seat) => seats.has(seat));
+    const taken = new Set(this.#seats.names);
+    const folders = new Set(names.map(({ name }) => name).filter((name) => !SEAT.test(name) || taken.has(name)));
+    for (const { name } of names) {
+      const isTemporary = name.startsWith(TEMPORARY);
+      const isLeft = isTemporary ? !folders.has(name.slice(TEMPORARY.length)) : !folders.has(name);
+      if (isLeft || name.startsWith(FORMER_SPARE)) void removeRun(join(root, name)).catch(() => {});
+    }
   }
 
   /** The folders for one attempt. A removal of the run that is under way is waited for. @throws as `fill`; the signal's reason */
   async prepare(options: PrepareOptions): Promise<StageFolders> {
     const { runId, attempt, key, fresh, user, declaresOutputs, fill, signal } = options;
-    const run = this.#folderOf(runId);
+    assertRunId(runId);
     await this.#removals.get(runId);
-    const shared = join(run, 'shared');
-    const temporary = this.#temporaryOf(runId);
     const spare =
       key !== undefined && !this.#keys.has(runId)
-        ? this.#takeSpare(key, { run, temporary, isFilled: fill !== undefined })
+        ? this.#takeSpare(key, runId, { isFilled: fill !== undefined })
         : null;
     const isAsMade = spare !== null;
     if (key !== undefined) this.#keys.set(runId, key);
+    const run = this.folderOf(runId);
+    const shared = join(run, 'shared');
+    const temporary = temporaryOf(run);
     const identity = spare?.identity ?? runIdentity(makeOpenFolder(run), makeOpenFolder(temporary));
     if (user !== undefined) for (const folder of [run, temporary]) await this.#giveRun(folder, user);
     if (fill === undefined) {
@@ -146,20 +165,26 @@ export class Workspaces {
 
   /** Ids of the runs that have a folder. */
   list(): string[] {
-    return readdirSync(this.#root).filter((name) => RUN_ID.test(name));
+    return [...readdirSync(this.#root).filter((name) => RUN_ID.test(name)), ...this.#seats.runs];
+  }
+
+  /** Where the run's folder is, or would be. */
+  folderOf(runId: string): string {
+    assertRunId(runId);
+    return join(this.#root, this.#seats.of(runId) ?? runId);
   }
 
   /** Idempotent. Rejects where something cannot be removed. */
   remove(runId: string): Promise<void> {
     const underway = this.#removals.get(runId);
     if (underway !== undefined) return underway;
-    const folder = this.#folderOf(runId);
+    assertRunId(runId);
     const key = this.#keys.get(runId);
     this.#keys.delete(runId);
-    const temporary = this.#temporaryOf(runId);
-    const kept = key === undefined ? 'nothing' : this.#keepSpare(key, folder, temporary);
-    if (kept === 'both' || (kept === 'run' && removeEmpty(temporary))) return Promise.resolve();
-    const removal = (kept === 'run' ? removeTree(temporary) : this.#removeFilled(folder, temporary, key)).finally(() =>
+    const kept = key === undefined ? 'nothing' : this.#keepSpare(key, runId);
+    this.#changed.delete(runId);
+    if (kept === 'all') return Promise.resolve();
+    const removal = (kept === 'nothing' ? this.#removeFilled(runId, key) : removeTree(kept.left)).finally(() =>
       this.#removals.delete(runId),
     );
     this.#removals.set(runId, removal);
@@ -167,13 +192,16 @@ export class Workspaces {
   }
 
   /** What was in `shared` goes first: with nothing else left in them the run's folders are kept all the same. */
-  async #removeFilled(folder: string, temporary: string, key: string | undefined): Promise<void> {
+  async #removeFilled(runId: string, key: string | undefined): Promise<void> {
+    const folder = this.folderOf(runId);
     if (key !== undefined && hasNothingBeside(folder, 'shared')) {
       await removeTree(join(folder, 'shared'));
-      const kept = this.#keepSpare(key, folder, temporary);
-      if (kept !== 'nothing') return kept === 'both' ? undefined : removeTree(temporary);
+      const kept = this.#keepSpare(key, runId);
+      if (kept !== 'nothing') return kept === 'all' ? undefined : removeTree(kept.left);
     }
+    const temporary = temporaryOf(folder);
     await Promise.all([removeEmpty(temporary) ? undefined : removeTree(temporary), removeRun(folder)]);
+    this.#seats.giveUp(runId);
   }
 
   /** Of a run whose key had another user before the runner was started again, the whole tree. */
@@ -188,53 +216,54 @@ export class Workspaces {
    * Where there is one, and the run has no folders yet. `isFilled`: its `shared` will be; an empty one would pass for it. Null: not
    * all of the run's folders are there, as they are made.
    */
-  #takeSpare(
-    key: string,
-    { run, temporary, isFilled }: { readonly run: string; readonly temporary: string; readonly isFilled: boolean },
-  ): Spare | null {
-    if (lstatSync(run, { throwIfNoEntry: false }) !== undefined) return null;
+  #takeSpare(key: string, runId: string, { isFilled }: { readonly isFilled: boolean }): Spare | null {
+    if (lstatSync(this.folderOf(runId), { throwIfNoEntry: false }) !== undefined) return null;
     const spare = this.#spares.take(key, (path) => dirname(path) === this.#root);
     if (spare === undefined) return null;
-    let isWhole = spare.hasTemporary && spare.hasShared && !isFilled;
     try {
-      renameSync(spare.path, run);
-      if (spare.hasTemporary) renameSync(`${spare.path}${SPARE_TEMPORARY}`, temporary);
+      this.#seats.take(basename(spare.path), runId);
     } catch {
-      // What is missing is made.
-      isWhole = false;
+      // The disk is full: what it held goes, and there may be room for another.
+      removeSpare(spare);
+      return null;
     }
-    if (isFilled && !removeEmpty(join(run, 'shared'))) throw new Error('something is in a folder that was kept empty');
-    return isWhole ? spare : null;
+    this.#changed.set(runId, spare.changed);
+    if (isFilled && !removeEmpty(join(spare.path, 'shared')))
+      throw new Error('something is in a folder that was kept empty');
+    return spare.hasTemporary && spare.hasShared && !isFilled ? spare : null;
   }
 
-  /** WORKSPACES-4. Run's and /tmp, so that who shows them to stages can go on as it is; with `shared`, where that is empty. */
-  #keepSpare(key: string, run: string, temporary: string): 'both' | 'run' | 'nothing' {
-    const path = join(this.#root, `${this.#spareName}${(this.#sparesMade += 1)}`);
-    let hasTemporary = false;
-    let oldest: Spare | undefined;
+  /**
+   * WORKSPACES-4. Run's and /tmp, so that who shows them to stages can go on as it is; with `shared`, where that is empty. `left`: all but what
+   * was left in its /tmp, which is to be removed.
+   */
+  #keepSpare(key: string, runId: string): 'all' | { readonly left: string } | 'nothing' {
+    const run = this.folderOf(runId);
+    const temporary = temporaryOf(run);
+    const isSeat = this.#seats.of(runId) !== undefined;
+    const seat = isSeat ? run : this.#newSeat();
+    // Nobody's name, but for who removes the run once more.
+    const left = temporaryOf(join(this.#root, runId));
     try {
-      const shared = join(run, 'shared');
-      const found = lstatSync(run);
-      const { uid } = found;
-      const left = readdirSync(run);
-      const hasShared = left.length === 1 && left[0] === 'shared';
-      if (!isAsMade(found, uid) || (left.length > 0 && !hasShared)) return 'nothing';
-      if (hasShared && !(isAsMade(lstatSync(shared), uid) && readdirSync(shared).length === 0)) return 'nothing';
-      const foundTemporary = lstatSync(temporary);
-      hasTemporary = isAsMade(foundTemporary, uid) && readdirSync(temporary).length === 0;
-      if (hasTemporary) renameSync(temporary, `${path}${SPARE_TEMPORARY}`);
-      const identity = runIdentity(folderIdentity(run, found), folderIdentity(temporary, foundTemporary));
-      renameSync(run, path);
-      oldest = this.#spares.keep({ key, path, identity, hasTemporary, hasShared });
+      const found = lookAt(run, temporary, this.#changed.get(runId));
+      if (found === null) return 'nothing';
+      const { hasTemporary } = found;
+      const isGone = hasTemporary || removeEmpty(temporary);
+      if (hasTemporary && !isSeat) renameSync(temporary, temporaryOf(seat));
+      if (!isGone && isSeat) renameSync(temporary, left);
+      if (!isSeat) renameSync(run, seat);
+      this.#seats.giveUp(runId);
+      const oldest = this.#spares.keep({ key, path: seat, ...found });
+      if (oldest !== undefined) removeSpare(oldest);
+      return isGone ? 'all' : { left };
     } catch {
-      if (hasTemporary) removeEmpty(`${path}${SPARE_TEMPORARY}`);
+      removeEmpty(temporaryOf(seat));
       return 'nothing';
     }
-    if (oldest !== undefined) {
-      removeEmpty(`${oldest.path}${SPARE_TEMPORARY}`);
-      void removeRun(oldest.path).catch(() => {});
-    }
-    return hasTemporary ? 'both' : 'run';
+  }
+
+  #newSeat(): string {
+    return join(this.#root, `${this.#seatName}${(this.#namesMade += 1)}`);
   }
 
   async #fillOnce(path: string, fill: (path: string) => Promise<void>, signal: AbortSignal | undefined): Promise<void> {
@@ -250,20 +279,26 @@ export class Workspaces {
     this.#fillings.set(path, over);
     await filling;
   }
-
-  #temporaryOf(runId: string): string {
-    return join(this.#root, `${TEMPORARY}${runId}`);
-  }
-
-  #folderOf(runId: string): string {
-    if (!RUN_ID.test(runId)) throw new RangeError(`not a run id: ${JSON.stringify(runId)}`);
-    return join(this.#root, runId);
-  }
 }
 
+function assertRunId(runId: string): void {
+  if (!RUN_ID.test(runId)) throw new RangeError(`not a run id: ${JSON.stringify(runId)}`);
+}
+
+/** Of a run's folder: what its stages have as /tmp. */
+function temporaryOf(folder: string): string {
+  return join(dirname(folder), `${TEMPORARY}${basename(folder)}`);
+}
+
+function removeSpare({ path }: Spare): void {
+  removeEmpty(temporaryOf(path));
+  void removeRun(path).catch(() => {});
+}
+
+/** Where it is not the user's already: to give it again would be a change of it (WORKSPACES-6). */
 function give(path: string, user: StageUser | undefined): void {
   // Of the path itself: what a stage has put in its place is not followed.
-  if (user !== undefined) lchownSync(path, user.uid, user.gid);
+  if (user !== undefined && lstatSync(path).uid !== user.uid) lchownSync(path, user.uid, user.gid);
 }
 
 function makeFile(path: string, user: StageUser | undefined): void {
@@ -304,6 +339,42 @@ function folderAt(path: string): Stats | undefined {
   if (found?.isDirectory()) return found;
   if (found !== undefined) rmSync(path);
   return undefined;
+}
+
+/** What can be kept of a run's folders; null: something was left in them. `before`: how they were found by whoever gave them to the run. */
+function lookAt(run: string, temporary: string, before: LastChanges | undefined): Omit<Spare, 'key' | 'path'> | null {
+  const nowMs = Date.now();
+  const shared = join(run, 'shared');
+  const found = lstatSync(run);
+  const { uid } = found;
+  const inside = found.ctimeMs === before?.run ? ['shared'] : readdirSync(run);
+  const hasShared = inside.length === 1 && inside[0] === 'shared';
+  if (!isAsMade(found, uid) || (inside.length > 0 && !hasShared)) return null;
+  const foundShared = hasShared ? lstatSync(shared) : undefined;
+  if (foundShared !== undefined && !(isAsMade(foundShared, uid) && isEmpty(shared, foundShared, before?.shared)))
+    return null;
+  const foundTemporary = lstatSync(temporary);
+  const hasTemporary = isAsMade(foundTemporary, uid) && isEmpty(temporary, foundTemporary, before?.temporary);
+  return {
+    identity: runIdentity(folderIdentity(run, found), folderIdentity(temporary, foundTemporary)),
+    hasShared,
+    hasTemporary,
+    changed: {
+      run: lastChange(hasShared ? found : undefined, nowMs),
+      shared: lastChange(foundShared, nowMs),
+      temporary: lastChange(hasTemporary ? foundTemporary : undefined, nowMs),
+    },
+  };
+}
+
+/** WORKSPACES-6. `emptyAt`: when it had changed last as it was found empty. */
+function isEmpty(folder: string, { ctimeMs }: Stats, emptyAt: number | undefined): boolean {
+  return ctimeMs === emptyAt || readdirSync(folder).length === 0;
+}
+
+/** NaN where a change that comes now could have the same time. */
+function lastChange(found: Stats | undefined, nowMs: number): number {
+  return found !== undefined && nowMs - found.ctimeMs > FILE_CLOCK_MS ? found.ctimeMs : Number.NaN;
 }
 
 /** False also where it cannot be told. */

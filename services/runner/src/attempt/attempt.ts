@@ -590,7 +590,12 @@ export class Attempt {
       renewedFiles: this.#tokenFiles.files,
       laidOver: laidOverOf(prepared),
       leavings: this.#left?.all,
-      run: { folder: folders.home, temporary: folders.temporary, identity: folders.identity },
+      run: {
+        folder: folders.home,
+        temporary: folders.temporary,
+        identity: folders.identity,
+        occupant: job.runId,
+      },
       cwd:
         job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
       timeoutMs,

@@ -45,8 +45,8 @@ export class FoldersOnDisk implements FolderDisk {
 
   /** The users whose folders are here. */
   owners(): Set<number> {
-    const folders = [...this.#partitions].flatMap(([partition, workspaces]) =>
-      workspaces.list().map((runId) => join(this.#root, String(partition), runId)),
+    const folders = [...this.#partitions.values()].flatMap((workspaces) =>
+      workspaces.list().map((runId) => workspaces.folderOf(runId)),
     );
     return new Set(folders.map((folder) => lstatSync(folder, { throwIfNoEntry: false })?.uid ?? 0));
   }
