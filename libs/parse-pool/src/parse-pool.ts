@@ -8,6 +8,7 @@
  * and what all of them hold is bounded.
  * PARSEPOOL-3. A small file is read at once on the calling thread: it takes less than handing it over does.
  */
+import { hash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { FairQueue } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
@@ -58,6 +59,10 @@ const INLINE_LENGTH_MAX = 2 * 1024;
 const MAY_EXPAND = /matrix|\\/;
 /** The word, or the backslash with which it could be written otherwise: without them there is nothing to read. */
 const MAY_USE = /uses|\\/;
+/** So many files that a thread has read for what they use are not read again for that, least recently used first out. */
+const KNOWN_USES_MAX = 1_000;
+/** Characters of what one of them uses. */
+const KNOWN_USES_LENGTH_MAX = 8 * 1024;
 /** What one file of 512 KiB with its extensions needs is below 150 MB. */
 const THREAD_HEAP_MB_MAX = 256;
 /** Of that for what is new. */
@@ -72,6 +77,8 @@ export class ParsePool {
   #waitingLength = 0;
   readonly #readingMsMax: number;
   readonly #workerUrl: URL;
+  /** By the digest of the text. */
+  readonly #knownUses = new Map<string, readonly string[]>();
 
   constructor(options: ParsePoolOptions = {}) {
     this.#queue = new FairQueue(options.waitingPerKeyMax ?? WAITING_PER_KEY_MAX, options.keysMax ?? KEYS_MAX);
@@ -92,7 +99,18 @@ export class ParsePool {
   async uses(text: string, key: string, deadlineMs: number): Promise<readonly string[]> {
     if (!MAY_USE.test(text) || recall(text) !== undefined) return [];
     if (text.length <= this.#inlineLengthMax) return usesOf(text);
-    return (await this.#ask({ text, options: undefined }, key, deadlineMs)) as readonly string[];
+    const digest = hash('sha256', text, 'base64');
+    const known = this.#knownUses.get(digest);
+    const uses = known ?? ((await this.#ask({ text, options: undefined }, key, deadlineMs)) as readonly string[]);
+    this.#knowUses(digest, uses);
+    return uses;
+  }
+
+  #knowUses(digest: string, uses: readonly string[]): void {
+    if (uses.join('').length > KNOWN_USES_LENGTH_MAX) return;
+    this.#knownUses.delete(digest);
+    this.#knownUses.set(digest, uses);
+    if (this.#knownUses.size > KNOWN_USES_MAX) this.#knownUses.delete(this.#knownUses.keys().next().value ?? '');
   }
 
   /** Starts a thread for the first file to come. Resolves also where that fails: the next file has another one. */

@@ -136,6 +136,17 @@ describe('a pool of threads that read files', () => {
     expect(await fake().uses(text, 'k', MINUTE)).toEqual([]);
   });
 
+  it('reads a file for what it uses once, unless it uses more than is remembered', async () => {
+    const pool = poolOf({ inlineLengthMax: 0 });
+    const using = (count: number): string =>
+      `${stages(3)}${Array.from({ length: count }, (_, index) => `  u${index}: {uses: test/${'n'.repeat(50)}-${index}@^1}\n`).join('')}`;
+    const few = await pool.uses(using(2), 'k', MINUTE);
+    expect(few).toHaveLength(2);
+    expect(await pool.uses(using(2), 'another', MINUTE)).toBe(few);
+    const many = await pool.uses(using(200), 'k', MINUTE);
+    expect(await pool.uses(using(200), 'k', MINUTE)).not.toBe(many);
+  });
+
   it('never reads a file with a matrix here, however small: it may be a thousand stages', async () => {
     const text = 'pipeline: {name: p}\nstages: {a: {run: x, matrix: {n: [1, 2]}}}\n';
     expect(await poolOf({ workerUrl: FAKE }).parse(text, {}, 'k', MINUTE)).toEqual({
