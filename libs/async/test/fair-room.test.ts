@@ -4,7 +4,7 @@ import { FairRoom } from '../src/fair-room.ts';
 
 const KIBIBYTE = 1024;
 const MEBIBYTE = 1024 * KIBIBYTE;
-const BOUNDS = { sharedBytes: 48 * MEBIBYTE, ownBytes: 256 * KIBIBYTE };
+const BOUNDS = { shared: 48 * MEBIBYTE, own: 256 * KIBIBYTE };
 
 /** How many bytes are had in pieces of that size, until there is no more. */
 function fill(room: FairRoom, who: string, bytes: number): number {
@@ -21,7 +21,7 @@ describe('room that many share', () => {
     let all = first;
     for (let other = 0; other < 199; other += 1) all += fill(room, `${other}`, 16 * KIBIBYTE);
     expect(all).toBeLessThan(98 * MEBIBYTE);
-    expect(fill(room, 'last', 64 * KIBIBYTE)).toBe(BOUNDS.ownBytes);
+    expect(fill(room, 'last', 64 * KIBIBYTE)).toBe(BOUNDS.own);
   });
 
   it('is had again by who gives it back', () => {

@@ -16,6 +16,7 @@ import { answerMalformed, rawResponse } from './malformed.ts';
 import { rateLimiting, type RateLimits } from './rate-limits.ts';
 import { idHeader, idOf, newIdHeader, serveByRequest } from './request-ids.ts';
 import { KnownRoutes, rememberRoutes } from './routes.ts';
+import { manyClientsAt, shareConnections } from './shared-connections.ts';
 import { answerUnread } from './unread-body.ts';
 
 export interface ServerOptions {
@@ -88,7 +89,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
         },
         handler as (request: IncomingMessage, response: ServerResponse) => void,
       );
-      configureServer(server, options.connectionsMax, routes);
+      shareConnections(server, options.connectionsMax, manyClientsAt(options.trustProxy ?? []));
+      configureServer(server, routes);
       server.keepAliveTimeout = settings['keepAliveTimeout'] as number;
       server.requestTimeout = settings['requestTimeout'] as number;
       return server;
@@ -229,8 +231,7 @@ function refuseEncoded(request: FastifyRequest, reply: FastifyReply): void {
   );
 }
 
-function configureServer(server: Server, connectionsMax: number, routes: KnownRoutes): void {
-  server.maxConnections = connectionsMax;
+function configureServer(server: Server, routes: KnownRoutes): void {
   // Node closes the connection without an answer where nobody listens.
   server.on('connect', ({ url = '' }: IncomingMessage, socket: Duplex) => {
     const allow = routes.allowOf(url);

@@ -94,7 +94,7 @@ describe('what the broker sends to a machine', { timeout: 60_000 }, () => {
   });
 
   it('is read at once, and one that reads none of it is cut when its tenant has no more room; others read on (UNREAD-1)', async () => {
-    await listen({ unread: new UnreadAnswers({ sharedBytes: 8 * MEBIBYTE, ownBytes: 64 * 1024 }) });
+    await listen({ unread: new UnreadAnswers({ shared: 8 * MEBIBYTE, own: 64 * 1024 }) });
     const [mute, sister, bob] = [await machine('user/ada'), await machine('user/ada'), await machine('user/bob')];
     const cut = closed(mute.there);
     mute.there.write(Buffer.alloc(MUCH));
@@ -111,7 +111,7 @@ describe('what the broker sends to a machine', { timeout: 60_000 }, () => {
   });
 
   it('waits so long for a machine that reads nothing, and then the connection is cut (UNREAD-2)', async () => {
-    await listen({ unread: new UnreadAnswers({ sharedBytes: 8 * MUCH, ownBytes: MUCH }, 100) });
+    await listen({ unread: new UnreadAnswers({ shared: 8 * MUCH, own: MUCH }, 100) });
     const { there } = await machine('user/ada');
     const cut = closed(there);
     there.write(Buffer.alloc(MUCH));
@@ -133,7 +133,7 @@ describe('what the broker sends to a machine', { timeout: 60_000 }, () => {
 
 describe('unread answers', () => {
   it('of a tenant cost the connection that holds most, and nobody of another tenant', () => {
-    const unread = new UnreadAnswers({ sharedBytes: 100_000, ownBytes: 1_000 });
+    const unread = new UnreadAnswers({ shared: 100_000, own: 1_000 });
     const cut: string[] = [];
     const opened = (tenant: string, name: string) => unread.connection(tenant, () => cut.push(name));
     const [most, less, other] = [opened('ada', 'most'), opened('ada', 'less'), opened('bob', 'other')];

@@ -38,7 +38,7 @@ const CHUNK_BYTES_MAX = 96 * 1024;
 const LOG_MARGIN = 1.5;
 const LOG_MARGIN_BYTES = 1024 * 1024;
 /** Twice what a runner writes before it waits for an answer, and some of the largest chunks whatever others hold: 98 MiB of 200 machines. */
-const UNDER_WAY: RoomBounds = { sharedBytes: 48 * 1024 * 1024, ownBytes: 256 * 1024 };
+const UNDER_WAY: RoomBounds = { shared: 48 * 1024 * 1024, own: 256 * 1024 };
 /** What one write takes beside its bytes: many small ones are as good a way to fill memory. */
 const WRITE_BYTES = 2 * 1024;
 /** Between two looks at what `LOGS` still holds, while somebody has used up a share. */

@@ -9,7 +9,7 @@
 import { FairRoom, type RoomBounds } from '@penstock/async';
 
 /** 25 MiB for a tenant alone: 50 parts of packages, caches or kept files on their way to machines behind a slow line. */
-const ROOM: RoomBounds = { sharedBytes: 128 * 1024 * 1024, ownBytes: 512 * 1024 };
+const ROOM: RoomBounds = { shared: 128 * 1024 * 1024, own: 512 * 1024 };
 const STALLED_MS = 30_000;
 /** What a piece takes beside its bytes. */
 const PIECE_BYTES = 512;

@@ -16,7 +16,7 @@ import { readPayload, type PayloadAnswer, type PayloadTask } from './payload.ts'
 /** Below a millisecond or two here; handing it over takes about as long. */
 const INLINE_BYTES_MAX = 128 * 1024;
 /** The largest body of each of three, or hundreds of the smallest of one alone. */
-const WAITING = { sharedBytes: 160 * 1024 * 1024, ownBytes: 0 };
+const WAITING = { shared: 160 * 1024 * 1024, own: 0 };
 const WAITING_OF_ONE_MAX = 256;
 const WHO_WAIT_MAX = 1_000;
 /** The worst 25 MiB take 2 s, and several times that on a machine that has much else to do. */

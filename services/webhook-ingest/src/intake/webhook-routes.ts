@@ -20,7 +20,7 @@ import { readBody, type Grow } from './read-body.ts';
 /** What GitHub sends at most. */
 const BODY_BYTES_MAX = 25 * 1024 * 1024;
 /** Of one client alone two of the largest are received or looked at, or hundreds of the usual. */
-const BODIES = { sharedBytes: 256 * 1024 * 1024, ownBytes: 0 };
+const BODIES = { shared: 256 * 1024 * 1024, own: 0 };
 
 export interface WebhookRoutesOptions {
   /** The users that stages on this machine run as, where that is not the server's own. */
