@@ -116,6 +116,53 @@ describe('schedules of a partition (P28)', () => {
     expect(ticks(second)).toEqual([{ at: 15, missed: 0 }]);
   });
 
+  it('TICKS-4: of many that are due at once few are begun in a turn, and not all are of one key; all are fired in the end', () => {
+    const world = new Harness();
+    const lines = [{ cron: '*/15 * * * *' }];
+    for (let index = 0; index < 90; index += 1) set(world, request(lines, { repository: `acme/${index}` }));
+    set(world, request(lines, { tenant: 'grace', key: 'grace', repository: 'grace/shop' }));
+    world.answersStoreLater = true;
+    const asked = (): number => world.askedStore.length;
+    world.later(1_000);
+    expect(asked()).toBe(32);
+    for (let turn = 0; turn < 50 && world.partition.nextWake() === world.boot; turn += 1) {
+      const before = asked();
+      world.partition.tick();
+      expect(asked() - before).toBeLessThanOrEqual(32);
+    }
+    expect(asked()).toBe(64 + 1);
+    world.answersStoreLater = false;
+    for (const answer of world.storeAnswers.splice(0)) answer();
+    world.settle();
+    expect([...world.partition.liveRuns].filter(({ state }) => state.key === 'grace')).toHaveLength(1);
+    for (let second = 0; second < 20; second += 1) {
+      world.later(1_000);
+      for (let turn = 0; turn < 50 && world.partition.nextWake() === world.boot; turn += 1) world.partition.tick();
+      world.settle();
+    }
+    expect(ticks(world)).toHaveLength(91);
+  });
+
+  it('a tick for which there is no room is tried again after a tenth of the time for which that is so, a minute at most', () => {
+    const world = new Harness();
+    set(world, request([{ cron: '0 * * * *' }]));
+    world.stored = 'unavailable';
+    const triedAt: number[] = [];
+    for (let second = 1; second <= 50 * 60; second += 1) {
+      const before = world.askedStore.length;
+      world.later(1_000);
+      if (world.askedStore.length > before) triedAt.push(second);
+    }
+    const pauses = triedAt.slice(1).map((at, index) => at - (triedAt[index] ?? 0));
+    expect(pauses[0]).toBeLessThanOrEqual(6);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(61);
+    expect(triedAt.length).toBeLessThan(80);
+    world.stored = false;
+    world.later(60_000);
+    world.settle();
+    expect(ticks(world)).toEqual([{ at: 0, missed: 0 }]);
+  });
+
   it('SCHEDULES-3: those of one key take an eighth of the room; others have theirs, and what makes less of it is taken', () => {
     const world = new Harness();
     const packed = (repository: string, key = 'ada'): SetScheduleReply | undefined =>

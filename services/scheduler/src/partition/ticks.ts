@@ -6,8 +6,10 @@
  *  TICKS-2 The run's creation and the line's last fired tick stand in one commit.
  *  TICKS-3 Nothing is fired by an owner that is not sure to be it (P4). What cannot be fired now is tried again; by then a newer
  *     tick may be due, and this one counts as missed.
- *  TICKS-4 At most TICKS_AT_ONCE are on their way, so that others have their turns.
+ *  TICKS-4 At most TICKS_AT_ONCE are on their way, a quarter of them of one key, and few are begun in one turn: a text may be a hundred times as long
+ *     as it is packed.
  */
+import { Counts } from '@penstock/async';
 import type { CreateRequest } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
 import { dueTick, nextLook, type DueTick, type LineState, type RunId, type ScheduleState } from '@penstock/run';
@@ -22,7 +24,14 @@ import { MonthUsedUp } from './new-run.ts';
 import type { RunCreation } from './run-creation.ts';
 
 const TICKS_AT_ONCE = 256;
-const RETRY_MS = 5_000;
+const TICKS_OF_KEY_AT_ONCE = TICKS_AT_ONCE / 4;
+/** Of the longest texts they take 25 ms. */
+const BEGUN_AT_ONCE = 32;
+/** Lines whose key has all it may have are looked at again after that, and so many of them in one turn. */
+const FULL_MS = 1_000;
+const LOOKED_AT_ONCE = 1_000;
+/** A tenth of the time for which it could not be fired: a key may have thousands of lines, and no room for a run. */
+const RETRY = { minMs: 5_000, maxMs: 60_000, share: 1 / 10 };
 
 export interface TicksHost {
   readonly ports: Pick<PartitionPorts, 'now' | 'storedRuns' | 'warn'>;
@@ -56,6 +65,8 @@ export class Ticks {
   /** The look that stands for each line; others are left over. */
   readonly #standing = new Map<string, Look>();
   readonly #underWay = new Set<string>();
+  /** Of those, by key. */
+  readonly #ofKey = new Counts();
   #latest = Number.NEGATIVE_INFINITY;
 
   constructor(host: TicksHost) {
@@ -73,6 +84,7 @@ export class Ticks {
     this.#looks = new Heap(isEarlier);
     this.#standing.clear();
     this.#underWay.clear();
+    this.#ofKey.clear();
   }
 
   /** Its lines may have changed, or it is new. */
@@ -92,14 +104,21 @@ export class Ticks {
       for (const { schedule, line } of [...this.#standing.values()]) this.#lookAt(schedule, line, now);
     this.#latest = now;
     const due: Due[] = [];
+    let looked = 0;
     for (let first = this.#looks.peek(); first !== undefined && first.at <= now; first = this.#looks.peek()) {
-      if (this.#underWay.size >= TICKS_AT_ONCE) break;
+      if (this.#underWay.size >= TICKS_AT_ONCE || due.length >= BEGUN_AT_ONCE || looked >= LOOKED_AT_ONCE) break;
+      looked += 1;
       this.#looks.pop();
       if (this.#standing.get(first.line) !== first) continue;
       this.#standing.delete(first.line);
+      if (this.#ofKey.of(first.schedule.state?.key ?? '') >= TICKS_OF_KEY_AT_ONCE) {
+        this.#lookAt(first.schedule, first.line, now + FULL_MS);
+        continue;
+      }
       const found = this.#dueOf(first.schedule, first.line, now);
       if (found === undefined) continue;
       this.#underWay.add(first.line);
+      this.#ofKey.add(found.state.key, 1);
       due.push(found);
     }
     if (due.length > 0) this.#lookUp(due);
@@ -163,13 +182,23 @@ export class Ticks {
       this.#again(due);
       return;
     }
-    this.#underWay.delete(line.id);
+    this.#over(due);
     if (present !== undefined) this.#lookAt(schedule, line.id, now);
   }
 
-  #again({ schedule, line }: Due): void {
-    this.#underWay.delete(line.id);
-    this.#lookAt(schedule, line.id, this.#host.ports.now() + RETRY_MS);
+  #again(due: Due): void {
+    const { schedule, line, tick } = due;
+    if (!this.#over(due)) return;
+    const now = this.#host.ports.now();
+    const { minMs, maxMs, share } = RETRY;
+    this.#lookAt(schedule, line.id, now + Math.min(maxMs, Math.max(minMs, (now - tick) * share)));
+  }
+
+  /** False: it was given up before. */
+  #over({ line, state }: Due): boolean {
+    const isUnderWay = this.#underWay.delete(line.id);
+    if (isUnderWay) this.#ofKey.add(state.key, -1);
+    return isUnderWay;
   }
 
   /** It was fired before, by whoever owned the partition then. */
