@@ -207,6 +207,22 @@ describe('the folders of a run', () => {
     await expect.poll(() => readdirSync(root).filter((each) => !each.includes(name))).toEqual(['.seats']);
   });
 
+  it('are a run’s own, by its own name, where it cannot be kept whose a seat is: a disk may be full (WORKSPACES-5)', async () => {
+    const root = join(folder, 'work');
+    const workspaces = new Workspaces(root);
+    const begin = (runId: string) => workspaces.prepare(attempt('a', { runId, key: 'a' }));
+    await begin('run-1');
+    await workspaces.remove('run-1');
+    const seat = (await begin('run-2')).home;
+    await workspaces.remove('run-2');
+    rmSync(join(root, '.seats'));
+    mkdirSync(join(root, '.seats'));
+    const { home, workspace } = await begin('run-3');
+    expect([home, ...readdirSync(workspace)]).toEqual([join(root, 'run-3')]);
+    await expect.poll(() => existsSync(seat)).toBe(false);
+    expect(workspaces.list()).toEqual(['run-3']);
+  });
+
   it('serve a later run of the same key with what was in its working folder gone, which is filled anew (WORKSPACES-4)', async () => {
     const workspaces = new Workspaces(join(folder, 'work'));
     const filledWith = (name: string) => async (path: string) => {
