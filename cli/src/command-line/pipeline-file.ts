@@ -1,5 +1,5 @@
 /** Finds and reads the pipeline file that a command works on. */
-import { open } from 'node:fs/promises';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { PIPELINE_FILES } from '@penstock/pipeline';
@@ -19,12 +19,12 @@ export interface PipelineFile {
 export async function readPipelineFile(named: string | undefined, cwd: string): Promise<PipelineFile> {
   if (named === '-') return { name: '(standard input)', text: textOf(await readStandardInput()) };
   if (named !== undefined) {
-    const bytes = await readBounded(resolve(cwd, named), named);
+    const bytes = readBounded(resolve(cwd, named), named);
     if (bytes === undefined) throw new FileError(`there is no file ${printableText(named)} here`);
     return { name: named, text: textOf(bytes) };
   }
   for (const name of PIPELINE_FILES) {
-    const bytes = await readBounded(resolve(cwd, name), name);
+    const bytes = readBounded(resolve(cwd, name), name);
     if (bytes !== undefined) return { name, text: textOf(bytes) };
   }
   throw new FileError(
@@ -32,23 +32,25 @@ export async function readPipelineFile(named: string | undefined, cwd: string): 
   );
 }
 
-async function readBounded(path: string, shown: string): Promise<Buffer | undefined> {
+/** At once: there is nothing yet that could go on meanwhile, and each step by a thread is a turn of its own. */
+function readBounded(path: string, shown: string): Buffer | undefined {
   try {
-    const file = await open(path, 'r');
+    const file = openSync(path, 'r');
     try {
-      const stat = await file.stat();
-      if (stat.isDirectory()) throw new FileError(`${printableText(shown)} is a folder, not a pipeline file`);
+      if (fstatSync(file).isDirectory())
+        throw new FileError(`${printableText(shown)} is a folder, not a pipeline file`);
       const chunks: Buffer[] = [];
       let size = 0;
       while (size < READ_BYTES_MAX) {
-        const { bytesRead, buffer } = await file.read({ buffer: Buffer.allocUnsafe(64 * 1024) });
+        const buffer = Buffer.allocUnsafe(64 * 1024);
+        const bytesRead = readSync(file, buffer);
         if (bytesRead === 0) break;
         chunks.push(buffer.subarray(0, bytesRead));
         size += bytesRead;
       }
       return Buffer.concat(chunks);
     } finally {
-      await file.close();
+      closeSync(file);
     }
   } catch (error) {
     if (error instanceof FileError) throw error;

@@ -2,12 +2,10 @@
 
 const QUOTED_LENGTH_MAX = 60;
 
-/** Characters that a terminal or a log viewer would act upon, or that hide what the text says. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\uFFFE\uFFFF]/gu;
-
 /** Replaces every control, format and surrogate character by a visible escape. */
 export function printable(text: string): string {
-  return text.replace(UNPRINTABLE, (character) => {
+  // What a terminal or a log viewer would act upon, or what hides what the text says. Made here: no start is to wait for it.
+  return text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\uFFFE\uFFFF]/gu, (character) => {
     if (character === '\n') return '\\n';
     if (character === '\t') return '\\t';
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
