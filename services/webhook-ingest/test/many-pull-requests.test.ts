@@ -37,9 +37,9 @@ it('thousands of pull requests of one repository, of which none can be processed
   const push = githubPush({ url: 'file:///nothing/there', repository: 'acme/other', commit: COMMIT });
   const { body } = await ingest.send(push, { 'x-github-event': 'push' });
   await expect
-    .poll(() => world.reads.view(String(body.run_id), ['service']), { timeout: 20_000 })
+    .poll(() => world.reads.view(String(body.run_id), ['service']), { timeout: 60_000 })
     .toMatchObject({ id: body.run_id, status: 'FAILED' });
-}, 90_000);
+}, 180_000);
 
 it('pull requests of a key take turns in a bounded number of lanes, and none in that of a push', () => {
   const laneOf = (key: string, repository: string, number?: number): string =>
