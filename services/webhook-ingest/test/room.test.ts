@@ -38,10 +38,13 @@ function roomIn(most: { readonly deliveries: number; readonly bytes: number }) {
   };
 }
 
+/** More than any room here has. */
+const FILLED_MAX = 30_000;
+
 /** How many are let in before the first that is not. */
 async function fill(push: (index: number) => Promise<boolean>): Promise<number> {
   let count = 0;
-  while (await push(count)) count += 1;
+  while (count < FILLED_MAX && (await push(count))) count += 1;
   return count;
 }
 
