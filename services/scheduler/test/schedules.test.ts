@@ -143,6 +143,42 @@ describe('schedules of a partition (P28)', () => {
     expect(ticks(world)).toHaveLength(91);
   });
 
+  it('TICKS-4: a line whose schedule changes while its tick is on its way is begun once, and takes one place', () => {
+    const world = new Harness();
+    const repositories = Array.from({ length: 25 }, (_, index) => `acme/${index}`);
+    let sequence = 5;
+    const push = (): void => {
+      const delivery = { sequence: (sequence += 1), storedAt: NOW - 1_000 };
+      for (const repository of repositories) set(world, request([{ cron: '*/15 * * * *' }], { repository, delivery }));
+    };
+    const begin = (): void => {
+      for (let turn = 0; turn < 10; turn += 1) world.partition.tick();
+    };
+    push();
+    world.later(1_000);
+    begin();
+    world.settle();
+    world.later(6_000);
+    const first = ticks(world).length;
+    for (let round = 1; round <= 3; round += 1) {
+      world.answersStoreLater = true;
+      const before = world.askedStore.length;
+      world.later(15 * MINUTE_MS - 6_000);
+      begin();
+      push();
+      begin();
+      expect(world.askedStore.length - before).toBe(repositories.length);
+      world.answersStoreLater = false;
+      for (const answer of world.storeAnswers.splice(0)) answer();
+      for (let second = 0; second < 6; second += 1) {
+        begin();
+        world.settle();
+        world.later(1_000);
+      }
+      expect(ticks(world)).toHaveLength(first + repositories.length * round);
+    }
+  });
+
   it('a tick for which there is no room is tried again after a tenth of the time for which that is so, a minute at most', () => {
     const world = new Harness();
     set(world, request([{ cron: '0 * * * *' }]));

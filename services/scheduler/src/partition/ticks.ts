@@ -111,6 +111,8 @@ export class Ticks {
       this.#looks.pop();
       if (this.#standing.get(first.line) !== first) continue;
       this.#standing.delete(first.line);
+      // Its schedule has changed meanwhile: it is looked at when that is over.
+      if (this.#underWay.has(first.line)) continue;
       if (this.#ofKey.of(first.schedule.state?.key ?? '') >= TICKS_OF_KEY_AT_ONCE) {
         this.#lookAt(first.schedule, first.line, now + FULL_MS);
         continue;
