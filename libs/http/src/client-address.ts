@@ -84,6 +84,11 @@ export function clientKeyOf(address: string): string {
     .join(':')}::/64`;
 }
 
+/** The same of the address at the other end of a socket: one that listens on all addresses of both kinds has IPv4 inside IPv6 there. */
+export function clientKeyOfPeer(peer: string): string {
+  return clientKeyOf(plainAddress(peer) ?? '');
+}
+
 /** The eight numbers of a well-formed IPv6 address. */
 function groupsOf(address: string): number[] {
   const withoutDots = address.replace(

@@ -6,7 +6,7 @@
  */
 import type { Server } from 'node:net';
 import { FairRoom } from '@penstock/async';
-import { clientKeyOf, TrustedProxies } from './client-address.ts';
+import { clientKeyOfPeer, TrustedProxies } from './client-address.ts';
 
 /** What a browser opens, and some more behind the same address. */
 const OWN = 16;
@@ -19,7 +19,7 @@ export function shareConnections(server: Server, max: number, trusts: (peer: str
   server.on('connection', (socket) => {
     const { remoteAddress: peer = '' } = socket;
     if (trusts(peer)) return;
-    const who = clientKeyOf(peer);
+    const who = clientKeyOfPeer(peer);
     if (places.take(who, 1)) socket.once('close', () => places.giveBack(who, 1));
     else socket.destroy();
   });

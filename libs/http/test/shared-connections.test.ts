@@ -1,7 +1,7 @@
 /** Who may have how many of a server's connections. */
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { manyClientsAt, shareConnections } from '../src/shared-connections.ts';
 
 const [ONE, ANOTHER, PROXY] = ['127.0.0.1', '127.0.0.2', '127.0.0.3'];
@@ -45,6 +45,19 @@ describe('connections', () => {
     expect(await isLetIn(ANOTHER)).toBe(true);
     for (const socket of sockets.splice(0)) socket.destroy();
     await expect.poll(() => isLetIn(ONE)).toBe(true);
+  });
+
+  it('CONNECTIONS-1: clients by IPv4 are told apart where the server listens on IPv6 too', () => {
+    const both = createServer();
+    shareConnections(both, MAX, () => false);
+    const letIn = (peer: string): boolean => {
+      const destroy = vi.fn<() => void>();
+      both.emit('connection', Object.assign(new EventEmitter(), { remoteAddress: peer, destroy }));
+      return destroy.mock.calls.length === 0;
+    };
+    for (let count = 0; count < MAX / 5; count += 1) expect(letIn('::ffff:192.0.2.1')).toBe(true);
+    expect([letIn('::ffff:192.0.2.1'), letIn('192.0.2.1')]).toEqual([false, false]);
+    expect(letIn('::ffff:192.0.2.2')).toBe(true);
   });
 
   it('CONNECTIONS-1: of a trusted proxy are as many as the server has', async () => {
