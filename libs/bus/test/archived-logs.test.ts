@@ -77,6 +77,26 @@ it('of a run the oldest chunks can be removed alone, and what its chunks take is
   for (const run of ['large', 'small']) await purgeLogs(bus, run);
 });
 
+it('what the chunks of a run take is not told by its first ones alone', async () => {
+  const writer = createLogWriter(bus);
+  for (let at = 0; at < 40; at += 1) {
+    const size = at < 10 ? 10 : 32 * 1024;
+    const chunk = {
+      stage: 's',
+      attempt: 1,
+      offset: at,
+      at,
+      parts: [['stdout', size] as const],
+      output: Buffer.alloc(size),
+    };
+    await writer.publish(subjects.log('late', 'r1'), encodeChunk(chunk));
+  }
+  writer.close();
+  const told = await Promise.all(Array.from({ length: 16 }, () => chunkBytes(bus, 'late')));
+  expect(told.reduce((sum, each) => sum + each, 0) / told.length).toBeGreaterThan(12 * 1024);
+  await purgeLogs(bus, 'late');
+});
+
 it('a frame gives back the chunks as LOGS had them, byte for byte', async () => {
   const writer = createLogWriter(bus);
   const texts = ['one\n', 'z\u00fcrich \ud83d\ude80\r\n', 'not the end of a line'];

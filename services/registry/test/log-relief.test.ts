@@ -26,7 +26,8 @@ interface Run {
 }
 
 /** LOGS in memory; runs are named so that the first is the oldest. */
-function relieved(room: number, runs: Readonly<Record<string, Run>>) {
+function relieved(room: number, runs: Readonly<Record<string, Run>>, bytesMax = 4 * 1024 * MIB) {
+  const measured: string[] = [];
   const left = new Map(Object.entries(runs).map(([runId, { chunks }]) => [runId, chunks]));
   const warned: object[] = [];
   let bootNow = 0;
@@ -37,9 +38,9 @@ function relieved(room: number, runs: Readonly<Record<string, Run>>) {
   const share = (): number => [...left].reduce((sum, [runId, chunks]) => sum + bytesOf(runId, chunks), 0) / room;
   const relief = new LogRelief({
     logs: {
-      room: async () => ({ share: share(), bytesMax: 4 * 1024 * MIB }),
+      room: async () => ({ share: share(), bytesMax }),
       runs: async () => ({ runs: [...left].map(([runId, chunks]) => ({ runId, chunks })), share: share() }),
-      chunkBytes: async (runId) => bytesOf(runId, 1),
+      chunkBytes: async (runId) => (measured.push(runId), bytesOf(runId, 1)),
       purge: async (runId, keep) => void (keep === 0 ? left.delete(runId) : left.set(runId, keep)),
     },
     archive: {
@@ -55,7 +56,7 @@ function relieved(room: number, runs: Readonly<Record<string, Run>>) {
     time: { bootNow: () => bootNow },
     log: { warn: (fields: object) => void warned.push(fields) } as never,
   });
-  return { relief, left, warned, share, later: (ms: number) => void (bootNow += ms) };
+  return { relief, left, warned, measured, share, later: (ms: number) => void (bootNow += ms) };
 }
 
 describe('room in LOGS', () => {
@@ -86,6 +87,64 @@ describe('room in LOGS', () => {
     await world.relief.look();
     // 250 of 900 are to go: 200 that are archived, and 50 of the oldest.
     expect(Object.fromEntries(world.left)).toEqual({ a: 7, b: 10, c: 10, e: 10 });
+  });
+
+  it('RELIEF-4: one with few large chunks is found behind any number of those with many small ones, who keep all', async () => {
+    const chatty = Array.from({ length: 40 }, (_, index): [string, Run] => [
+      `${index}`,
+      { key: `chatty ${index}`, chunks: 1_000, bytes: 5 },
+    ]);
+    const world = relieved(1_000, { ...Object.fromEntries(chatty), loud: { key: 'loud', chunks: 10, bytes: 650 } });
+    await world.relief.look();
+    expect(world.warned).toMatchObject([{ runs: { loud: 1 } }]);
+    for (const [run] of chatty) expect(world.left.get(run)).toBe(1_000);
+    expect(world.left.get('loud')).toBeLessThan(8);
+  });
+
+  it('RELIEF-4: runs with few large chunks count behind those with many small ones; no more is looked at than tells of half of all', async () => {
+    const runsOf = (
+      name: string,
+      count: number,
+      run: Omit<Run, 'key'>,
+      key: (index: number) => string,
+    ): [string, Run][] => Array.from({ length: count }, (_, index) => [`${name}${index}`, { ...run, key: key(index) }]);
+    const world = relieved(
+      1_000,
+      Object.fromEntries([
+        ...runsOf('large', 50, { chunks: 100, bytes: 15 }, () => 'sly'),
+        ...runsOf('small', 5, { chunks: 200, bytes: 1 }, () => 'sly'),
+        ...runsOf('other', 40, { chunks: 10, bytes: 2 }, (index) => `other ${index}`),
+      ]),
+      1_000,
+    );
+    await world.relief.look();
+    expect(Object.keys((world.warned[0] as { runs: object }).runs)).toEqual(['sly']);
+    expect(world.share()).toBeLessThan(0.67);
+    expect(world.measured.filter((run) => run.startsWith('other'))).toHaveLength(19);
+    expect(world.measured).toHaveLength(10 + 19);
+  });
+
+  it('RELIEF-3: where runs that nobody knows have most of what is there, others do not make room for them', async () => {
+    const world = relieved(1_000, {
+      a: { key: 'one', chunks: 10, bytes: 100 },
+      b: { key: 'two', chunks: 10, bytes: 60 },
+      c: { key: '', chunks: 70, bytes: 700 },
+    });
+    await world.relief.look();
+    expect(Object.fromEntries(world.left)).toEqual({ a: 10, b: 10, c: 70 });
+    expect(world.warned).toEqual([]);
+  });
+
+  it('makes no more room where another registry has made some since it was looked for', async () => {
+    const world = relieved(1_000, {
+      a: { key: 'large', chunks: 100, bytes: 900 },
+      b: { key: 'other', chunks: 1, bytes: 1 },
+    });
+    const looking = world.relief.look();
+    world.left.set('a', 70);
+    await looking;
+    expect(world.left.get('a')).toBe(70);
+    expect(world.measured).toEqual([]);
   });
 
   it('is left to one that is alone, to runs that the store does not know, and where there is enough', async () => {

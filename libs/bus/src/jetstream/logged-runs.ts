@@ -2,7 +2,7 @@
 import type { Bus } from '../wire/bus.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { streams, subjects } from '../contract/subjects.ts';
-import { api, directBatch } from './stored.ts';
+import { api, directBatch, leaderMessage, type StoredMessage } from './stored.ts';
 
 interface LoggedRun {
   readonly runId: string;
@@ -28,8 +28,9 @@ const INFO_MS = 20_000;
 /** Held in memory for a moment. The broker names them in their order, so these are of the oldest runs. */
 const SUBJECTS_MAX = 300_000;
 
-/** Of a run's chunks, to tell what they take: a run's are of one kind, mostly. */
-const MEASURED = 8;
+/** Of a run's chunks, to tell what they take: some at each of these places. Where these are nobody can foretell, who might make those small. */
+const PLACES = 4;
+const AT_A_PLACE = 2;
 
 interface Info {
   readonly config: { readonly max_bytes: number };
@@ -65,10 +66,20 @@ export async function logsRoom(bus: Bus): Promise<LogsRoom> {
   return { share: shareOf(info), bytesMax: info.config.max_bytes > 0 ? info.config.max_bytes : Infinity };
 }
 
-/** What a chunk of the run takes, about, by some of its oldest; 0: it has none any more. Throws as `loggedRuns`. */
+/** What a chunk of the run takes, about, by some of them; 0: it has none any more. Throws as `loggedRuns`. */
 export async function chunkBytes(bus: Bus, runId: string): Promise<number> {
-  const request = { seq: 1, next_by_subj: subjects.logOfRun(runId), batch: MEASURED };
-  const chunks = await directBatch(wireOf(bus), streams.logs, request, INFO_MS);
+  const wire = wireOf(bus);
+  const subject = subjects.logOfRun(runId);
+  const from = (seq: number): Promise<StoredMessage[]> =>
+    directBatch(wire, streams.logs, { seq, next_by_subj: subject, batch: AT_A_PLACE }, INFO_MS);
+  const [oldest, newest] = await Promise.all([
+    from(1),
+    leaderMessage(wire, streams.logs, { last_by_subj: subject }, INFO_MS),
+  ]);
+  const first = oldest[0]?.sequence ?? 0;
+  const last = Math.max(first, newest?.sequence ?? 0);
+  const places = Array.from({ length: PLACES }, () => first + Math.floor(Math.random() * (last - first + 1)));
+  const chunks = oldest.length === 0 ? [] : (await Promise.all(places.map(from))).flat();
   const sum = chunks.reduce((bytes, chunk) => bytes + chunk.bytes.length + chunk.subject.length, 0);
   return chunks.length === 0 ? 0 : sum / chunks.length;
 }

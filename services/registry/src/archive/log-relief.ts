@@ -5,8 +5,10 @@
  *  RELIEF-1 From `FROM_SHARE` of the room on, the keys that have the most are cut down to what each has of `TO_SHARE` when it is shared out
  *     among all; who has less keeps all. Where all is one's, nobody is to be kept from loss.
  *  RELIEF-2 Of a key what is archived goes first, then the oldest runs, and of the run that the cut is in its oldest chunks. A reader is told of
- *     them as of any that are gone (P21).
- *  RELIEF-3 A run that the store does not know yet is nobody's, and is left alone.
+ *     them as of any that are gone (P21); so is one who does not know yet that the run is archived.
+ *  RELIEF-3 A run that the store does not know yet is nobody's, and is left alone; what such runs have counts as one key's.
+ *  RELIEF-4 What a key has is told by some of its chunks, of some of its runs, which nobody can foretell; and of so many keys that they have half
+ *     of all that is there. So one with few large chunks is found among any number of those with many small ones.
  */
 import type { Time } from '@penstock/async';
 import type { LoggedRuns, LogsRoom } from '@penstock/bus';
@@ -32,9 +34,12 @@ export interface LogReliefParts {
 
 const FROM_SHARE = 0.8;
 const TO_SHARE = 0.65;
-/** Looked at more closely, those with the most chunks: of keys, and of a key's runs. */
-const KEYS_MEASURED = 20;
-const RUNS_MEASURED = 20;
+/** RELIEF-4: keys, those with the most chunks first; more than `min` where those have less than half. */
+const KEYS_MEASURED = { min: 20, max: 100 };
+/** Of a key: those with the most chunks, and as many others. */
+const RUNS_MEASURED = 5;
+/** In place of a key. */
+const NOBODY = '';
 /** Each has the broker look through a part of its files. */
 const CUTS_MAX = 50;
 /** Ids asked for in one call to the store. */
@@ -73,35 +78,37 @@ export class LogRelief {
     // Where nothing comes, nothing is in haste.
     const times = share === this.#lastShare ? IDLE_TIMES : 1;
     this.#lastShare = share;
-    if (share >= FROM_SHARE) await this.#relieve(share);
+    if (share >= FROM_SHARE) await this.#relieve(bytesMax);
     return { share, againMs: Math.max(LOOK_MS.min, Math.min(LOOK_MS.max, (times * bytesMax) / LOOKED_AT_BYTES_MS)) };
   }
 
-  async #relieve(share: number): Promise<void> {
-    const { log, time } = this.#parts;
-    const cut = await this.#cut(share);
+  async #relieve(bytesMax: number): Promise<void> {
+    const { logs, log, time } = this.#parts;
+    const found = await logs.runs();
+    // Another registry may have been here since.
+    if (found.share < FROM_SHARE) return;
+    const cut = await this.#cut(found, bytesMax);
     if (cut.size > 0 && time.bootNow() - this.#toldAt >= TOLD_EVERY_MS) {
       this.#toldAt = time.bootNow();
       log.warn(
-        { share, runs: Object.fromEntries(cut) },
+        { share: found.share, runs: Object.fromEntries(cut) },
         'LOGS is nearly full: the oldest lines of those who have the most there are removed',
       );
     }
   }
 
   /** Of how many runs something was removed, by key. */
-  async #cut(share: number): Promise<ReadonlyMap<string, number>> {
+  async #cut({ runs: found, share }: LoggedRuns, bytesMax: number): Promise<ReadonlyMap<string, number>> {
     const { logs } = this.#parts;
     const cut = new Map<string, number>();
-    const byKey = [...Map.groupBy(await this.#logged(), ({ key }) => key)];
-    if (byKey.length < 2) return cut;
-    const largest = byKey.toSorted(([, one], [, other]) => chunksOf(other) - chunksOf(one)).slice(0, KEYS_MEASURED);
-    const weighed = new Map<string, Weighed>();
-    for (const [key, its] of largest) weighed.set(key, await weigh(its, logs));
+    const byKey = Map.groupBy(await this.#logged(found), ({ key }) => key);
+    if (byKey.size - Number(byKey.has(NOBODY)) < 2) return cut;
+    const weighed = await this.#weighed(byKey, (share * bytesMax) / 2);
     const amounts = Array.from(weighed.values(), ({ bytes }) => bytes);
     const most = levelFor(amounts, sumOf(amounts) * (TO_SHARE / share));
+    weighed.delete(NOBODY);
     let cuts = 0;
-    for (const [key, { runs, bytes }] of weighed) {
+    for (const [key, { runs, bytes }] of [...weighed].toSorted(([, one], [, other]) => other.bytes - one.bytes)) {
       let toGo = bytes - most;
       for (const run of runs) {
         if (toGo <= 0 || cuts >= CUTS_MAX) break;
@@ -115,18 +122,30 @@ export class LogRelief {
     return cut;
   }
 
-  /** RELIEF-3 */
-  async #logged(): Promise<Logged[]> {
-    const { logs, archive } = this.#parts;
-    const { runs } = await logs.runs();
+  /** RELIEF-4 */
+  async #weighed(byKey: ReadonlyMap<string, readonly Logged[]>, half: number): Promise<Map<string, Weighed>> {
+    const weighed = new Map<string, Weighed>();
+    let bytes = 0;
+    for (const [key, its] of [...byKey].toSorted(([, one], [, other]) => chunksOf(other) - chunksOf(one))) {
+      if (weighed.size >= KEYS_MEASURED.max || (weighed.size >= KEYS_MEASURED.min && bytes >= half)) break;
+      const found = await weigh(its, this.#parts.logs);
+      weighed.set(key, found);
+      bytes += found.bytes;
+    }
+    return weighed;
+  }
+
+  /** RELIEF-3. What is of a run that is deleted is about to go, too. */
+  async #logged(runs: LoggedRuns['runs']): Promise<Logged[]> {
+    const { archive } = this.#parts;
     const logged: Logged[] = [];
     for (let from = 0; from < runs.length; from += PAGE) {
       const page = runs.slice(from, from + PAGE);
       const ids = page.map(({ runId }) => runId);
       const [standings, archived] = [await archive.standings(ids), await archive.among(ids)];
       for (const run of page) {
-        const key = standings.get(run.runId)?.key;
-        if (key !== undefined) logged.push({ ...run, key, isArchived: archived.has(run.runId) });
+        const { state = 'deleted', key = NOBODY } = standings.get(run.runId) ?? {};
+        logged.push({ ...run, key: state === 'deleted' ? NOBODY : key, isArchived: archived.has(run.runId) });
       }
     }
     return logged;
@@ -146,15 +165,24 @@ export function levelFor(amounts: readonly number[], room: number): number {
 }
 
 async function weigh(runs: readonly Logged[], logs: Pick<ReliefLogs, 'chunkBytes'>): Promise<Weighed> {
+  const largest = runs.toSorted((one, other) => other.chunks - one.chunks);
+  const others = shuffled(largest.splice(RUNS_MEASURED)).slice(0, RUNS_MEASURED);
   const measured = new Map<string, number>();
-  for (const { runId } of runs.toSorted((one, other) => other.chunks - one.chunks).slice(0, RUNS_MEASURED))
-    measured.set(runId, await logs.chunkBytes(runId));
-  const mean = sumOf([...measured.values()]) / Math.max(1, measured.size);
+  for (const { runId } of [...largest, ...others]) measured.set(runId, await logs.chunkBytes(runId));
+  const mean =
+    sumOf(others.map(({ runId, chunks }) => chunks * (measured.get(runId) ?? 0))) / Math.max(1, chunksOf(others));
   const weighed = runs
     .map((run) => ({ ...run, bytes: run.chunks * (measured.get(run.runId) ?? mean) }))
     // Ids are in the order of their times.
     .toSorted((a, b) => Number(b.isArchived) - Number(a.isArchived) || (a.runId < b.runId ? -1 : 1));
   return { runs: weighed, bytes: sumOf(weighed.map(({ bytes }) => bytes)) };
+}
+
+function shuffled<T>(all: readonly T[]): T[] {
+  return all
+    .map((each) => ({ each, at: Math.random() }))
+    .toSorted((one, other) => one.at - other.at)
+    .map(({ each }) => each);
 }
 
 function chunksOf(runs: readonly Logged[]): number {
