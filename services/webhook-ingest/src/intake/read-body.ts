@@ -9,7 +9,7 @@ import { nextPiece } from '../providers/large-work.ts';
 const PIECE_BYTES = 1024 * 1024;
 
 /** What a body may still take, asked with how long it is so far. Throws where that is too much. */
-export type Grow = (bytes: number) => void;
+type Grow = (bytes: number) => void;
 
 /** A body that is refused, with the status that it is answered with. */
 class BodyRefused extends Error {

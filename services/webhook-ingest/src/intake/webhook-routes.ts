@@ -2,20 +2,22 @@
  * `POST /webhook`: the raw bytes go to the intake, its result or its refusal comes back.
  *
  *  BODIES-1 What bodies hold of this process's memory is bounded. It counts what has come: who announces much and sends nothing holds nothing.
+ *     What is still looked at counts, too, where its sender has hung up.
  *  BODIES-2 A client holds a quarter of what is free at most, so however much one sends, or leaves half sent, there is room for another's.
  */
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FairRoom } from '@penstock/async';
-import { Unavailable } from '@penstock/errors';
 import { clientKeyOf } from '@penstock/http';
 import type { Meter } from '@penstock/telemetry/metrics';
 import { BodyTooLarge, InvalidSignature } from '../model/errors.ts';
+import type { WebhookResult } from '../model/outcome.ts';
 import { LARGE_BYTES } from '../providers/large-work.ts';
 import { isSigned, recognise } from '../providers/recognise.ts';
+import { HeldBody } from './held-body.ts';
 import { UNSIGNED_BYTES_MAX, type Intake } from './intake.ts';
 import { maySendAs, type UidRange } from './local-sender.ts';
-import { readBody, type Grow } from './read-body.ts';
+import { readBody } from './read-body.ts';
 
 /** What GitHub sends at most. */
 const BODY_BYTES_MAX = 25 * 1024 * 1024;
@@ -34,13 +36,16 @@ export async function addWebhookRoutes(
   { stageUids, meter }: WebhookRoutesOptions,
 ): Promise<void> {
   const bodies = new FairRoom(BODIES);
-  const large = new WeakMap<FastifyRequest, Grow>();
+  const large = new WeakMap<FastifyRequest, HeldBody>();
   await app.register(async (scope) => {
     // Whatever the content type says: a signature is over bytes, and what they are is looked at behind it.
     scope.removeAllContentTypeParsers();
-    scope.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) =>
-      readBody(payload, BODY_BYTES_MAX, large.get(request)),
-    );
+    scope.addContentTypeParser('*', (request: FastifyRequest, payload: Readable) => {
+      const held = large.get(request);
+      return held === undefined
+        ? readBody(payload, BODY_BYTES_MAX)
+        : held.during(() => readBody(payload, BODY_BYTES_MAX, (bytes) => held.grow(bytes)));
+    });
     scope.addHook('onRequest', (request, reply, done) => {
       if (request.is404) return done();
       // Not read at all; one that does not say how long it is is looked at when it is there.
@@ -48,7 +53,7 @@ export async function addWebhookRoutes(
         void tooLarge(reply, new BodyTooLarge(UNSIGNED_BYTES_MAX));
         return;
       }
-      if (!isSmall(request)) large.set(request, holdIn(bodies, request, reply));
+      if (!isSmall(request)) large.set(request, new HeldBody(bodies, clientKeyOf(request.clientAddress), reply.raw));
       done();
     });
     scope.post('/webhook', { bodyLimit: BODY_BYTES_MAX, config: { tier: 'webhook' } }, async (request, reply) => {
@@ -60,7 +65,9 @@ export async function addWebhookRoutes(
           stageUids !== undefined && (await maySendAs(stageUids, request.raw.socket));
         const from = (): string => clientKeyOf(request.clientAddress);
         const { headers } = request;
-        const result = await intake.handle({ headers, body, clientGone: () => goneSignal(reply), isFromStage, from });
+        const clientGone = (): AbortSignal => goneSignal(reply);
+        const handle = (): Promise<WebhookResult> => intake.handle({ headers, body, clientGone, isFromStage, from });
+        const result = await (large.get(request)?.during(handle) ?? handle());
         outcome = result.status.toLowerCase();
         ({ provider } = result);
         return await reply.send(result);
@@ -105,16 +112,4 @@ function tooLarge(reply: FastifyReply, { message }: BodyTooLarge): FastifyReply 
 /** Not counted: the number of connections bounds them. Node reads no more than what is announced. */
 function isSmall({ headers }: FastifyRequest): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) <= LARGE_BYTES;
-}
-
-/** BODIES-1, BODIES-2: until the response is over. */
-function holdIn(bodies: FairRoom, { clientAddress }: FastifyRequest, reply: FastifyReply): Grow {
-  const who = clientKeyOf(clientAddress);
-  let held = 0;
-  reply.raw.once('close', () => bodies.giveBack(who, held));
-  return (bytes) => {
-    if (!bodies.take(who, bytes - held))
-      throw new Unavailable('Too many large deliveries are being received; send it again.', { retryAfterSecs: 5 });
-    held = bytes;
-  };
 }
