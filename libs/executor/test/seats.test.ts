@@ -33,6 +33,18 @@ describe('seats of runs', () => {
     expect(existsSync(file)).toBe(false);
   });
 
+  it('are the later one of two that a run has taken, also for the next process (SEATS-1)', () => {
+    const seats = new Seats(file, anySeat);
+    seats.take('seat_2', 'run-1');
+    seats.take('seat_1', 'run-2');
+    for (const runId of ['run-1', 'run-2']) seats.giveUp(runId);
+    seats.take('seat_1', 'run-3');
+    seats.giveUp('run-3');
+    seats.take('seat_2', 'run-3');
+    expect(allOf(new Seats(file, anySeat))).toEqual([['run-3', 'seat_2']]);
+    expect(allOf(new Seats(file, (_seat, runId) => runId !== 'run-3'))).toEqual([]);
+  });
+
   it('of a line that was cut short nothing counts, and the next one does (SEATS-2)', () => {
     const seats = new Seats(file, anySeat);
     seats.take('seat_1', 'run-1');

@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { folderIdentity, runIdentity } from '../src/system/folder-identity.ts';
 import { Workspaces } from '../src/workspace/workspaces.ts';
 
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
@@ -205,6 +206,47 @@ describe('the folders of a run', () => {
     // But for what is kept of `a-4`, whose key is known.
     const [, name = ''] = /(seat_\w+)/.exec(workspace) ?? [];
     await expect.poll(() => readdirSync(root).filter((each) => !each.includes(name))).toEqual(['.seats']);
+  });
+
+  it('are a run’s own, by its own name, where it has got them from an older version since: those of its seat are older (WORKSPACES-5)', async () => {
+    const root = join(folder, 'work');
+    const before = new Workspaces(root);
+    const begin = (workspaces: Workspaces, runId: string) => workspaces.prepare(attempt('a', { runId, key: 'a' }));
+    await begin(before, 'run-1');
+    await before.remove('run-1');
+    const seat = await begin(before, 'run-2');
+    writeFileSync(join(seat.workspace, 'older'), '');
+    // It knows no seats.
+    mkdirSync(join(root, 'run-2', 'shared'), { recursive: true, mode: 0o700 });
+    writeFileSync(join(root, 'run-2', 'shared', 'newer'), '');
+
+    const after = new Workspaces(root);
+    expect(after.list()).toEqual(['run-2']);
+    const { home, workspace } = await begin(after, 'run-2');
+    expect([home, ...readdirSync(workspace)]).toEqual([join(root, 'run-2'), 'newer']);
+    await expect.poll(() => existsSync(seat.home)).toBe(false);
+  });
+
+  it.each([
+    ['all', 'rm -rf ./* ./.tmp-*'],
+    ['working folders', 'rm -rf ./*/shared'],
+    ['folders for /tmp', 'rm -rf ./.tmp-*'],
+  ])('are made where somebody has made room by hand, and taken away %s of those that idled', async (_what, script) => {
+    const root = join(folder, 'work');
+    const workspaces = new Workspaces(root);
+    const begin = (runId: string) => workspaces.prepare(attempt('a', { runId, key: 'a' }));
+    const idling = async (first: string, second: string): Promise<void> => {
+      await Promise.all([begin(first), begin(second)]);
+      await Promise.all([workspaces.remove(first), workspaces.remove(second)]);
+    };
+    await idling('run-1', 'run-2');
+    await idling('run-3', 'run-4');
+    execFileSync('sh', ['-c', script], { cwd: root });
+    for (const runId of ['run-5', 'run-6']) {
+      const { home, workspace, temporary, identity } = await begin(runId);
+      expect([home, workspace, temporary].map((path) => statSync(path).isDirectory())).toEqual([true, true, true]);
+      expect(identity).toBe(runIdentity(folderIdentity(home), folderIdentity(temporary)));
+    }
   });
 
   it('are a run’s own, by its own name, where it cannot be kept whose a seat is: a disk may be full (WORKSPACES-5)', async () => {

@@ -19,10 +19,10 @@ export class Seats {
   readonly #ofRuns: Map<string, string>;
   #lines = 0;
 
-  /** `isThere`: whether there is a seat of this name. */
-  constructor(file: string, isThere: (seat: string) => boolean) {
+  /** `isOf`: whether there is a seat of this name, and the run can have it. */
+  constructor(file: string, isOf: (seat: string, runId: string) => boolean) {
     this.#file = file;
-    this.#ofRuns = readSeats(file, isThere);
+    this.#ofRuns = readSeats(file, isOf);
     if (this.#ofRuns.size === 0) rmSync(file, { force: true });
     else this.#shorten();
   }
@@ -65,13 +65,16 @@ export class Seats {
   }
 }
 
-function readSeats(file: string, isThere: (seat: string) => boolean): Map<string, string> {
+function readSeats(file: string, isOf: (seat: string, runId: string) => boolean): Map<string, string> {
   const last = new Map<string, string>();
   for (const line of readIfThere(file).split('\n')) {
     const [, runId, seat] = LINE.exec(line) ?? [];
-    if (runId !== undefined && seat !== undefined && isThere(seat)) last.set(seat, runId);
+    if (runId === undefined || seat === undefined) continue;
+    // In the order of the lines: of two that a run has taken, it has the later one.
+    last.delete(seat);
+    last.set(seat, runId);
   }
-  return new Map([...last].map(([seat, runId]) => [runId, seat]));
+  return new Map([...last].filter(([seat, runId]) => isOf(seat, runId)).map(([seat, runId]) => [runId, seat]));
 }
 
 function readIfThere(file: string): string {

@@ -113,7 +113,9 @@ export class Workspaces {
     chmodSync(root, ROOT_MODE);
     const names = readdirSync(root, { withFileTypes: true });
     const seats = new Set(names.filter((name) => name.isDirectory() && SEAT.test(name.name)).map(({ name }) => name));
-    this.#seats = new Seats(join(root, SEATS_FILE), (seat) => seats.has(seat));
+    // Where an older version has had a run meanwhile, it has a folder of its own name beside its seat: the later one.
+    const others = new Set(names.map(({ name }) => name));
+    this.#seats = new Seats(join(root, SEATS_FILE), (seat, runId) => seats.has(seat) && !others.has(runId));
     const taken = new Set(this.#seats.names);
     const folders = new Set(names.map(({ name }) => name).filter((name) => !SEAT.test(name) || taken.has(name)));
     for (const { name } of names) {
@@ -221,9 +223,10 @@ export class Workspaces {
     const spare = this.#spares.take(key, (path) => dirname(path) === this.#root);
     if (spare === undefined) return null;
     try {
+      for (const folder of foldersOf(spare)) lstatSync(folder);
       this.#seats.take(basename(spare.path), runId);
     } catch {
-      // The disk is full: what it held goes, and there may be room for another.
+      // Somebody has made room by hand meanwhile, or the disk is full: what it held goes, and there may be room for another.
       removeSpare(spare);
       return null;
     }
@@ -288,6 +291,11 @@ function assertRunId(runId: string): void {
 /** Of a run's folder: what its stages have as /tmp. */
 function temporaryOf(folder: string): string {
   return join(dirname(folder), `${TEMPORARY}${basename(folder)}`);
+}
+
+/** All that are kept, but for one that is there where another is. */
+function foldersOf({ path, hasTemporary, hasShared }: Spare): string[] {
+  return [hasShared ? join(path, 'shared') : path, ...(hasTemporary ? [temporaryOf(path)] : [])];
 }
 
 function removeSpare({ path }: Spare): void {
