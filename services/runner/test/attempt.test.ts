@@ -1,7 +1,7 @@
 /** One attempt, with its executor and its log in the hands of the test. */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { machineTime } from '@penstock/async';
 import type { Job, ResultRequest } from '@penstock/bus';
 import { Workspaces, type Executor, type StageExit, type StageSpec } from '@penstock/executor';
@@ -131,6 +131,27 @@ describe('an attempt (P16)', () => {
     stored.resolve();
     await attempt(job, { start }).result;
     expect(readdirSync(home)).toEqual(['shared']);
+  });
+
+  it('that is not trusted has folders that no other run has had, and leaves them to none', async () => {
+    const workspaces = new Workspaces(join(folder, 'of-several'));
+    stored.resolve();
+    const homeOf = async (runId: string, trusted: boolean | undefined): Promise<string> => {
+      let home = '';
+      const start: Executor['start'] = ({ run }) => {
+        home = basename(run?.folder ?? '');
+        return { ended: Promise.resolve({ kind: 'exit', code: 0 }), startedAtMs: 0, stop: () => {} };
+      };
+      await attempt({ ...job, runId, origin: { kind: 'webhook', trusted } }, { start }, { workspaces }).result;
+      await workspaces.remove(runId);
+      return home;
+    };
+    expect(await homeOf('fork-1', false)).toBe('fork-1');
+    expect(await homeOf('run-1', undefined)).toBe('run-1');
+    const seat = await homeOf('run-2', true);
+    expect(seat).toMatch(/^seat_/u);
+    expect(await homeOf('fork-2', false)).toBe('fork-2');
+    expect(await homeOf('run-3', undefined)).toBe(seat);
   });
 
   it('that its helper has reported as ended has a result though its session is over by then', async () => {

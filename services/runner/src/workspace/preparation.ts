@@ -69,7 +69,8 @@ export async function prepareStage(
   const folders = await workspaces.prepare({
     runId: job.runId,
     attempt,
-    key: job.key,
+    // What a stranger's stages have set of a folder that is empty (a default ACL, say) would be there for those that have secrets.
+    key: job.origin.trusted === false ? undefined : job.key,
     signal,
     // What the stage is given is a copy: no other one would see what it changes, nor it what they do.
     fresh: filesStayInside || job.workspace === 'fresh',
