@@ -207,6 +207,42 @@ describe('a connected repository', () => {
     expect((await call('connections', { userId: 'collector' })).repositories).toHaveLength(990 + made(ofUser));
   });
 
+  it('CONNECTION-1: fifty accounts that prove nothing keep its place from nobody for longer than an hour', async () => {
+    let now = Date.now();
+    const settings = { mode: 'production', allowedHosts: ['github.com'] } as const;
+    await world.ingest({ ...settings, now: () => (now += 1) });
+    const rows = world.store.collection(connectionsSpec);
+    const squat = (userId: string): Promise<unknown> =>
+      call('connect', { userId, provider: 'git_host_a', repository: 'acme/wanted' });
+    const squatters = Array.from({ length: 50 }, (_, index) => `squatter${index}`);
+    for (const userId of squatters) await squat(userId);
+    await expect(squat('owner')).rejects.toMatchObject({ code: 'CONFLICT' });
+
+    const connections = new ConnectionsRepository(world.store, ingestKeys(JWT_SECRET).connections);
+    const [proved, unproved] = await Promise.all(
+      ['squatter0', 'squatter1'].map((userId) => connections.named(userId, 'git_host_a', 'acme/wanted')),
+    );
+    if (proved == null || unproved == null) throw new Error('they are not connected');
+    await connections.prove(proved, 'github.com', Date.now());
+    await world.ingest({ ...settings, now: () => unproved.createdAt + 60 * 60_000 });
+    // Who has a place already takes nobody else's.
+    await expect(squat('squatter7')).rejects.toMatchObject({ code: 'CONFLICT' });
+    await squat('owner');
+    const left = (
+      await rows.list({ where: { provider: 'git_host_a', repositoryKey: 'acme/wanted' }, limit: 100, parts: [] })
+    ).map(({ userId }) => userId);
+    expect(left.toSorted()).toEqual([...squatters.filter((userId) => userId !== 'squatter1'), 'owner'].toSorted());
+  });
+
+  it('CONNECTION-1: in development mode, where all are proved at once, none gives way', async () => {
+    const connect = (userId: string): Promise<unknown> =>
+      call('connect', { userId, provider: 'git_host_a', repository: 'acme/full' });
+    const connections = new ConnectionsRepository(world.store, ingestKeys(JWT_SECRET).connections);
+    for (let index = 0; index < 50; index += 1)
+      await connections.connect(`one${index}`, 'git_host_a', 'acme/full', { now: index, haveToBeProved: false });
+    await expect(connect('another')).rejects.toMatchObject({ code: 'CONFLICT' });
+  });
+
   it('its secret is in the store encrypted, and unreadable under another JWT_SECRET', async () => {
     const { secret } = await call('connect', { userId: 'u9', provider: 'git_host_a', repository: 'acme/kept' });
     const [row] = await world.store

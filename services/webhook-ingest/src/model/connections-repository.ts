@@ -2,6 +2,9 @@
  * Connected repositories and their secrets. A secret is kept encrypted (AES-256-GCM under a key made from `JWT_SECRET`):
  * with another `JWT_SECRET` they are unreadable, and the repositories have to be connected anew.
  *
+ *  CONNECTION-1 Accounts cost nothing, so those that have proved nothing keep nobody who can from connecting a repository: where it has
+ *     no place left, the one that has been unproved longest gives way, if that is UNPROVED_MS_KEPT.
+ *
  * It remembers what it has read of a repository, for a short time and until `forget`, since every delivery asks.
  */
 import { randomBytes } from 'node:crypto';
@@ -31,9 +34,17 @@ export interface ConnectionSecret extends Connection {
   readonly secret: string;
 }
 
+interface ConnectOptions {
+  readonly now: number;
+  readonly haveToBeProved: boolean;
+  readonly cloneSecret?: string | null | undefined;
+}
+
 /** How many users may connect one repository: each secret may have to be tried for a signature. */
 const PER_REPOSITORY_MAX = 50;
 const PER_USER_MAX = 1_000;
+/** How long a new connection keeps its place, where there is none left: it can be proved meanwhile. */
+const UNPROVED_MS_KEPT = 60 * 60_000;
 const SECRET_BYTES = 32;
 const REMEMBERED_MAX = 10_000;
 /** How late another ingest's change is seen where the message about it is lost. */
@@ -61,20 +72,16 @@ export class ConnectionsRepository {
     this.#keys = keys;
   }
 
-  /** The secret is in this answer only. Throws `Conflict`. */
+  /** The secret is in this answer only. `haveToBeProved`: connections count for nothing until they are. Throws `Conflict`. */
   async connect(
     userId: string,
     provider: ProviderName,
     repository: string,
-    { now, cloneSecret = null }: { readonly now: number; readonly cloneSecret?: string | null | undefined },
+    { now, cloneSecret = null, haveToBeProved }: ConnectOptions,
   ): Promise<ConnectionSecret> {
     const repositoryKey = repository.toLowerCase();
-    const perRepository = {
-      where: { provider, repositoryKey },
-      max: PER_REPOSITORY_MAX,
-      refusal: () =>
-        new Conflict(`The repository '${repository}' is connected by ${PER_REPOSITORY_MAX} users already.`),
-    };
+    const full = new Conflict(`The repository '${repository}' is connected by ${PER_REPOSITORY_MAX} users already.`);
+    const perRepository = { where: { provider, repositoryKey }, max: PER_REPOSITORY_MAX, refusal: () => full };
     const perUser = {
       where: { userId },
       orderBy: { field: 'createdAt', direction: 'asc' },
@@ -86,7 +93,12 @@ export class ConnectionsRepository {
     const proofRef = proofRefOf(fields, this.#keys[0]);
     const connection: Connection = { ...fields, proofRef, provedHost: null, cloneSecret };
     const row = { ...fields, repositoryKey, secret: sealText(this.#keys, connection.id, secret) };
-    const inserted = await insertWithin(this.#connections, row, perRepository, perUser);
+    const insert = (): Promise<'inserted' | 'duplicate'> =>
+      insertWithin(this.#connections, row, perUser, perRepository);
+    const inserted = await insert().catch(async (error: unknown) => {
+      if (error !== full || !haveToBeProved || !(await this.#makeWay(row, now))) throw error;
+      return await insert();
+    });
     if (inserted === 'duplicate')
       throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
     // Whoever has this answer can have it delivered to, and nobody else; what an earlier connection has left goes with it.
@@ -179,6 +191,20 @@ export class ConnectionsRepository {
   /** Something was connected or disconnected, here or elsewhere. */
   forget(): void {
     this.#remembered.clear();
+  }
+
+  /** Keeps CONNECTION-1. Nothing has come of the deliveries of what gives way, so nothing else ends with it. */
+  async #makeWay({ userId, provider, repositoryKey }: ConnectionRow, now: number): Promise<boolean> {
+    const rows = await this.#connections.list({
+      where: { provider, repositoryKey },
+      limit: PER_REPOSITORY_MAX,
+      parts: [],
+    });
+    if (rows.some((row) => row.userId === userId)) return false;
+    const [longest] = (await this.#shown(rows))
+      .filter(({ provedHost, createdAt }) => provedHost === null && now - createdAt >= UNPROVED_MS_KEPT)
+      .toSorted((a, b) => a.createdAt - b.createdAt);
+    return longest !== undefined && (await this.disconnect(longest.userId, longest.id));
   }
 
   async #read(provider: ProviderName, repositoryKey: string): Promise<ConnectionSecret[]> {
