@@ -116,6 +116,39 @@ describe('the same delivery again', () => {
   });
 });
 
+describe('a delivery that is processed again', () => {
+  it('makes nothing new, and fails nothing, where its long file went with the carrying out (DECISION-3)', async () => {
+    const ingest = await world.ingest();
+    const id = newId();
+    const long = repository.commit({ '.pipeline.yaml': `${pipelineText('long')}# ${'x'.repeat(20_000)}\n` });
+    const { body } = await ingest.send(githubPush({ url: repository.url, commit: long }), github(id));
+    const runId = String(body.run_id);
+    const rows = world.store.collection(deliveriesSpec);
+    const kept = async (): Promise<{ readonly delivery: string; readonly decision: string }> => {
+      const [row] = await rows.list({ where: { runId }, limit: 1 });
+      return { delivery: String(row?.delivery), decision: String(row?.decision) };
+    };
+    // It is answered when its run has ended, which may be before the last of its processing.
+    await expect.poll(async () => (await kept()).decision.length, { timeout: 10_000 }).toBeLessThan(2_000);
+    const runs = (await world.runsOf()).length;
+    const again = new Promise<void>((resolve) =>
+      world.bus.subscribe<{ runId: string }>('ingest.decided', (message) => message.runId === runId && resolve()),
+    );
+    const log = openDeliveryLog(world.bus);
+    await log.removeProcessed(Date.now() + 60_000);
+    const { delivery, decision } = await kept();
+    await log.persist(String((JSON.parse(delivery) as Record<string, unknown>)['id']), Buffer.from(delivery), {
+      lane: 'lane',
+      host: 'host',
+    });
+    await again;
+    expect(await kept()).toEqual({ delivery, decision });
+    expect((await world.runsOf()).length).toBe(runs);
+    expect(await deliveryOf(id)).toMatchObject({ runId, outcome: 'Run', pipelineName: 'long' });
+    expect(await call('replay', { id, tenants: ['service'], dryRun: true })).toMatchObject({ outcome: 'Run' });
+  });
+});
+
 describe('which deliveries are the same', () => {
   it('without an id every one counts', async () => {
     const ingest = await world.ingest();

@@ -204,6 +204,14 @@ export const watchingAndIntake: readonly Mutant[] = [
   },
   {
     rule: 'P24',
+    breaks: 'carries out again what was carried out, without the file that went with that',
+    file: 'services/webhook-ingest/src/processing/carry-out.ts',
+    find: 'if (yaml === null) return decision;',
+    replace: '',
+    noticedBy: [{ ...deliveries, titles: ['makes nothing new, and fails nothing'] }],
+  },
+  {
+    rule: 'P24',
     breaks: 'takes the deliveries of two tenants for one',
     file: 'services/webhook-ingest/src/model/delivery.ts',
     find: 'JSON.stringify([provider, repository, tenant, deliveryId, ...trust, ...number])',

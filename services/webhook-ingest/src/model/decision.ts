@@ -46,7 +46,8 @@ export type Decision =
   | (Decided & {
       readonly kind: 'run';
       readonly pipelineName: string;
-      readonly yaml: string;
+      /** Null: the run is there, and has it. */
+      readonly yaml: string | null;
       readonly extensions: readonly ResolvedExtension[];
     })
   /** A run that ends as it begins. */
@@ -64,6 +65,23 @@ export type Decision =
       readonly status: 'Skipped' | 'Failed' | 'Ignored';
       readonly error?: DeliveryError | undefined;
     });
+
+/** Bytes of the files that it holds, about; people are shown none of them. */
+export function fileBytesOf(decision: Decision): number {
+  const ofRun = decision.kind === 'run' ? (decision.yaml ?? '').length + sizeOf(decision.extensions) : 0;
+  const { schedule } = decision;
+  return ofRun + (schedule === undefined ? 0 : schedule.yaml.length + sizeOf(schedule.extensions));
+}
+
+/** What stays of a decision whose run and schedule are with their owners. */
+export function withoutFiles(decision: Decision): Decision {
+  const { schedule: _, ...rest } = decision;
+  return rest.kind === 'run' ? { ...rest, yaml: null, extensions: [] } : rest;
+}
+
+function sizeOf(extensions: readonly ResolvedExtension[]): number {
+  return extensions.length === 0 ? 0 : JSON.stringify(extensions).length;
+}
 
 /** What stands for "nothing" where a run's id was answered before it was known: a run of that id that ends as it begins. */
 export function promised(decision: Extract<Decision, { kind: 'nothing' }>, pipelineName: string): Decision {

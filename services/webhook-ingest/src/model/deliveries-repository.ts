@@ -4,10 +4,15 @@
  *
  * DECISION-1 Of several decisions about one delivery the first insert stands; every later process goes by it.
  * DECISION-2 Look-ups that are asked at the same time go to the store together: the intake asks one for each delivery.
+ * DECISION-3 A long file stays with its decision until that is carried out: the run has it.
+ * DECISION-4 Of a tenant's long lists of paths, and long messages, LONG_BYTES_A_DAY are kept. The rest is cut: replayed, such a push
+ *     matches every filter of paths.
  */
+import { bootMs } from '@penstock/async';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { deliveriesSpec } from './collections.ts';
-import type { Decision } from './decision.ts';
+import { DailyRoom } from './daily-room.ts';
+import { fileBytesOf, withoutFiles, type Decision } from './decision.ts';
 import type { Delivery } from './delivery.ts';
 
 export interface DecidedDelivery {
@@ -21,15 +26,23 @@ type Row = DocumentOf<typeof deliveriesSpec>;
 
 const LOOKUPS_MAX = 500;
 const SWEEP_BATCH = 500;
+/** DECISION-3: below it another write costs more than what it saves. */
+const FILE_BYTES_KEPT = 8 * 1024;
+const LONG_BYTES = 4 * 1024;
+/** Some 15,000 pushes with a list of 4 KiB each. */
+const LONG_BYTES_A_DAY = 64 * 1024 * 1024;
+const SHORT_MESSAGE_CHARACTERS = 1_000;
 
 export class DeliveriesRepository {
   readonly #deliveries: Collection<typeof deliveriesSpec>;
+  readonly #longRoom: DailyRoom;
   #asked = new Map<string, Asker[]>();
   #asking = false;
 
   /** The store has to be opened with `ingestCollections` among its collections. */
-  constructor(store: DocumentStore) {
+  constructor(store: DocumentStore, longBytesADay = LONG_BYTES_A_DAY) {
     this.#deliveries = store.collection(deliveriesSpec);
+    this.#longRoom = new DailyRoom(longBytesADay, bootMs);
   }
 
   get(id: string): Promise<DecidedDelivery | null> {
@@ -43,14 +56,18 @@ export class DeliveriesRepository {
     });
   }
 
-  /** DECISION-1: `duplicate`: a decision stands already. */
-  async insert(delivery: Delivery, decision: Decision): Promise<'inserted' | 'duplicate'> {
-    return await this.#deliveries.insert(rowOf(delivery, decision, 0));
+  /** DECISION-1: null: a decision stands already. Else what stands from now on (DECISION-4). */
+  async insert(delivery: Delivery, decision: Decision): Promise<DecidedDelivery | null> {
+    const kept = this.#keptOf(delivery);
+    const inserted = await this.#deliveries.insert(rowOf(kept, decision, 0));
+    return inserted === 'inserted' ? { delivery: kept, decision, revision: 0 } : null;
   }
 
-  /** What carrying the decision out has changed in it. */
-  async revise({ delivery, revision }: DecidedDelivery, decision: Decision): Promise<void> {
-    await this.#deliveries.replaceNewer([rowOf(delivery, decision, revision + 1)]);
+  /** `outcome`: what has become of the decision, which is carried out. Keeps DECISION-3. */
+  async carriedOut({ delivery, decision, revision }: DecidedDelivery, outcome: Decision): Promise<void> {
+    const isLong = fileBytesOf(outcome) > FILE_BYTES_KEPT;
+    if (outcome === decision && !isLong) return;
+    await this.#deliveries.replaceNewer([rowOf(delivery, isLong ? withoutFiles(outcome) : outcome, revision + 1)]);
   }
 
   /** By our id, the run's, or the host's; the newest where several are meant. */
@@ -100,6 +117,14 @@ export class DeliveriesRepository {
         limit: SWEEP_BATCH,
       });
     while (removed === SWEEP_BATCH);
+  }
+
+  /** Keeps DECISION-4. */
+  #keptOf(delivery: Delivery): Delivery {
+    const { tenant, message, paths } = delivery;
+    const bytes = JSON.stringify([message, paths]).length;
+    if (bytes <= LONG_BYTES || this.#longRoom.take(tenant, bytes)) return delivery;
+    return { ...delivery, message: message?.slice(0, SHORT_MESSAGE_CHARACTERS).toWellFormed() ?? null, paths: null };
   }
 
   #ask(): void {

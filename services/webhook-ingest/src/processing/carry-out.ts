@@ -26,12 +26,14 @@ export async function carryOut(delivery: Placed, decision: Decision, sources: Ca
     await create(sources.owners, endedRequest(delivery, decision));
     return decision;
   }
+  const { yaml } = decision;
+  if (yaml === null) return decision;
   const limits = await sources.limitsOf(delivery);
   try {
     await create(sources.owners, {
       ...commonRequest(delivery, decision, true),
       ...(delivery.pullRequest?.fork === true && sources.forks === 'approve' ? { held: 'approval' } : {}),
-      yaml: decision.yaml,
+      yaml,
       ...(limits === undefined ? {} : { limits }),
       ...(decision.extensions.length === 0 ? {} : { extensions: decision.extensions }),
     });

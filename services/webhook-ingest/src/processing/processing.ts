@@ -251,7 +251,7 @@ export class Processing {
         : standing.decision;
     const carriedOut = await carryOut(delivery, wanted, this.#options);
     const decision = await keepSchedule(delivery, carriedOut, this.#options);
-    if (decision !== standing.decision) await deliveries.revise(standing, decision);
+    await deliveries.carriedOut(standing, decision);
     await this.#options.beginStatus(delivery, decision);
     this.#options.log.debug(
       { deliveryId: delivery.deliveryId, repository: delivery.repository, runId: delivery.runId, kind: decision.kind },
@@ -274,7 +274,8 @@ export class Processing {
     const known = await deliveries.get(delivery.id);
     if (known !== null) return known;
     const decision = await this.#decide(delivery, commitsBehind(delivery, behind()));
-    if ((await deliveries.insert(delivery, decision)) === 'inserted') return { delivery, decision, revision: 0 };
+    const standing = await deliveries.insert(delivery, decision);
+    if (standing !== null) return standing;
     const first = await deliveries.get(delivery.id);
     if (first === null) throw new Error(`the decision about delivery ${delivery.id} was there and is gone`);
     return first;
