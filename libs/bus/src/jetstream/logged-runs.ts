@@ -28,9 +28,12 @@ const INFO_MS = 20_000;
 /** Held in memory for a moment. The broker names them in their order, so these are of the oldest runs. */
 const SUBJECTS_MAX = 300_000;
 
-/** Of a run's chunks, to tell what they take: some at each of these places. Where these are nobody can foretell, who might make those small. */
-const PLACES = 4;
-const AT_A_PLACE = 2;
+/**
+ * Of a run's chunks, to tell what they take: some at each of these places, each of which costs the broker a millisecond. Where they are nobody can
+ * foretell, who might make those small.
+ */
+const PLACES = 2;
+const AT_A_PLACE = 4;
 
 interface Info {
   readonly config: { readonly max_bytes: number };
