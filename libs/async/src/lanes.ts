@@ -13,7 +13,6 @@
  */
 import { backoffMs } from './backoff.ts';
 import { bootMs } from './boot-clock.ts';
-import { Counts } from './counts.ts';
 
 export interface LanesOptions {
   readonly concurrency: number;
@@ -34,8 +33,21 @@ export interface Sharing {
   readonly owner: string;
 }
 
-interface Lane extends Sharing {
+/** What is under way of lanes that share something: counted in one place for all of them, since thousands of lanes are asked whether they may begin. */
+interface Tally {
   readonly name: string;
+  /** That have a piece to do, or had one a moment ago. */
+  lanes: number;
+  underWay: number;
+}
+
+interface Lane {
+  readonly name: string;
+  readonly ofHost: Tally;
+  /** Undefined: it shares with nobody. */
+  readonly ofOwner: Tally | undefined;
+  /** Of the owner at the host. */
+  readonly ofBoth: Tally | undefined;
   attempt: number;
   /** Of the first of these attempts. */
   failingFrom: number;
@@ -63,11 +75,7 @@ export class Lanes {
   #underWay = 0;
   /** Of those, LANE-3. */
   #slow = 0;
-  /** Lanes with a piece under way. */
-  readonly #byHost = new Counts();
-  readonly #byOwner = new Counts();
-  /** Of an owner at a host. */
-  readonly #byBoth = new Counts();
+  readonly #tallies = new Map<string, Tally>();
   #idle: (() => void)[] = [];
 
   constructor(options: LanesOptions) {
@@ -78,7 +86,16 @@ export class Lanes {
   /** There is something to do in a lane, or something more. */
   add(name: string, { host, owner }: Sharing): void {
     if (this.#stopped.signal.aborted || this.goOn(name)) return;
-    const lane: Lane = { name, host, owner, attempt: 1, failingFrom: 0, again: false, pause: undefined };
+    const lane: Lane = {
+      name,
+      ofHost: this.#tally('host', host),
+      ofOwner: owner === '' ? undefined : this.#tally('owner', owner),
+      ofBoth: owner === '' ? undefined : this.#tally('both', host, owner),
+      attempt: 1,
+      failingFrom: 0,
+      again: false,
+      pause: undefined,
+    };
     this.#lanes.set(name, lane);
     this.#turns.push(lane);
     this.#next();
@@ -119,22 +136,34 @@ export class Lanes {
     const bothMax = Math.ceil(shareMax * OF_HOST_SHARE);
     let next = -1;
     let fewest = shareMax;
-    for (const [at, { host, owner }] of this.#turns.entries()) {
-      const its = this.#byOwner.of(owner);
-      if (its >= fewest || this.#byHost.of(host) >= shareMax || this.#byBoth.of(`${host} ${owner}`) >= bothMax)
-        continue;
+    for (let at = 0; at < this.#turns.length && fewest > 0; at += 1) {
+      const { ofHost, ofOwner, ofBoth } = this.#turns[at] as Lane;
+      const its = ofOwner?.underWay ?? 0;
+      if (its >= fewest || ofHost.underWay >= shareMax || (ofBoth?.underWay ?? 0) >= bothMax) continue;
       next = at;
       fewest = its;
-      if (its === 0) break;
     }
     return next;
   }
 
-  #count({ host, owner }: Lane, more: 1 | -1): void {
-    this.#byHost.add(host, more);
-    if (owner === '') return;
-    this.#byOwner.add(owner, more);
-    this.#byBoth.add(`${host} ${owner}`, more);
+  #tally(...names: readonly string[]): Tally {
+    const name = names.join(' ');
+    const tally = this.#tallies.get(name) ?? { name, lanes: 0, underWay: 0 };
+    tally.lanes += 1;
+    this.#tallies.set(name, tally);
+    return tally;
+  }
+
+  #count(lane: Lane, more: 1 | -1): void {
+    for (const tally of talliesOf(lane)) tally.underWay += more;
+  }
+
+  #forget(lane: Lane): void {
+    this.#lanes.delete(lane.name);
+    for (const tally of talliesOf(lane)) {
+      tally.lanes -= 1;
+      if (tally.lanes === 0) this.#tallies.delete(tally.name);
+    }
   }
 
   #hasPlace(): boolean {
@@ -164,7 +193,7 @@ export class Lanes {
     if (failure === undefined) {
       lane.attempt = 1;
       if (more || lane.again) this.#turns.push(lane);
-      else this.#lanes.delete(lane.name);
+      else this.#forget(lane);
     } else if (!this.#stopped.signal.aborted) {
       this.#failed(lane, failure.error);
     }
@@ -190,4 +219,8 @@ export class Lanes {
     };
     lane.pause = { timer: setTimeout(again, waitMs), endsAt: this.#now() + waitMs };
   }
+}
+
+function talliesOf({ ofHost, ofOwner, ofBoth }: Lane): readonly Tally[] {
+  return ofOwner === undefined || ofBoth === undefined ? [ofHost] : [ofHost, ofOwner, ofBoth];
 }

@@ -90,6 +90,22 @@ describe('lanes', () => {
     expect(begun.slice(6)).toEqual(['4.host.evil']);
   });
 
+  it('LANE-1: what lanes share is counted anew once all of them are gone, and goes on where one is left', async () => {
+    const { add, begun, end } = controlled(4);
+    for (const round of [1, 2, 3]) {
+      const lanes = [1, 2, 3].map((index) => `${index}.host${index}.evil.${round}`);
+      const before = begun.length;
+      for (const lane of lanes) add(lane, lane);
+      expect(begun.slice(before)).toEqual(lanes.slice(0, 2));
+      await end(lanes[0] as string);
+      expect(begun.slice(before)).toEqual(lanes);
+      if (round === 2) add('4.host4.evil', '4.host4.evil');
+      for (const lane of lanes.slice(1)) await end(lane);
+      expect(begun.length - before).toBe(round === 2 ? 4 : 3);
+      if (round === 2) await end('4.host4.evil');
+    }
+  });
+
   it('LANE-4: a place that is free goes to who has the fewest, however many lanes of others have waited longer', async () => {
     const { add, begun, end } = controlled(4);
     const many = (owner: string): string[] =>

@@ -321,8 +321,8 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P24',
     breaks: 'gives every place to one owner, at as many hosts as it names',
     file: 'libs/async/src/lanes.ts',
-    find: 'const its = this.#byOwner.of(owner);',
-    replace: 'const its = this.#byOwner.of(owner) < 0 ? 1 : 0;',
+    find: 'const its = ofOwner?.underWay ?? 0;',
+    replace: 'const its = (ofOwner?.underWay ?? 0) < 0 ? 1 : 0;',
     noticedBy: [{ tests: 'libs/async/test/lanes.test.ts', titles: ['LANE-1:', 'LANE-4:'] }],
   },
   {
