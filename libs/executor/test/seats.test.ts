@@ -59,6 +59,17 @@ describe('seats of runs', () => {
     ]);
   });
 
+  it('of a line whose beginning is lost nothing counts, and nobody is told of a run of such a name (SEATS-2)', () => {
+    const seats = new Seats(file, anySeat);
+    seats.take('seat_1', 'run-1');
+    appendFileSync(file, `${'\0'.repeat(40)}-2 seat_1 .\n`);
+    seats.take('seat_2', 'run-3');
+    expect(allOf(new Seats(file, anySeat)).toSorted()).toEqual([
+      ['run-1', 'seat_1'],
+      ['run-3', 'seat_2'],
+    ]);
+  });
+
   it('leave a file of bounded length, however many runs there were (SEATS-2)', () => {
     const seats = new Seats(file, anySeat);
     seats.take('seat_0', 'kept');

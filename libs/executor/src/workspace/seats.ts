@@ -4,14 +4,14 @@
  *
  * SEATS-1. A seat is the last run's that has taken it, and that stands in the file before `take` returns. What the file says of runs that
  *     have given it up meanwhile is for who reads it to find out: they have ended.
- * SEATS-2. Of a line that was cut short nothing counts: its run has not begun. Where the disk has room the file has no more lines than
+ * SEATS-2. Of a line that was cut short at either end nothing counts: its run has not begun. Where the disk has room the file has no more lines than
  *     LINES_MAX and twice the runs that have a seat.
  */
 import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 
 const LINES_MAX = 4_096;
-/** Its end tells it from one that was cut short. */
-const LINE = /^(\S+) (\S+) \.$/;
+/** Its end tells it from one that was cut short, and its beginning from one before which a machine that lost its power has left zeros. */
+const LINE = /^([0-9a-zA-Z-]+) (\w+) \.$/;
 const lineOf = (runId: string, seat: string): string => `${runId} ${seat} .\n`;
 
 export class Seats {
