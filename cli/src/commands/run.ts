@@ -9,7 +9,7 @@ import { MADE_FROM } from '../process/made-from.ts';
 import { EXIT, RefusedFile } from '../process/errors.ts';
 import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../process/interrupts.ts';
-import { LocalExecutors } from '../local/local-executors.ts';
+import { LocalExecutors, shellsAtOnce } from '../local/local-executors.ts';
 import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/inherited-environment.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
@@ -179,8 +179,7 @@ export async function execute(
   { file, inputs, secrets = new Map(), slots, executors, args, context, extensionFolders, ended }: LocalExecution,
 ): Promise<number> {
   const { terminal, env, cwd } = context;
-  const first = definition.stages.filter(({ after }) => after.length === 0);
-  void executors.prewarm(Math.min(slots, first.length));
+  void executors.prewarm(Math.min(slots, shellsAtOnce(definition)));
   const { LocalRun, localRunId } = await import('../local/local-run.ts');
   const { LocalCaches } = await import('../local/local-caches.ts');
   const { gatePrompt } = await import('../local/gate-prompt.ts');

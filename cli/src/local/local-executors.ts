@@ -11,7 +11,7 @@ import {
   type StagePlace,
   type StageUser,
 } from '@penstock/executor';
-import type { Lacking } from '@penstock/pipeline';
+import type { Lacking, PipelineDefinition } from '@penstock/pipeline';
 
 export interface LocalExecutorOptions {
   readonly slots: number;
@@ -93,6 +93,13 @@ export class LocalExecutors {
   async close(): Promise<void> {
     await Promise.all(this.#executors.map((executor) => executor.close()));
   }
+}
+
+/** How many stages can begin at once as plain processes: a shell that comes up for another kind would only be in its way. */
+export function shellsAtOnce({ stages }: Pick<PipelineDefinition, 'stages'>): number {
+  return stages.filter(
+    ({ after, place, approval }) => after.length === 0 && place === undefined && approval === undefined,
+  ).length;
 }
 
 /** A local run is of its own user's trust. */
