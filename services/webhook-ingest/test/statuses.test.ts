@@ -164,6 +164,8 @@ describe('commit statuses', () => {
         left(`lane${index % 40}`, 'user/many', `many/${index % 40}`, index, 1),
       ),
       left('zz', 'user/other', 'other/one', 900, 2),
+      // By an earlier release, which knew no lanes.
+      left('', 'user/earlier', 'earlier/one', 901, 2),
     ];
     for (const { target, tenant, ...row } of rows)
       await entries.insert({ ...row, target: JSON.stringify({ ...target, tenant, context: 'c' }) });
@@ -174,6 +176,7 @@ describe('commit statuses', () => {
     await pushA(ingest, commit);
     await expect.poll(() => host.statesOf(commit).at(-1), { timeout: 30_000 }).toBe('success');
     await expect.poll(() => host.statesOf('900'), { timeout: 30_000 }).toEqual(['pending']);
+    await expect.poll(() => host.statesOf('901'), { timeout: 30_000 }).toEqual(['pending']);
     expect(host.told.filter(({ path }) => path.startsWith('/repos/many/'))).toEqual([]);
     for (const { id } of rows) await entries.delete(id);
     hold.release();

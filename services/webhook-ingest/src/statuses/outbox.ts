@@ -55,8 +55,8 @@ export class StatusOutbox {
   #looking: Promise<void> | undefined;
   /** Runs with an entry here whose end is waited for. */
   readonly #running = new Set<string>();
-  /** The last lane that was looked at of those in turn. */
-  #lastLooked = '';
+  /** The last lane that was looked at of those in turn; undefined: the first is next, which may be '', of an earlier release. */
+  #lastLooked: string | undefined;
 
   constructor(options: StatusOutboxOptions) {
     this.#options = options;
@@ -148,12 +148,13 @@ export class StatusOutbox {
 
   async #beginInTurn(): Promise<void> {
     for (let looked = 0; looked < LOOKED_AT && !this.#stopped.signal.aborted; looked += 1) {
+      const last = this.#lastLooked;
       const [entry] = await this.#entries.list({
-        where: { done: false, lane: { gt: this.#lastLooked } },
+        where: { done: false, ...(last === undefined ? {} : { lane: { gt: last } }) },
         orderBy: { field: 'lane', direction: 'asc' },
         limit: 1,
       });
-      this.#lastLooked = entry?.lane ?? '';
+      this.#lastLooked = entry?.lane;
       if (entry === undefined) return;
       this.#begin(entry.lane, targetOf(entry));
     }
