@@ -5,8 +5,8 @@
  * The name is that of the folder on which they are mounted. Only who shares the helper's mounts may not rename it; its owner does
  * not, and reaches it through /proc.
  *
- * TAKEOVER-1. Nothing that an earlier stage has left is shown: where the view's own file systems are not as they were made, it is
- *     mounted anew.
+ * TAKEOVER-1. No file that an earlier stage has left is shown: where the view's own file systems are not empty, or of another mode than they
+ *     were made with, it is mounted anew. Attributes of their roots, as a default ACL, are not looked at: they are of a run of the same key.
  * TAKEOVER-2. No process of a stage lives in the helper meanwhile (HELPER-1): what was looked at stays so.
  */
 import { lstatSync, readdirSync, renameSync, type Stats } from 'node:fs';
