@@ -204,11 +204,11 @@ export const watchingAndIntake: readonly Mutant[] = [
   },
   {
     rule: 'P24',
-    breaks: 'carries out again what was carried out, without the file that went with that',
-    file: 'services/webhook-ingest/src/processing/carry-out.ts',
-    find: 'if (yaml === null) return decision;',
-    replace: '',
-    noticedBy: [{ ...deliveries, titles: ['makes nothing new, and fails nothing'] }],
+    breaks: 'keeps a long file with what was carried out',
+    file: 'services/webhook-ingest/src/model/deliveries-repository.ts',
+    find: 'isLong ? withoutFiles(outcome) : outcome',
+    replace: 'outcome',
+    noticedBy: [{ tests: 'services/webhook-ingest/test/kept-deliveries.test.ts', titles: ['DECISION-3:'] }],
   },
   {
     rule: 'P24',
