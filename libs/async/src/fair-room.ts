@@ -2,6 +2,8 @@
  * Room that many share, in bytes or in places: each may hold a quarter of what is free, and `own` whatever others hold. So one alone has
  * much, none is shut out by others, and n of them together never hold more than `shared + n * own`.
  */
+import { Counts } from './counts.ts';
+
 export interface RoomBounds {
   readonly shared: number;
   readonly own: number;
@@ -11,7 +13,7 @@ const SHARE_OF_FREE = 1 / 4;
 
 export class FairRoom {
   readonly #bounds: RoomBounds;
-  readonly #held = new Map<string, number>();
+  readonly #held = new Counts();
   #all = 0;
 
   constructor(bounds: RoomBounds) {
@@ -21,17 +23,15 @@ export class FairRoom {
   /** False: it is too much for now. Else it is held until it is given back. */
   take(who: string, more: number): boolean {
     const { shared, own } = this.#bounds;
-    const held = (this.#held.get(who) ?? 0) + more;
+    const held = this.#held.of(who) + more;
     if (held > own && held > (shared - this.#all) * SHARE_OF_FREE) return false;
-    this.#held.set(who, held);
+    this.#held.add(who, more);
     this.#all += more;
     return true;
   }
 
   giveBack(who: string, amount: number): void {
-    const left = (this.#held.get(who) ?? 0) - amount;
-    if (left > 0) this.#held.set(who, left);
-    else this.#held.delete(who);
+    this.#held.add(who, -amount);
     this.#all -= amount;
   }
 }

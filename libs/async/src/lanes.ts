@@ -211,6 +211,7 @@ export class Lanes {
   }
 
   #againIn(lane: Lane, waitMs: number): void {
+    if (this.#stopped.signal.aborted) return;
     clearTimeout(lane.pause?.timer);
     const again = (): void => {
       lane.pause = undefined;

@@ -122,7 +122,8 @@ export class DeliveriesRepository {
   /** Keeps DECISION-4. */
   #keptOf(delivery: Delivery): Delivery {
     const { tenant, message, paths } = delivery;
-    const bytes = JSON.stringify([message, paths]).length;
+    // A path with what stands around it in JSON; about, for it is not made once more for that.
+    const bytes = (paths ?? []).reduce((sum, path) => sum + path.length + 3, message?.length ?? 0);
     if (bytes <= LONG_BYTES || this.#longRoom.take(tenant, bytes)) return delivery;
     return { ...delivery, message: message?.slice(0, SHORT_MESSAGE_CHARACTERS).toWellFormed() ?? null, paths: null };
   }
