@@ -82,6 +82,16 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     expect(complaints).toEqual([]);
   });
 
+  it('marks the page that is open among its links, the runs at its root as well', async () => {
+    const marked = page.locator('nav [aria-current=page]');
+    await open('/');
+    await expect.poll(() => marked.allTextContents()).toEqual(['Runs']);
+    await goTo('/pipelines?name=any');
+    await expect.poll(() => marked.allTextContents()).toEqual(['Pipelines']);
+    await goTo('/compare?a=1&b=2');
+    await expect.poll(() => marked.allTextContents()).toEqual([]);
+  });
+
   it('makes a hook, shows what it was sent, and sends that again', async () => {
     await open('/hooks');
     await signIn(page, 'ada');

@@ -55,11 +55,7 @@ export function App(): JSX.Element {
         <nav aria-label="Pages">
           {PAGES.filter(({ isForAdmins }) => isForAdmins !== true || session.value?.isAdmin === true).map(
             ({ path, title }) => (
-              <a
-                key={path}
-                href={hrefOf(path)}
-                aria-current={place.value.path === path || place.value.path.startsWith(`${path}/`) ? 'page' : undefined}
-              >
+              <a key={path} href={hrefOf(path)} aria-current={isAt(path) ? 'page' : undefined}>
                 {title}
               </a>
             ),
@@ -104,6 +100,12 @@ export function App(): JSX.Element {
       </Dialog>
     </>
   );
+}
+
+/** The dashboard begins with the runs: its root is their page as well. */
+function isAt(page: string): boolean {
+  const path = place.value.path === '/' ? '/runs' : place.value.path;
+  return path === page || path.startsWith(`${page}/`);
 }
 
 function Page(): ComponentChildren {

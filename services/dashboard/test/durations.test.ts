@@ -1,5 +1,6 @@
 /** What is said of a pipeline's runs: how many passed, how long they take, and how that went. */
 import { describe, expect, it } from 'vitest';
+import { durationOf } from '../app/parts/duration.ts';
 import { percentile, summariesOf, trendOf } from '../app/pipelines/durations.ts';
 import type { Operations } from '../app/api/operations.ts';
 
@@ -78,5 +79,23 @@ describe('the trend of a pipeline', () => {
       [20, 30],
       [30, 40],
     ]);
+  });
+});
+
+describe('how long something took', () => {
+  it.each([
+    [-5, '0 ms'],
+    [0, '0 ms'],
+    [34.4, '34 ms'],
+    [999.4, '999 ms'],
+    [999.6, '1.0 s'],
+    [2_549, '2.5 s'],
+    [9_960, '10 s'],
+    [59_400, '59 s'],
+    [59_999, '1 min 0 s'],
+    [187_000, '3 min 7 s'],
+    [7_500_000, '2 h 5 min'],
+  ])('is said of %d ms as %s', (ms, said) => {
+    expect(durationOf(ms)).toBe(said);
   });
 });

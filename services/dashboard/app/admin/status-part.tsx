@@ -9,7 +9,8 @@ import { WhenAsked } from '../parts/asked.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
-import { Ago, durationOf } from '../parts/time.tsx';
+import { durationOf } from '../parts/duration.ts';
+import { Ago } from '../parts/time.tsx';
 
 type Status = Operations['AdminStatus']['data']['adminStatus'];
 type Pause = Status['pauses'][number];

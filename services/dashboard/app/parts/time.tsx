@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import { createContext, type JSX } from 'preact';
 import { useContext } from 'preact/hooks';
+import { durationOf } from './duration.ts';
 
 /** Each second, while somebody looks. */
 const now = signal(Date.now());
@@ -38,14 +39,6 @@ function agoOf(ms: number): string {
     [ms / 86_400_000, 'd'],
   ].findLast(([each]) => Number(each) >= 1) ?? [0, 's'];
   return `${Math.floor(Number(count))} ${String(unit)} ago`;
-}
-
-export function durationOf(ms: number): string {
-  const seconds = Math.max(0, ms) / 1_000;
-  if (seconds < 10) return `${seconds.toFixed(1)} s`;
-  if (seconds < 60) return `${Math.floor(seconds)} s`;
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${Math.floor(seconds % 60)} s`;
-  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
 }
 
 export function exact(at: string): string {

@@ -1,7 +1,8 @@
 /** The last runs as bars: as high as they took long, in the colour of how they ended; each leads to its run. */
 import type { JSX } from 'preact';
 import { wordOf } from '../parts/status.tsx';
-import { durationOf, exact } from '../parts/time.tsx';
+import { durationOf } from '../parts/duration.ts';
+import { exact } from '../parts/time.tsx';
 import { hrefOf } from '../router.ts';
 import type { RunRow } from '../runs/run-list.ts';
 

@@ -1,6 +1,7 @@
 /** How long runs took over time: of the last runs up to each, the middle one and the slow end. */
 import type { JSX } from 'preact';
-import { durationOf, exact } from '../parts/time.tsx';
+import { durationOf } from '../parts/duration.ts';
+import { exact } from '../parts/time.tsx';
 import { trendOf } from './durations.ts';
 import type { RunRow } from '../runs/run-list.ts';
 

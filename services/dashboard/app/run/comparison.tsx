@@ -7,7 +7,8 @@ import { WhenAsked } from '../parts/asked.tsx';
 import { Name } from '../parts/name.tsx';
 import { Empty } from '../parts/states.tsx';
 import { StatusWord } from '../parts/status.tsx';
-import { durationOf, exact, Lasted } from '../parts/time.tsx';
+import { durationOf } from '../parts/duration.ts';
+import { exact, Lasted } from '../parts/time.tsx';
 import { hrefOf } from '../router.ts';
 import { shortRef } from '../runs/runs-page.tsx';
 

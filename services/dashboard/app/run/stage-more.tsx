@@ -4,7 +4,8 @@ import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
 import { Name } from '../parts/name.tsx';
 import { StatusWord } from '../parts/status.tsx';
-import { durationOf, Lasted } from '../parts/time.tsx';
+import { durationOf } from '../parts/duration.ts';
+import { Lasted } from '../parts/time.tsx';
 
 /** `before`: the name of the stage that stands before it in the file; the API pages by names. */
 export function StageMore({ id, before }: { readonly id: string; readonly before: string | null }): JSX.Element {

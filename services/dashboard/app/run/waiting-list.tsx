@@ -1,7 +1,7 @@
 /** What a run or a stage waits for, in the server's sentences. */
 import type { JSX } from 'preact';
 import { Name } from '../parts/name.tsx';
-import { durationOf } from '../parts/time.tsx';
+import { durationOf } from '../parts/duration.ts';
 import type { Run } from './stage-groups.ts';
 
 const SHOWN_MAX = 5;

@@ -3,7 +3,8 @@ import type { JSX } from 'preact';
 import { useContext } from 'preact/hooks';
 import { rowsIn } from '../parts/drawn-part.ts';
 import { Name } from '../parts/name.tsx';
-import { AsOf, durationOf } from '../parts/time.tsx';
+import { durationOf } from '../parts/duration.ts';
+import { AsOf } from '../parts/time.tsx';
 import type { Run, Stage } from './stage-groups.ts';
 import { useSeen } from '../parts/use-seen.ts';
 
