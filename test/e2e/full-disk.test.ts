@@ -53,4 +53,36 @@ describe.runIf(canMount('a full disk under serve'))('a full disk (only where a f
     },
     TEST_MS_MAX,
   );
+
+  it(
+    'of the object storage fails a stage that keeps files at once, with the reason artifacts and a line that says why, and the next one has room',
+    async () => {
+      const other = await startServer({ env: { SERVICE_OBJECTS_URL: `file:${join(disk.folder, 'objects')}` } });
+      const keeping = `${SMALL.replace('echo hello', 'echo hello > f')}    artifacts: [f]\n`;
+      const ask = async (): Promise<unknown> => {
+        const { data } = await other.graphql<{ triggerPipeline: { run: { status: string; stages: unknown[] } } }>(
+          `mutation ($yaml: String!) {
+            triggerPipeline(yaml: $yaml, waitSeconds: 60) { run { id status verdict stages { status reason } } }
+          }`,
+          { yaml: keeping },
+        );
+        return data.triggerPipeline.run;
+      };
+      try {
+        disk.fill(DISK_BYTES / 25);
+        const run = (await ask()) as { readonly id: string };
+        expect(run).toMatchObject({ status: 'FAILED', stages: [{ status: 'FAILED', reason: 'artifacts' }] });
+        const told = await fetch(`${other.url}/pipeline/${run.id}/logs`, {
+          headers: { authorization: `Bearer ${other.apiKey}` },
+        });
+        expect(await told.text()).toContain('object storage has no room left');
+        expect(other.output()).toContain('are left to others on it');
+        disk.empty();
+        expect(await ask()).toMatchObject({ status: 'SUCCESS' });
+      } finally {
+        await other.stop();
+      }
+    },
+    TEST_MS_MAX,
+  );
 });

@@ -1,12 +1,17 @@
 /** What can go wrong with objects, by what the caller can do about it. */
 import { TaggedError } from '@penstock/errors';
 
-/** No answer, no room, or the object went while it was read. A put or delete may have taken place; both may be repeated. */
+/** No answer, no room (ObjectsFull), or the object went while it was read. A put or delete may have taken place; both may be repeated. */
 export class ObjectsUnavailable extends TaggedError {
-  readonly tag = 'ObjectsUnavailable';
+  readonly tag: string = 'ObjectsUnavailable';
   constructor(problem: string, options?: ErrorOptions) {
     super(`the object storage is unavailable: ${problem}`, options);
   }
+}
+
+/** There is no room, until somebody makes some: a put repeated within minutes finds none either. What is stored is read. */
+export class ObjectsFull extends ObjectsUnavailable {
+  override readonly tag = 'ObjectsFull';
 }
 
 /** The bytes given are not those that were announced; nothing was stored. */

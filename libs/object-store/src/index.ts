@@ -1,4 +1,4 @@
-export { HashMismatch, ObjectDamaged, ObjectsUnavailable, ObjectTooLarge } from './errors.ts';
+export { HashMismatch, ObjectDamaged, ObjectsFull, ObjectsUnavailable, ObjectTooLarge } from './errors.ts';
 export { openFolderStore } from './folder/folder-store.ts';
 export { openObjectStore } from './open-object-store.ts';
 export type { ObjectHead, ObjectStore, StoredObject } from './port.ts';

@@ -12,7 +12,7 @@
  * - A settled put or delete is seen by every `get` and `head` begun later; `list` may lag by moments.
  * - Who reads while its object is replaced or deleted reads the old bytes to their end, or fails with ObjectsUnavailable;
  *   never a mixture.
- * - ObjectsUnavailable is worth a retry. HashMismatch and ObjectTooLarge are about the bytes given, ObjectDamaged about
+ * - ObjectsUnavailable is worth a retry, its kind ObjectsFull after minutes only. HashMismatch and ObjectTooLarge are about the bytes given, ObjectDamaged about
  *   those stored; ObjectUsageError is a mistake of the caller's. What the source of a put throws is thrown on as it is.
  */
 
@@ -36,6 +36,9 @@ export interface ObjectStore {
 
   /** Settles when the storage can answer. */
   ping(): Promise<void>;
+
+  /** Rejects with ObjectsFull where it is known, before its bytes are read, that a put would. */
+  checkRoom(): Promise<void>;
 }
 
 export interface ExpectedBytes {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { canMount, SmallDisk } from '@penstock/testkit';
 import { expect, it } from 'vitest';
-import { ObjectsUnavailable } from '../src/errors.ts';
+import { ObjectsFull, ObjectsUnavailable } from '../src/errors.ts';
 import { openFolderStore } from '../src/index.ts';
 import { objectStoreSuite } from './object-store-suite.ts';
 
@@ -53,12 +53,14 @@ it.runIf(canMount('what a folder of objects leaves free of its disk'))(
       await put('short', MIB);
       disk.empty();
       disk.fill(3 * MIB);
-      await expect(put('other', 10)).rejects.toBeInstanceOf(ObjectsUnavailable);
+      await expect(put('other', 10)).rejects.toBeInstanceOf(ObjectsFull);
+      await expect(store.checkRoom()).rejects.toBeInstanceOf(ObjectsFull);
       expect(await store.head('first')).toMatchObject({ size: MIB });
       expect(await store.head('long')).toBeNull();
       expect(await store.delete('short')).toBe(true);
       expect(await store.delete('first')).toBe(true);
       await put('other', 10);
+      await store.checkRoom();
     } finally {
       disk.remove();
     }

@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto';
 import { jetstream, jetstreamManager } from '@nats-io/jetstream';
 import { connectBus, connectionOf } from '@penstock/bus';
 import { startTestBroker } from '@penstock/testkit';
+import { expect, it } from 'vitest';
+import { ObjectsFull } from '../src/errors.ts';
 import { openNatsStore } from '../src/nats/nats-store.ts';
 import { objectStoreSuite } from './object-store-suite.ts';
 
@@ -25,4 +28,27 @@ objectStoreSuite('JetStream', async () => {
       await broker.stop();
     },
   };
+});
+
+it('a bucket that has its bytes says that it is full, and has room when something is deleted', async () => {
+  const broker = await startTestBroker();
+  const bus = await connectBus({ servers: broker.url, name: 'full' });
+  try {
+    const store = await openNatsStore({ bus, bucket: 'small', bytesMax: 1024 ** 2 });
+    const put = (key: string): Promise<unknown> => {
+      const content = Buffer.alloc(700 * 1024, key);
+      const sha256 = createHash('sha256').update(content).digest('hex');
+      const bytes = (async function* given() {
+        yield content;
+      })();
+      return store.put(key, bytes, { sha256, bytesMax: content.length });
+    };
+    await put('first');
+    await expect(put('second')).rejects.toBeInstanceOf(ObjectsFull);
+    await store.delete('first');
+    await put('second');
+  } finally {
+    await bus.close();
+    await broker.stop();
+  }
 });

@@ -310,5 +310,6 @@ function objectsOf(store: ObjectStore): ObjectStore {
     list: (...args) => store.list(...args),
     removeLeftovers: (...args) => store.removeLeftovers(...args),
     ping: () => store.ping(),
+    checkRoom: () => store.checkRoom(),
   };
 }

@@ -9,6 +9,7 @@ import { CacheEntries, DeletedRuns, RunsRepository } from '@penstock/store';
 import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import { DirectDoor, type DirectDoorOptions } from './artifacts/direct-door.ts';
 import { LogArchiveService } from './archive/log-archive-service.ts';
+import { tellingWhenFull } from './artifacts/full-storage.ts';
 import { Grants } from './artifacts/grants.ts';
 import { IncomingUploads } from './artifacts/incoming.ts';
 import { askOwner, sweptRuns } from './artifacts/swept-runs.ts';
@@ -58,8 +59,9 @@ const FIRST_SWEEP_MS = 60_000;
 const SERVICE_CALLER: RegistryCaller = { tenant: SERVICE_TENANT, tier: 'enterprise', isAdmin: false };
 
 /** Resolves when the index has been read from the store; rejects where that does not answer. */
-export async function startRegistry(options: StartRegistryOptions): Promise<RunningRegistry> {
-  const { bus, log } = options;
+export async function startRegistry(given: StartRegistryOptions): Promise<RunningRegistry> {
+  const { bus, log } = given;
+  const options = { ...given, objects: tellingWhenFull(given.objects, log) };
   const instance = crypto.randomUUID();
   const registry = new Registry({
     ...options,

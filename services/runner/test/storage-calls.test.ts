@@ -9,7 +9,7 @@ import {
   type DirectContent,
   type UploadPart,
 } from '@penstock/artifacts';
-import { NotFound } from '@penstock/errors';
+import { NotFound, Unavailable } from '@penstock/errors';
 import { StorageCalls } from '../src/artifacts/storage-calls.ts';
 import type { StorageLine } from '../src/artifacts/storage-line.ts';
 
@@ -137,4 +137,47 @@ it('a small content is stored whole also where its pieces are lent one by one', 
   };
   await new StorageCalls(line, by, never).store('hash', 14, () => lent('first', ' and ', 'last'));
   expect(asked).toEqual([['put', { ...by, sha256: 'hash', data: Buffer.from('first and last') }]]);
+});
+
+describe('what by the word of who keeps bytes lasts longer than a stage waits', () => {
+  const full = new Unavailable('no room', { retryAfterSecs: 300 });
+
+  it('is not waited for', async () => {
+    const asked: string[] = [];
+    const line: StorageLine = async (verb) => {
+      asked.push(verb);
+      throw full;
+    };
+    await expect(new StorageCalls(line, by, never).begin(1, 1)).rejects.toBe(full);
+    await expect(new StorageCalls(line, by, never).store('hash', 1, () => lent('a'))).rejects.toBe(full);
+    await expect(new StorageCalls(line, by, never).store('hash', BYTES.length, content)).rejects.toBe(full);
+    expect(asked).toEqual(['begin', 'put', 'open']);
+  });
+
+  it('ends a large content on its way, which is not begun anew', async () => {
+    const asked: string[] = [];
+    const byBroker: StorageLine = async (verb) => {
+      asked.push(verb.replace(/\..*/, ''));
+      if (verb !== 'open') throw full;
+      return { upload: 'u' };
+    };
+    await expect(new StorageCalls(byBroker, by, never).store('hash', BYTES.length, content)).rejects.toBe(full);
+    expect(asked.filter((verb) => verb === 'open')).toHaveLength(1);
+    Object.assign(keeper.line.direct ?? {}, { send: () => Promise.reject(full) });
+    await expect(calls.store('hash', BYTES.length, content)).rejects.toBe(full);
+    expect(keeper.verbs).toEqual(['open direct']);
+  });
+
+  it('is told from what passes, which is asked for again', async () => {
+    let asked = 0;
+    const line: StorageLine = Object.assign(
+      async () => {
+        if (++asked < 3) throw new Unavailable('away');
+        return null;
+      },
+      { time: { bootNow: () => 0, pause: async () => {} } },
+    );
+    await new StorageCalls(line, by, never).begin(1, 1);
+    expect(asked).toBe(3);
+  });
 });

@@ -91,6 +91,8 @@ export class SimObjects implements ObjectStore {
 
   async ping(): Promise<void> {}
 
+  async checkRoom(): Promise<void> {}
+
   #ask<T>(work: (storage: SimStorage) => T): Promise<T> {
     return this.#network.world.promise((resolve, reject) =>
       this.#network.askStorage(this.#node, work, resolve, ({ message }) => reject(new ObjectsUnavailable(message))),

@@ -172,11 +172,12 @@ async function refusalOf(response: IncomingMessage): Promise<Error> {
     pieces.push(piece);
   }
   try {
-    const { code, message } = JSON.parse(Buffer.concat(pieces).toString('utf8')) as {
+    const { code, message, extensions } = JSON.parse(Buffer.concat(pieces).toString('utf8')) as {
       readonly code: ErrorCode;
       readonly message: string;
+      readonly extensions?: Readonly<Record<string, unknown>>;
     };
-    return serviceErrorOf(code, message, {});
+    return serviceErrorOf(code, message, extensions);
   } catch (cause) {
     return new DirectWayBroken(`it was answered with ${response.statusCode}`, { cause });
   }

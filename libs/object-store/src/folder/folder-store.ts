@@ -14,7 +14,7 @@ import { dirname, join, relative, sep } from 'node:path';
 import { makeFolder } from '@penstock/async';
 import { systemReason } from '@penstock/errors';
 import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
-import { ObjectsUnavailable } from '../errors.ts';
+import { ObjectsFull, ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
 
 /** Large enough that a hundred megabytes take some hundred calls, small enough that many readers hold little: two of these each. */
@@ -23,6 +23,8 @@ const READ_BYTES = 256 * 1024;
 const WRITE_BYTES = 512 * 1024;
 /** The disk is told to begin after so many bytes: one that has all of them to take at the end keeps everybody waiting then. */
 const SYNC_BYTES = 16 * 1024 * 1024;
+
+const FULL_CODES: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT']);
 
 /** FOLDER-4 */
 const LEFT_FREE = { share: 1 / 20, bytesMax: 1024 ** 3 };
@@ -54,9 +56,9 @@ class FolderStore implements ObjectStore {
     const incoming = join(this.#incoming, randomUUID());
     const target = join(this.#objects, key);
     try {
-      await this.#checkRoom();
+      await this.checkRoom();
       const blockBytes = Math.min(WRITE_BYTES, expected.bytesMax);
-      await writeSynced(incoming, expectedBytes(bytes, expected), blockBytes, () => this.#checkRoom());
+      await writeSynced(incoming, expectedBytes(bytes, expected), blockBytes, () => this.checkRoom());
       await attempt('storing an object', async () => {
         await makeFolder(dirname(target));
         await rename(incoming, target);
@@ -120,11 +122,11 @@ class FolderStore implements ObjectStore {
   }
 
   /** FOLDER-4 */
-  async #checkRoom(): Promise<void> {
+  async checkRoom(): Promise<void> {
     const { bavail, blocks, bsize } = await attempt('looking at its disk', () => statfs(this.#incoming));
     const leftFree = Math.min(LEFT_FREE.bytesMax, blocks * bsize * LEFT_FREE.share);
     if (bavail * bsize < leftFree)
-      throw new ObjectsUnavailable(
+      throw new ObjectsFull(
         `its disk has ${Math.floor((bavail * bsize) / 1024 ** 2)} MiB free, and ${Math.ceil(leftFree / 1024 ** 2)} MiB are left to others on it`,
       );
   }
@@ -286,8 +288,8 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new ObjectsUnavailable(`${what} failed (${systemReason(error)})`, {
-      cause: error,
-    });
+    const problem = `${what} failed (${systemReason(error)})`;
+    const isFull = FULL_CODES.has((error as NodeJS.ErrnoException).code);
+    throw new (isFull ? ObjectsFull : ObjectsUnavailable)(problem, { cause: error });
   }
 }

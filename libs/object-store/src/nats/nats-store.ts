@@ -19,7 +19,7 @@ import {
 } from '@nats-io/jetstream';
 import { connectionOf, type Bus } from '@penstock/bus';
 import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
-import { ObjectDamaged, ObjectsUnavailable } from '../errors.ts';
+import { ObjectDamaged, ObjectsFull, ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
 
 export interface NatsStoreOptions {
@@ -42,6 +42,8 @@ const LIST_BATCH = 16;
 const NO_MESSAGE = 10037;
 const STREAM_NOT_FOUND = 10059;
 const STREAM_NAME_IN_USE = 10058;
+/** The bucket's own limit, and the two of the broker's storage. */
+const FULL_CODES = [10077, 10023, 10047];
 
 interface StoredMessage {
   readonly data: Uint8Array;
@@ -222,6 +224,9 @@ class NatsStore implements ObjectStore {
     return removed;
   }
 
+  /** Only the broker knows, and only when it stores. */
+  async checkRoom(): Promise<void> {}
+
   async ping(): Promise<void> {
     await attempt('asking for the bucket', () => this.#manager.streams.info(this.#stream));
   }
@@ -326,8 +331,8 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw new ObjectsUnavailable(`${what} failed (${error instanceof Error ? error.message : String(error)})`, {
-      cause: error,
-    });
+    const problem = `${what} failed (${error instanceof Error ? error.message : String(error)})`;
+    const isFull = FULL_CODES.some((code) => hasCode(error, code));
+    throw new (isFull ? ObjectsFull : ObjectsUnavailable)(problem, { cause: error });
   }
 }

@@ -24,7 +24,7 @@ import { Upload } from '@aws-sdk/lib-storage';
 import type { S3Address } from '@penstock/config';
 import { systemReason } from '@penstock/errors';
 import { checkKey, expectedBytes, partOf, verifiedBytes } from '../checked-bytes.ts';
-import { ObjectsUnavailable } from '../errors.ts';
+import { ObjectsFull, ObjectsUnavailable } from '../errors.ts';
 import type { ExpectedBytes, ObjectHead, ObjectStore, ReadOptions, StoredObject } from '../port.ts';
 
 /** 10,000 parts are the most that S3 takes: 80 GB. */
@@ -36,6 +36,8 @@ const IDLE_MS_MAX = 30_000;
 /** Until an answer begins: a storage may take its time to put the parts of a large object together. */
 const ANSWER_MS_MAX = 120_000;
 const TRIES_MAX = 3;
+/** As MinIO says it. */
+const INSUFFICIENT_STORAGE = 507;
 
 /** Rejects with ObjectsUnavailable where there is no such bucket, or none that these credentials see. */
 export async function openS3Store(address: S3Address): Promise<ObjectStore> {
@@ -159,6 +161,9 @@ class S3Store implements ObjectStore {
     return removed;
   }
 
+  /** S3 has no question for it. */
+  async checkRoom(): Promise<void> {}
+
   async ping(): Promise<void> {
     await this.#call(`looking at the bucket ${this.#bucket}`, () =>
       this.#client.send(new HeadBucketCommand({ Bucket: this.#bucket })),
@@ -242,7 +247,8 @@ function absent(error: unknown): null {
 
 function unavailable(what: string, error: unknown): ObjectsUnavailable {
   const why = error instanceof S3ServiceException ? `${error.name} ${error.message}`.trim() : systemReason(error);
-  return new ObjectsUnavailable(`${what} failed (${why})`, { cause: error });
+  const isFull = error instanceof S3ServiceException && error.$metadata.httpStatusCode === INSUFFICIENT_STORAGE;
+  return new (isFull ? ObjectsFull : ObjectsUnavailable)(`${what} failed (${why})`, { cause: error });
 }
 
 /** The upload gathers pieces until they are a part. */

@@ -40,6 +40,11 @@ export class Contents {
     return (await orUnavailable(this.#objects.head(this.#keyOf(owner, sha256)))) !== null;
   }
 
+  /** Where nothing can be stored, that is said before the bytes come. @throws Unavailable */
+  async checkRoom(): Promise<void> {
+    await orUnavailable(this.#objects.checkRoom());
+  }
+
   /** Done when it is stored whole. */
   async put(owner: string, sha256: string, bytes: AsyncIterable<Uint8Array>, bytesMax: number): Promise<void> {
     await orUnavailable(this.#objects.put(this.#keyOf(owner, sha256), bytes, { sha256, bytesMax }));

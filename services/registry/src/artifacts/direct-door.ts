@@ -176,7 +176,8 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
     response.destroy();
     return;
   }
-  const body = error instanceof ServiceError ? { code: error.code, message: error.message } : {};
+  const body =
+    error instanceof ServiceError ? { code: error.code, message: error.message, extensions: error.extensions } : {};
   response.writeHead(REFUSED, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   request.resume();
   const over = setTimeout(() => request.destroy(), REFUSED_MS_MAX);

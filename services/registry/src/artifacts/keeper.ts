@@ -67,6 +67,7 @@ export class ArtifactKeeper {
   async begin(runner: string, request: BeginRequest): Promise<void> {
     const attempt = await this.#grants.of(runner, request);
     await this.#checkQuota(attempt, request.bytes);
+    await this.#contents.checkRoom();
   }
 
   async put(runner: string, request: PutRequest): Promise<void> {
@@ -81,6 +82,7 @@ export class ArtifactKeeper {
     if (!Number.isSafeInteger(sizeBytes) || sizeBytes <= 0) throw new BadUserInput("'sizeBytes' is to be a size.");
     await this.#checkQuota(attempt, sizeBytes);
     if (await this.#contents.has(ref.runId, sha256)) return { upload: null };
+    await this.#contents.checkRoom();
     const { bus } = this.#options;
     const whose = { runner, tenant: attempt.tenant };
     return this.#incoming.listen(bus, whose, request, (bytes) =>

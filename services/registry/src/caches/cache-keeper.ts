@@ -95,6 +95,7 @@ export class CacheKeeper {
     checkSize(request.sizeBytes);
     const entry = await orUnavailable(this.#options.entries.find(scope, key));
     if (entry !== null && (await this.#isThere(entry))) return { wanted: false };
+    await this.#contents.checkRoom();
     if (!(await this.#takeTurn(`${cacheScopeId(scope)} ${key}`, runner, request))) return { wanted: false };
     await this.#makeRoom(attempt, request.sizeBytes);
     return { wanted: true };
@@ -112,6 +113,7 @@ export class CacheKeeper {
     checkSize(sizeBytes);
     if (attempt.artifactBytes !== undefined && sizeBytes > attempt.artifactBytes) throw tooLarge(attempt.artifactBytes);
     if (await this.#contents.has(scope, sha256)) return { upload: null };
+    await this.#contents.checkRoom();
     const { bus, incoming } = this.#options;
     const whose = { runner, tenant: attempt.tenant };
     return incoming.listen(bus, whose, request, (bytes) => this.#contents.put(scope, sha256, bytes, sizeBytes));

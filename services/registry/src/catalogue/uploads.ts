@@ -11,7 +11,13 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { PACKAGE_BYTES_MAX } from '@penstock/extension';
 import { BadUserInput, QuotaExceeded, Unavailable } from '@penstock/errors';
-import { HashMismatch, ObjectsUnavailable, type ObjectStore, type StoredObject } from '@penstock/object-store';
+import {
+  HashMismatch,
+  ObjectsFull,
+  ObjectsUnavailable,
+  type ObjectStore,
+  type StoredObject,
+} from '@penstock/object-store';
 import { insertWithin, StoreUnavailable, type Collection, type DocumentStore } from '@penstock/store';
 import { uploadsSpec } from './collections.ts';
 
@@ -26,6 +32,8 @@ export const UPLOAD_KEPT_MS = 2 * 60 * 60_000;
 export const UPLOADS_OF_TENANT_MAX = 40;
 export const OBJECT_PREFIX = 'packages/';
 const SALT_MAX = 2 ** 47;
+/** Longer than a runner waits with its slot: room is made by people. */
+const FULL_RETRY_SECS = 300;
 
 export class Uploads {
   readonly #uploads: Collection<typeof uploadsSpec>;
@@ -136,6 +144,11 @@ export class Uploads {
 
 /** What passes by itself becomes `Unavailable`; anything else stays as it is. */
 export function asUnavailable(error: unknown): unknown {
+  if (error instanceof ObjectsFull)
+    return new Unavailable(
+      "The server's object storage has no room left; whoever runs the server has to make some (its log says how much is missing).",
+      { cause: error, retryAfterSecs: FULL_RETRY_SECS },
+    );
   if (error instanceof ObjectsUnavailable)
     return new Unavailable('The storage that holds the packages does not answer; try again.', { cause: error });
   return error instanceof StoreUnavailable

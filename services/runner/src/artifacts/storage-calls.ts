@@ -1,6 +1,6 @@
 /**
  * The bytes that an attempt leaves, on their way to the service that keeps them: every call is repeated while the service is away,
- * for storing twice is storing once.
+ * for storing twice is storing once. What by the service's own word lasts longer than a stage waits is not waited for.
  */
 import { backoffMs, machineTime, type Time } from '@penstock/async';
 import { NotFound, Unavailable } from '@penstock/errors';
@@ -128,9 +128,7 @@ export class StorageCalls {
     try {
       await this.#line.direct?.send(to, sizeBytes, bytes, this.#signal);
     } catch (error) {
-      if (error instanceof DirectWayBroken || error instanceof Unavailable)
-        throw new NotFound('The upload was cut off.', {}, { cause: error });
-      throw error;
+      throw error instanceof DirectWayBroken ? cutOff(error) : begunAnew(error);
     }
   }
 
@@ -150,21 +148,33 @@ export class StorageCalls {
       try {
         return (await this.#line(verb, body)) as Rep;
       } catch (error) {
-        if (!(error instanceof Unavailable) || this.#time.bootNow() - begun > AWAY_MS_MAX) throw error;
+        if (!isPassing(error) || this.#time.bootNow() - begun > AWAY_MS_MAX) throw error;
         await this.#time.pause(this.#waitMs(tries), this.#signal);
       }
     }
   }
 }
 
-/** A process that took parts and is gone: what it had goes with it. */
+/** Worth waiting for with a stage's slot. */
+function isPassing(error: unknown): boolean {
+  return error instanceof Unavailable && error.retryAfterSecs * 1_000 <= AWAY_MS_MAX;
+}
+
 async function anew(sent: Promise<unknown> | undefined): Promise<void> {
   try {
     await sent;
   } catch (error) {
-    if (error instanceof Unavailable) throw new NotFound('The upload was cut off.', {}, { cause: error });
-    throw error;
+    throw begunAnew(error);
   }
+}
+
+/** A process that took parts and is gone: what it had goes with it. */
+function begunAnew(error: unknown): unknown {
+  return isPassing(error) ? cutOff(error) : error;
+}
+
+function cutOff(cause: unknown): NotFound {
+  return new NotFound('The upload was cut off.', {}, { cause });
 }
 
 /** Each has a memory of its own, and nobody keeps it: it may be given away. */
