@@ -8,6 +8,7 @@
  *     tick may be due, and this one counts as missed.
  *  TICKS-4 At most TICKS_AT_ONCE are on their way, a quarter of them of one key, and few are begun in one turn: a text may be a hundred times as long
  *     as it is packed.
+ *  TICKS-5 What throws about one tick costs no other, and is tried again like what finds no room.
  */
 import { Counts } from '@penstock/async';
 import type { CreateRequest } from '@penstock/bus';
@@ -164,15 +165,34 @@ export class Ticks {
   }
 
   #read(due: Due): void {
-    const request = requestOf(due);
-    this.#host.readText(request, (source) => {
-      this.#settle(due, () => this.#fire(due, request, source));
-      this.#host.advance();
+    this.#guarded(due, () => {
+      const request = requestOf(due);
+      this.#host.readText(request, (source) => {
+        this.#settle(due, () => this.#fire(due, request, source));
+        this.#host.advance();
+      });
     });
+  }
+
+  /** Keeps TICKS-5. */
+  #guarded(due: Due, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      this.#host.ports.warn(
+        { err: error, runId: due.runId },
+        'a tick of a schedule cannot be fired; it is tried again',
+      );
+      this.#again(due);
+    }
   }
 
   /** What is done now must still be so: the clock, the schedule and the owner may be others than when it was asked. */
   #settle(due: Due, act: () => boolean): void {
+    this.#guarded(due, () => this.#settled(due, act));
+  }
+
+  #settled(due: Due, act: () => boolean): void {
     const { line, schedule, tick } = due;
     const { ports, mayFire } = this.#host;
     if (!this.#underWay.has(line.id)) return;
