@@ -88,6 +88,8 @@ describe('the keys of a stage', () => {
     ['1h30m', 5_400_000],
     ['1h1m1s', 3_661_000],
     ['168h', 604_800_000],
+    ['7d', 604_800_000],
+    ['1d12h', 129_600_000],
   ])('a timeout of %s is read', (text, ms) => {
     expect(stage(`timeout: ${text}`).timeoutMs).toBe(ms);
   });

@@ -1,7 +1,7 @@
 /** Reads `approval` of a stage, and says what cannot stand beside it: the stage is a gate, which runs nothing. */
 import type { ApprovalDefinition } from '../model/approval.ts';
 import type { Template } from '../model/definition.ts';
-import { parseKeepTime } from '../model/duration.ts';
+import { parseDuration } from '../model/duration.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
@@ -78,7 +78,7 @@ function readApprovers(field: Field): string[] | undefined {
 
 function readTimeout(field: Field): number | undefined {
   const { node } = field;
-  const ms = node.kind === 'scalar' ? parseKeepTime(node.text) : undefined;
+  const ms = node.kind === 'scalar' ? parseDuration(node.text) : undefined;
   if (ms !== undefined && ms >= PIPELINE_LIMITS.approvalTimeoutMsMin && ms <= PIPELINE_LIMITS.approvalTimeoutMsMax)
     return ms;
   mustBe(field, 'a time such as 7d, 12h or 1d12h, from 1s to 365d', () =>

@@ -1,6 +1,6 @@
 /** Reads `artifacts` of a stage: patterns, or a map with them and what else is said of the files that are kept. */
 import { fieldOf, readBoolean, mustBe, readKeys, readList, readWord, type Field } from './fields.ts';
-import { parseKeepTime } from '../model/duration.ts';
+import { parseDuration } from '../model/duration.ts';
 import { readFilePatterns } from './file-patterns.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import type { ArtifactsDefinition, KeptWhen } from '../model/kept-files.ts';
@@ -44,7 +44,7 @@ export function readArtifacts(field: Field): ArtifactsDraft | undefined {
 
 function readExpire(field: Field): number | undefined {
   const { node } = field;
-  const ms = node.kind === 'scalar' ? parseKeepTime(node.text) : undefined;
+  const ms = node.kind === 'scalar' ? parseDuration(node.text) : undefined;
   if (ms !== undefined && ms >= PIPELINE_LIMITS.artifactExpireMsMin && ms <= PIPELINE_LIMITS.artifactExpireMsMax)
     return ms;
   mustBe(field, 'a time such as 7d, 12h or 1d12h, from 1m to 3650d', () =>

@@ -1,4 +1,4 @@
-/** Durations as people write them: `90s`, `10m`, `2h`, `1h30m`. */
+/** Durations as people write them: `90s`, `10m`, `2h`, `1h30m`, `7d`. */
 
 const UNITS: readonly { readonly unit: string; readonly ms: number }[] = [
   { unit: 'h', ms: 3_600_000 },
@@ -8,22 +8,15 @@ const UNITS: readonly { readonly unit: string; readonly ms: number }[] = [
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The milliseconds of a duration, or undefined where the text is none. Units stand in the order h, m, s, each once. */
+/** The milliseconds of a duration, or undefined where the text is none. Units stand in the order d, h, m, s, each once. */
 export function parseDuration(text: string): number | undefined {
-  const found = /^(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,7})s)?$/.exec(text);
+  const found = /^(?:([0-9]{1,4})d)?(?:([0-9]{1,6})h)?(?:([0-9]{1,6})m)?(?:([0-9]{1,7})s)?$/.exec(text);
   if (found === null || text === '') return undefined;
-  return UNITS.reduce((sum, { ms }, index) => sum + Number(found[index + 1] ?? 0) * ms, 0);
+  const [, days = 0, ...others] = found;
+  return UNITS.reduce((sum, { ms }, index) => sum + Number(others[index] ?? 0) * ms, Number(days) * DAY_MS);
 }
 
-/** The same with days in front, `7d` or `1d12h`: for what is counted in them. */
-export function parseKeepTime(text: string): number | undefined {
-  const [, days, rest = ''] = /^([0-9]{1,4})d(.*)$/s.exec(text) ?? [];
-  if (days === undefined) return parseDuration(text);
-  const more = rest === '' ? 0 : parseDuration(rest);
-  return more === undefined ? undefined : Number(days) * DAY_MS + more;
-}
-
-/** The shortest way to write a duration. */
+/** The shortest way to write a duration without days. */
 export function formatDuration(ms: number): string {
   let rest = ms;
   let text = '';
