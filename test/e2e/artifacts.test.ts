@@ -110,6 +110,28 @@ stages:
     expect(await small.linesOf(id)).toContain(String(size));
   });
 
+  it('of stages that a rerun takes over are there for all that come after them, whichever of those makes the folder', async () => {
+    const parent = await small.run(`pipeline: {name: two-sides}
+inputs: {fixed: {type: boolean, default: false}}
+stages:
+  api: {run: echo the api > api.txt, artifacts: api.txt}
+  web: {run: echo the web > web.txt, artifacts: web.txt}
+  lint: {run: test "$INPUT_FIXED" = true}
+  use-api: {after: [api, lint], run: cat api.txt}
+  use-web: {after: [web, lint], run: cat web.txt}
+`);
+    expect(parent.status).toBe('FAILED');
+    const { data } = await server.graphql<{ rerunPipeline: { run: EndedRun } }>(
+      `mutation ($id: String!) { rerunPipeline(id: $id, onlyFailed: true, waitSeconds: 60, inputs: [{key: "fixed", value: "true"}])
+        { run { id status stages { name status reason } } } }`,
+      { id: parent.id },
+    );
+    const { id, status } = data.rerunPipeline.run;
+    const lines = await small.linesOf(id);
+    expect(status, lines.join('\n')).toBe('SUCCESS');
+    expect(lines).toEqual(expect.arrayContaining(['the api', 'the web']));
+  });
+
   it('are none of a stage that adds stages which are refused, and its log says why', async () => {
     const { id, status, stages } = await small.run(`pipeline: {name: adding-badly}
 stages:

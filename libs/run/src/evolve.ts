@@ -186,7 +186,10 @@ export function evolve(run: RunState, event: RunEvent): void {
       return;
     case 'workspace_lost':
       for (const [labelSet, runner] of Object.entries(run.workspaces)) {
-        if (runner === event.runner && event.labelSets?.includes(labelSet) !== false) delete run.workspaces[labelSet];
+        if (runner === event.runner && event.labelSets?.includes(labelSet) !== false) {
+          delete run.workspaces[labelSet];
+          run.workspaceLost = true;
+        }
       }
       return;
     case 'run_cancelled':

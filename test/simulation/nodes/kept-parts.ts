@@ -149,7 +149,7 @@ export class SimKeeping {
 
   async #inherit(
     job: Job,
-    { manifest, run }: NonNullable<Job['inherits']>[number],
+    { manifest, run, forOthers }: NonNullable<Job['inherits']>[number],
     signal: AbortSignal,
   ): Promise<void> {
     const calls = new StorageCalls(this.#line, { ref: refOf(job), partition: job.partition }, signal);
@@ -165,6 +165,7 @@ export class SimKeeping {
       signal.throwIfAborted();
       if (!(error instanceof ServiceError)) throw error;
       if (error instanceof NotFound) this.#world.witness.keptMissing(run ?? job.runId, manifest, error.message);
+      if (error instanceof NotFound && forOthers === true) return;
       throw new ArtifactsFailed('artifacts', 'they cannot be had', { cause: error });
     }
   }

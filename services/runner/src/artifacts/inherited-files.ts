@@ -58,7 +58,7 @@ export class InheritedFiles {
 
   async #unpack(
     job: Job,
-    { stage, manifest, bytes, run }: Inherited,
+    { stage, manifest, bytes, run, forOthers }: Inherited,
     folder: string,
     signal: AbortSignal,
   ): Promise<void> {
@@ -74,6 +74,7 @@ export class InheritedFiles {
       await unpackFiles(folder, files, ({ sha256 }) => calls.read(sha256, { run }));
     } catch (error) {
       signal.throwIfAborted();
+      if (error instanceof NotFound && forOthers === true) return;
       if (!(error instanceof ServiceError) && !(error instanceof ArtifactsFailed)) throw error;
       const why = error instanceof NotFound ? 'they are not there any more' : error.message;
       throw new ArtifactsFailed('artifacts', `the artifacts of '${stage}' cannot be had: ${why}`, { cause: error });
