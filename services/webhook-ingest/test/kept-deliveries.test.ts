@@ -4,9 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { deliveriesSpec } from '../src/model/collections.ts';
 import { DailyRoom } from '../src/model/daily-room.ts';
 import type { Decision } from '../src/model/decision.ts';
 import { DeliveriesRepository } from '../src/model/deliveries-repository.ts';
+import { deliveryView } from '../src/model/delivery-view.ts';
 import type { Delivery } from '../src/model/delivery.ts';
 import { ingestCollections } from '../src/index.ts';
 
@@ -20,7 +22,7 @@ let deliveries: DeliveriesRepository;
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'penstock-deliveries-'));
   store = await openSqliteStore({ path: join(folder, 'store.db'), collections: ingestCollections });
-  deliveries = new DeliveriesRepository(store, 64 * KIB);
+  deliveries = new DeliveriesRepository(store, { long: 64 * KIB });
 });
 afterEach(async () => {
   await store.close();
@@ -97,6 +99,79 @@ describe('what is long of deliveries', () => {
     await inserted(long('2', 'user/a'), run(''));
     const short = delivery('3', 'user/a', { paths: ['src/a.ts', 'src/b.ts'] });
     expect((await inserted(short, run('')))?.delivery).toEqual(short);
+  });
+});
+
+describe('DECISION-5: beyond what is kept whole of a tenant in a day', () => {
+  const trace = (['verified', 'event', 'read', 'run'] as const).map((step) => ({
+    step,
+    passed: true,
+    detail: 'd'.repeat(200),
+  }));
+  const decided = (more: Partial<Decision> = {}): Decision =>
+    run('y'.repeat(2 * KIB), { trace, ...more } as Partial<Decision>);
+  const push = (id: string, more: Partial<Delivery> = {}): Delivery =>
+    delivery(id, 'user/a', { message: `subject ${'m'.repeat(900)}`, paths: ['src/a.ts'], ...more });
+  const bytesOfAll = async (): Promise<number> => {
+    const rows = await store.collection(deliveriesSpec).list({ limit: 1_000 });
+    return rows.reduce((sum, row) => sum + JSON.stringify(row).length, 0);
+  };
+
+  beforeEach(() => {
+    deliveries = new DeliveriesRepository(store, { rows: 64 * KIB, refused: 4 * KIB });
+  });
+
+  it('a push is kept without its trace, paths and file, is known again, and is replayed', async () => {
+    for (let number = 0; number < 400; number++) await inserted(push(`p${number}`), decided());
+    expect(await bytesOfAll()).toBeLessThan(64 * KIB + 400 * 1_200);
+    const first = await deliveries.get('p0');
+    expect(first?.decision).toEqual(decided());
+    const last = await deliveries.get('p399');
+    expect(last?.delivery).toEqual(push('p399', { paths: null, message: `subject ${'m'.repeat(92)}` }));
+    expect(last?.decision).toEqual({ ...run(''), yaml: null, trace: trace.slice(-1), shortened: true });
+    expect(await deliveries.insert(push('p399'), decided())).toBeNull();
+    const [leftOut, ...kept] = deliveryView(last?.delivery as Delivery, last?.decision as Decision, 'run').trace;
+    expect(leftOut?.detail).toContain('too many deliveries came in a day');
+    expect(kept).toEqual(trace.slice(-1));
+  });
+
+  it('a push has its file until its run has it, and says what came of it instead', async () => {
+    for (let number = 0; number < 40; number++) await deliveries.insert(push(`p${number}`), decided());
+    const standing = await deliveries.get('p39');
+    expect(standing?.decision).toEqual({ ...decided(), trace: trace.slice(-1), shortened: true });
+    if (standing === null) return;
+    const detail = 'the month is used up';
+    const ended: Decision = {
+      kind: 'ended',
+      status: 'FAILED',
+      reason: 'quota',
+      pipelineName: 'demo',
+      source: 'none',
+      trace: [...trace, { step: 'run', passed: false, detail }],
+    };
+    await deliveries.carriedOut(standing, ended);
+    expect((await deliveries.get('p39'))?.decision).toEqual({
+      ...ended,
+      trace: [{ step: 'run', passed: false, detail }],
+      shortened: true,
+    });
+  });
+
+  it("another tenant's are kept whole, and signed ones whatever comes unsigned", async () => {
+    const unsigned = (id: string): Delivery => push(id, { tenant: 'service', verified: 'none' });
+    for (let number = 0; number < 40; number++) await inserted(unsigned(`u${number}`), decided());
+    expect((await deliveries.get('u39'))?.decision.shortened).toBe(true);
+    for (const each of [push('signed', { tenant: 'service', verified: 'server' }), push('other')])
+      expect(await inserted(each, decided())).toMatchObject({ delivery: each, decision: decided() });
+  });
+
+  it('of refused ones nothing is kept, which takes no room of pushes', async () => {
+    const nothing: Decision = { kind: 'nothing', status: 'Ignored', source: 'none', trace: trace.slice(1) };
+    for (let number = 0; number < 40; number++)
+      await deliveries.insertRefused(push(`r${number}`, { runId: '' }), nothing);
+    expect(await bytesOfAll()).toBeLessThan(8 * KIB);
+    expect(await deliveries.get('r0')).not.toBeNull();
+    expect(await inserted(push('push'), decided())).toMatchObject({ decision: decided() });
   });
 });
 

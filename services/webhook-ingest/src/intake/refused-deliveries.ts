@@ -1,6 +1,6 @@
 /**
  * Deliveries that nothing comes of, kept so that their senders can see why. Best effort: an answer does not wait for it,
- * and where too many come at once the rest is not kept.
+ * and where too many come at once, or of one tenant in a day, the rest is not kept.
  */
 import { randomUUID } from 'node:crypto';
 import type { TraceStep } from '../model/decision.ts';
@@ -57,7 +57,7 @@ export class RefusedDeliveries {
     };
     this.#pending += 1;
     this.#deliveries
-      .insert(delivery, {
+      .insertRefused(delivery, {
         kind: 'nothing',
         status,
         source: 'none',

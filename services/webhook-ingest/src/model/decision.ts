@@ -40,6 +40,8 @@ interface Decided {
   readonly keepsSuperseded?: boolean | undefined;
   /** Absent: the push says nothing of it. */
   readonly schedule?: ScheduleFile | undefined;
+  /** Its tenant has more in a day than is kept whole: of the trace there is the last step. */
+  readonly shortened?: true | undefined;
 }
 
 export type Decision =
@@ -77,6 +79,12 @@ export function fileBytesOf(decision: Decision): number {
 export function withoutFiles(decision: Decision): Decision {
   const { schedule: _, ...rest } = decision;
   return rest.kind === 'run' ? { ...rest, yaml: null, extensions: [] } : rest;
+}
+
+/** What tells what has become of it, without how that came. */
+export function shortened<D extends Decision>(decision: D): D {
+  const { trace } = decision;
+  return { ...decision, trace: trace.slice(-1), shortened: true };
 }
 
 function sizeOf(extensions: readonly ResolvedExtension[]): number {

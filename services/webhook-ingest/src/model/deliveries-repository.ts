@@ -7,12 +7,15 @@
  * DECISION-3 A long file stays with its decision until that is carried out: the run has it.
  * DECISION-4 Of a tenant's long lists of paths, and long messages, LONG_BYTES_A_DAY are kept. The rest is cut: replayed, such a push
  *     matches every filter of paths.
+ * DECISION-5 Of a tenant's deliveries ROW_BYTES_A_DAY are kept whole, and REFUSED_BYTES_A_DAY of those that were refused. Of each of the
+ *     first beyond that there is for seven days what answers a repetition (P24) and what a replay needs; of the others nothing. What nobody
+ *     has signed has rooms of its own: a stranger's takes none from the tenant `service`.
  */
 import { bootMs } from '@penstock/async';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { deliveriesSpec } from './collections.ts';
 import { DailyRoom } from './daily-room.ts';
-import { fileBytesOf, withoutFiles, type Decision } from './decision.ts';
+import { fileBytesOf, shortened, withoutFiles, type Decision } from './decision.ts';
 import type { Delivery } from './delivery.ts';
 
 export interface DecidedDelivery {
@@ -32,17 +35,34 @@ const LONG_BYTES = 4 * 1024;
 /** Some 15,000 pushes with a list of 4 KiB each. */
 const LONG_BYTES_A_DAY = 64 * 1024 * 1024;
 const SHORT_MESSAGE_CHARACTERS = 1_000;
+/** Some 30,000 pushes. */
+const ROW_BYTES_A_DAY = 64 * 1024 * 1024;
+const REFUSED_BYTES_A_DAY = 8 * 1024 * 1024;
+/** Enough to know it again. */
+const SHORTENED_MESSAGE_CHARACTERS = 100;
+
+export interface DailyBytes {
+  /** DECISION-4 */
+  readonly long?: number | undefined;
+  /** DECISION-5 */
+  readonly rows?: number | undefined;
+  readonly refused?: number | undefined;
+}
 
 export class DeliveriesRepository {
   readonly #deliveries: Collection<typeof deliveriesSpec>;
   readonly #longRoom: DailyRoom;
+  readonly #rowRoom: DailyRoom;
+  readonly #refusedRoom: DailyRoom;
   #asked = new Map<string, Asker[]>();
   #asking = false;
 
   /** The store has to be opened with `ingestCollections` among its collections. */
-  constructor(store: DocumentStore, longBytesADay = LONG_BYTES_A_DAY) {
+  constructor(store: DocumentStore, daily: DailyBytes = {}) {
     this.#deliveries = store.collection(deliveriesSpec);
-    this.#longRoom = new DailyRoom(longBytesADay, bootMs);
+    this.#longRoom = new DailyRoom(daily.long ?? LONG_BYTES_A_DAY, bootMs);
+    this.#rowRoom = new DailyRoom(daily.rows ?? ROW_BYTES_A_DAY, bootMs);
+    this.#refusedRoom = new DailyRoom(daily.refused ?? REFUSED_BYTES_A_DAY, bootMs);
   }
 
   get(id: string): Promise<DecidedDelivery | null> {
@@ -56,18 +76,25 @@ export class DeliveriesRepository {
     });
   }
 
-  /** DECISION-1: null: a decision stands already. Else what stands from now on (DECISION-4). */
+  /** DECISION-1: null: a decision stands already. Else what stands from now on (DECISION-4, DECISION-5). */
   async insert(delivery: Delivery, decision: Decision): Promise<DecidedDelivery | null> {
-    const kept = this.#keptOf(delivery);
-    const inserted = await this.#deliveries.insert(rowOf(kept, decision, 0));
-    return inserted === 'inserted' ? { delivery: kept, decision, revision: 0 } : null;
+    const { row, ...kept } = this.#keptOf(delivery, decision);
+    return (await this.#deliveries.insert(row)) === 'inserted' ? { ...kept, revision: 0 } : null;
+  }
+
+  /** One of which nothing comes, and which nobody was promised to find here: kept while there is room for it (DECISION-5). */
+  async insertRefused(delivery: Delivery, decision: Decision): Promise<void> {
+    const row = rowOf(delivery, decision, 0);
+    if (this.#refusedRoom.take(roomOf(delivery), bytesOf(row))) await this.#deliveries.insert(row);
   }
 
   /** `outcome`: what has become of the decision, which is carried out. Keeps DECISION-3. */
   async carriedOut({ delivery, decision, revision }: DecidedDelivery, outcome: Decision): Promise<void> {
-    const isLong = fileBytesOf(outcome) > FILE_BYTES_KEPT;
+    const isShortened = decision.shortened === true;
+    const isLong = fileBytesOf(outcome) > (isShortened ? 0 : FILE_BYTES_KEPT);
     if (outcome === decision && !isLong) return;
-    await this.#deliveries.replaceNewer([rowOf(delivery, isLong ? withoutFiles(outcome) : outcome, revision + 1)]);
+    const told = isShortened ? shortened(outcome) : outcome;
+    await this.#deliveries.replaceNewer([rowOf(delivery, isLong ? withoutFiles(told) : told, revision + 1)]);
   }
 
   /** By our id, the run's, or the host's; the newest where several are meant. */
@@ -119,13 +146,26 @@ export class DeliveriesRepository {
     while (removed === SWEEP_BATCH);
   }
 
+  /** Keeps DECISION-5. */
+  #keptOf(given: Delivery, decision: Decision): Omit<DecidedDelivery, 'revision'> & { readonly row: Row } {
+    const delivery = this.#withoutLong(given);
+    const row = rowOf(delivery, decision, 0);
+    // A long file goes when the run has it.
+    const files = fileBytesOf(decision);
+    const bytes = bytesOf(row) - (files > FILE_BYTES_KEPT ? files : 0);
+    if (this.#rowRoom.take(roomOf(delivery), bytes)) return { delivery, decision, row };
+    const message = shortMessage(delivery.message, SHORTENED_MESSAGE_CHARACTERS);
+    const kept = { delivery: { ...delivery, message, paths: null }, decision: shortened(decision) };
+    return { ...kept, row: rowOf(kept.delivery, kept.decision, 0) };
+  }
+
   /** Keeps DECISION-4. */
-  #keptOf(delivery: Delivery): Delivery {
-    const { tenant, message, paths } = delivery;
+  #withoutLong(delivery: Delivery): Delivery {
+    const { message, paths } = delivery;
     // A path with what stands around it in JSON; about, for it is not made once more for that.
     const bytes = (paths ?? []).reduce((sum, path) => sum + path.length + 3, message?.length ?? 0);
-    if (bytes <= LONG_BYTES || this.#longRoom.take(tenant, bytes)) return delivery;
-    return { ...delivery, message: message?.slice(0, SHORT_MESSAGE_CHARACTERS).toWellFormed() ?? null, paths: null };
+    if (bytes <= LONG_BYTES || this.#longRoom.take(roomOf(delivery), bytes)) return delivery;
+    return { ...delivery, message: shortMessage(message, SHORT_MESSAGE_CHARACTERS), paths: null };
   }
 
   #ask(): void {
@@ -150,6 +190,19 @@ export class DeliveriesRepository {
 interface Asker {
   resolve(found: DecidedDelivery | null): void;
   reject(error: unknown): void;
+}
+
+/** Whose room it takes. */
+function roomOf({ tenant, verified }: Pick<Delivery, 'tenant' | 'verified'>): string {
+  return verified === 'none' ? `unsigned ${tenant}` : tenant;
+}
+
+function bytesOf({ delivery, decision }: Row): number {
+  return String(delivery).length + String(decision).length;
+}
+
+function shortMessage(message: string | null, characters: number): string | null {
+  return message?.slice(0, characters).toWellFormed() ?? null;
 }
 
 const NOTHING: Decision = { kind: 'nothing', status: 'Ignored', source: 'none', trace: [] };

@@ -1,6 +1,6 @@
 /** A delivery and its decision, as people are shown them. */
 import type { DeliveryView } from '@penstock/bus';
-import type { Decision } from './decision.ts';
+import type { Decision, TraceStep } from './decision.ts';
 import type { Delivery } from './delivery.ts';
 import { capitalised } from './outcome.ts';
 
@@ -21,9 +21,21 @@ export function deliveryView(delivery: Delivery, decision: Decision | null, runI
     pipelineName: decision === null || decision.kind === 'nothing' ? null : decision.pipelineName,
     source: decision?.source ?? 'none',
     error: decision === null || decision.kind === 'run' ? null : (decision.error ?? null),
-    trace: decision?.trace ?? [],
+    trace: traceOf(decision),
     replayOf: delivery.replayOf ?? null,
   };
+}
+
+const LEFT_OUT: TraceStep = {
+  step: 'event',
+  passed: true,
+  detail:
+    'too many deliveries came in a day for all steps to be kept: the last one is, without the paths that it changed',
+};
+
+function traceOf(decision: Decision | null): readonly TraceStep[] {
+  if (decision === null) return [];
+  return decision.shortened === true ? [LEFT_OUT, ...decision.trace] : decision.trace;
 }
 
 function outcomeOf(decision: Decision): string {
