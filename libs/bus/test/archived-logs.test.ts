@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 it('LOGS says which runs it has, how many chunks of each and how full it is; what is purged is gone', async () => {
-  expect(await loggedRuns(bus)).toEqual({ runs: [], share: 0 });
+  expect(await loggedRuns(bus)).toEqual({ runs: [], isWhole: true, share: 0 });
   const writer = createLogWriter(bus);
   const output = Buffer.alloc(64 * 1024, 'x');
   const bytes = encodeChunk({ stage: 's', attempt: 1, offset: 0, at: 1, parts: [['stdout', output.length]], output });
@@ -49,6 +49,30 @@ it('LOGS says which runs it has, how many chunks of each and how full it is; wha
   expect(share).toBeLessThan(0.04);
   await purgeLogs(bus, 'b');
   expect((await loggedRuns(bus)).runs).toEqual([{ runId: 'a', chunks: 1 }]);
+});
+
+it('of more runs than are named at once LOGS says the oldest, the newest and some between, others each time', async () => {
+  for (const { runId } of (await loggedRuns(bus)).runs) await purgeLogs(bus, runId);
+  const writer = createLogWriter(bus);
+  const output = Buffer.from('x');
+  const bytes = encodeChunk({ stage: 's', attempt: 1, offset: 0, at: 1, parts: [['stdout', 1]], output });
+  const written = Array.from({ length: 40 }, (_, index) => `many-${String(index).padStart(2, '0')}`);
+  for (const run of written.toReversed()) await writer.publish(subjects.log(run, 'r1'), bytes);
+  writer.close();
+  const named = new Set<string>();
+  // The chance that any is never named among these is one in 10^11.
+  for (let look = 0; look < 600; look += 1) {
+    const { runs, isWhole } = await loggedRuns(bus, 5);
+    const ids = runs.map(({ runId }) => runId);
+    expect(isWhole).toBe(false);
+    expect([ids.slice(0, 5), ids.slice(-5)]).toEqual([written.slice(0, 5), written.slice(-5)]);
+    expect(ids).toHaveLength(15);
+    for (const id of ids) named.add(id);
+  }
+  expect([...named].toSorted()).toEqual(written);
+  const all = await loggedRuns(bus, 14);
+  expect([all.isWhole, all.runs.map(({ runId }) => runId)]).toEqual([true, written]);
+  for (const run of written) await purgeLogs(bus, run);
 });
 
 it('of a run the oldest chunks can be removed alone, and what its chunks take is told by some of them', async () => {

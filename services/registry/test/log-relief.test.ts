@@ -39,7 +39,11 @@ function relieved(room: number, runs: Readonly<Record<string, Run>>, bytesMax = 
   const relief = new LogRelief({
     logs: {
       room: async () => ({ share: share(), bytesMax }),
-      runs: async () => ({ runs: [...left].map(([runId, chunks]) => ({ runId, chunks })), share: share() }),
+      runs: async () => ({
+        runs: [...left].map(([runId, chunks]) => ({ runId, chunks })),
+        isWhole: true,
+        share: share(),
+      }),
       chunkBytes: async (runId) => (measured.push(runId), bytesOf(runId, 1)),
       purge: async (runId, keep) => void (keep === 0 ? left.delete(runId) : left.set(runId, keep)),
     },

@@ -12,6 +12,8 @@ interface LoggedRun {
 export interface LoggedRuns {
   /** By id, so the oldest first; each once. */
   readonly runs: readonly LoggedRun[];
+  /** False: there are more, and these are the oldest, the newest and some of those between. */
+  readonly isWhole: boolean;
   /** Of the bytes that `LOGS` may have, 0 to 1; 0 where it has no bound. */
   readonly share: number;
 }
@@ -23,10 +25,11 @@ export interface LogsRoom {
   readonly bytesMax: number;
 }
 
-/** The broker names 100,000 subjects at a time. */
 const INFO_MS = 20_000;
-/** Held in memory for a moment. The broker names them in their order, so these are of the oldest runs. */
-const SUBJECTS_MAX = 300_000;
+/** What the broker names at a time, in their order, so by the age of their runs. */
+const PAGE_SUBJECTS = 100_000;
+/** Held in memory for a moment. */
+const PAGES_MAX = 3;
 
 /**
  * Of a run's chunks, to tell what they take: some at each of these places, each of which costs the broker a millisecond. Where they are nobody can
@@ -41,26 +44,42 @@ interface Info {
   readonly total?: number;
 }
 
-/** Throws what a request throws, and `StoreRefused`. */
-export async function loggedRuns(bus: Bus): Promise<LoggedRuns> {
+/** Throws what a request throws, and `StoreRefused`. `pageSubjects`: for tests, which have few. */
+export async function loggedRuns(bus: Bus, pageSubjects = PAGE_SUBJECTS): Promise<LoggedRuns> {
   const wire = wireOf(bus);
+  // A page may begin with what another has named.
   const chunks = new Map<string, number>();
   let share = 0;
-  for (let offset = 0, total = 1; offset < total && offset < SUBJECTS_MAX;) {
+  let total = 0;
+  const name = async (offset: number): Promise<number> => {
     const request = { subjects_filter: 'log.>', offset };
     const info = await api<Info>(wire, `STREAM.INFO.${streams.logs}`, request, INFO_MS);
-    const subjects = Object.entries(info.state.subjects ?? {});
-    for (const [subject, count] of subjects) {
-      const [, runId = ''] = subject.split('.');
-      chunks.set(runId, (chunks.get(runId) ?? 0) + count);
-    }
+    const named = Object.entries(info.state.subjects ?? {}).slice(0, pageSubjects);
+    for (const [subject, count] of named) chunks.set(subject, count);
     share = shareOf(info);
-    if (subjects.length === 0) break;
-    offset += subjects.length;
     total = info.total ?? 0;
+    return named.length;
+  };
+  let end = await name(0);
+  const isWhole = total <= PAGES_MAX * pageSubjects;
+  if (isWhole) for (let named = end; named > 0 && end < total; end += named) named = await name(end);
+  else {
+    // Whoever writes much now is among the newest; nobody can foretell where else is looked.
+    await name(end + Math.floor(Math.random() * (total - 2 * pageSubjects - end + 1)));
+    await name(total - pageSubjects);
   }
-  const runs = [...chunks].map(([runId, count]) => ({ runId, chunks: count }));
-  return { runs: runs.toSorted((one, other) => (one.runId < other.runId ? -1 : 1)), share };
+  return { runs: byRun(chunks), isWhole, share };
+}
+
+function byRun(chunks: ReadonlyMap<string, number>): LoggedRun[] {
+  const runs = new Map<string, number>();
+  for (const [subject, count] of chunks) {
+    const [, runId = ''] = subject.split('.');
+    runs.set(runId, (runs.get(runId) ?? 0) + count);
+  }
+  return Array.from(runs, ([runId, count]) => ({ runId, chunks: count })).toSorted((one, other) =>
+    one.runId < other.runId ? -1 : 1,
+  );
 }
 
 /** How full `LOGS` is, without a look at what it has. Throws as `loggedRuns`. */

@@ -9,6 +9,8 @@
  *  RELIEF-3 A run that the store does not know yet is nobody's, and is left alone; what such runs have counts as one key's.
  *  RELIEF-4 What a key has is told by some of its chunks, of some of its runs, which nobody can foretell; and of so many keys that they have half
  *     of all that is there. So one with few large chunks is found among any number of those with many small ones.
+ *  RELIEF-5 Of more runs than the broker can be asked for at a time the oldest, the newest and some between are looked at, other ones each time:
+ *     who has the most is found wherever it is, and each look makes its part of the room.
  */
 import type { Time } from '@penstock/async';
 import type { LoggedRuns, LogsRoom } from '@penstock/bus';
