@@ -146,8 +146,16 @@ export const PROGRAMS: readonly Program[] = [
   [
     'capabilities',
     'have a right of root’s',
-    'grep -E "^Cap(Eff|Prm|Inh|Amb)" /proc/self/status | grep -qv "0000000000000000$" && echo FOUND',
+    'grep -E "^Cap(Eff|Prm|Amb)" /proc/self/status | grep -qv "0000000000000000$" && echo FOUND',
   ],
+  [
+    'inheritable',
+    'have a right of root’s among those that a program of root’s could inherit',
+    'grep "^CapInh" /proc/self/status | grep -qv "0000000000000000$" && echo FOUND',
+    // Of no use to it: the next one, and docs/adr/0014.
+    ['process, root'],
+  ],
+  ['inherited', 'use a right of root’s that a program of root’s could inherit', './probe inherited'],
   [
     'new-privileges',
     'gain rights by a program that gives some',

@@ -59,11 +59,13 @@ describe.runIf(isRoot)('a stage of a server that root has started', () => {
   it('runs as a user of its key, with no right of root’s and no way to get one', async () => {
     const { status, lines } = await run(
       'who',
-      'id -u; id -G; grep -E "^(CapEff|CapPrm|CapBnd|NoNewPrivs)" /proc/self/status; echo ok > made; cat made; echo to stderr > /dev/stderr',
+      'id -u; id -G; grep -E "^(CapEff|CapPrm|CapBnd|CapAmb|NoNewPrivs)" /proc/self/status; echo ok > made; cat made; echo to stderr > /dev/stderr',
     );
     expect([status, lines[0], lines[1]]).toEqual(['SUCCESS', lines[0], lines[0]]);
     expect(Number(lines[0])).toBeGreaterThanOrEqual(300_000);
-    expect(lines.join('\n')).toMatch(/CapPrm:\s+0{16}\nCapEff:\s+0{16}\nCapBnd:\s+0{16}\nNoNewPrivs:\s+1/);
+    expect(lines.join('\n')).toMatch(
+      /CapPrm:\s+0{16}\nCapEff:\s+0{16}\nCapBnd:\s+0{16}\nCapAmb:\s+0{16}\nNoNewPrivs:\s+1/,
+    );
     expect(lines).toEqual(expect.arrayContaining(['ok', 'to stderr']));
   });
 

@@ -22,3 +22,11 @@ for (const [at, isolation] of ways.entries()) {
       : undefined,
   });
 }
+
+if (process.getuid?.() === 0)
+  runExecutorSuite('process executor, as a user of its own', {
+    create: () => new ProcessExecutor({ hasUsers: true, isolations: ['namespace'], warn: () => {} }),
+    contains: true,
+    spec: { user: { uid: 330_101, gid: 330_101 } },
+    loudBytes: 20_000_000,
+  });

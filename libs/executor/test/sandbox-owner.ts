@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { chownSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { ProcessExecutor, SandboxExecutor, type Executor, type StageExit } from '../src/index.ts';
+import { defaultLimits, ProcessExecutor, SandboxExecutor, type Executor, type StageExit } from '../src/index.ts';
 import { RecordingSink } from '../src/testing/executor-suite.ts';
 
 export interface OwnerTask {
@@ -14,6 +14,8 @@ export interface OwnerTask {
   readonly dataDir: string;
   readonly users?: { readonly first: number; readonly last: number } | undefined;
   readonly deniedHosts?: readonly string[] | undefined;
+  /** What each stage may have open. Absent: stages are not bounded. */
+  readonly openFiles?: number | undefined;
   /** Answers `hello` on all addresses of its network. */
   readonly listenPort?: number | undefined;
   /** One after the other; those of a list at once. */
@@ -39,16 +41,17 @@ export interface OwnerResult {
 }
 
 async function main(task: OwnerTask): Promise<OwnerResult[]> {
-  const { kind, dataDir, users, deniedHosts, listenPort } = task;
+  const { kind, dataDir, users, deniedHosts, openFiles, listenPort } = task;
   const keep = join(dataDir, 'work');
   mkdirSync(join(keep, '0'), { recursive: true, mode: 0o711 });
   const server = createServer((socket) => socket.on('error', () => {}).end('hello\n'));
   if (listenPort !== undefined) await once(server.listen(listenPort, '0.0.0.0'), 'listening');
   const warn = (message: string): void => void process.stderr.write(`${message}\n`);
+  const limits = openFiles === undefined ? undefined : { ...defaultLimits(dataDir), openFiles };
   const executor: Executor =
     kind === 'sandbox'
       ? new SandboxExecutor({ layout: { keep, hidden: [dataDir], paths: [], users }, deniedHosts, warn })
-      : new ProcessExecutor({ covered: { cover: dataDir, keep }, warn });
+      : new ProcessExecutor({ covered: { cover: dataDir, keep }, hasUsers: users !== undefined, limits, warn });
   const run = async ({
     key,
     run: name,

@@ -7,6 +7,8 @@ import { isolationsToTry, launchPlain, type CoveredFolder, type Isolation } from
 export interface ProcessExecutorOptions extends HelperExecutorOptions {
   /** Looks empty to stages: the owner's data. Of `keep` in it, the workspaces, a stage sees its run's. */
   readonly covered?: CoveredFolder | undefined;
+  /** Whether stages have users of their own where `canChangeUser`: their helpers have less rights, and change it faster. */
+  readonly hasUsers?: boolean | undefined;
   /** For tests: the ways to isolate that are tried, in order. */
   readonly isolations?: readonly Isolation[] | undefined;
 }
@@ -15,12 +17,12 @@ export class ProcessExecutor extends HelperExecutor {
   readonly kind = 'process';
 
   constructor(options: ProcessExecutorOptions = {}) {
-    const { covered, isolations = isolationsToTry() } = options;
+    const { covered, hasUsers, isolations = isolationsToTry() } = options;
     super(options, {
       ways: ({ pipesFolder: pipes }, limits) =>
         isolations.map((isolation) => ({
           isolation,
-          launch: () => launchPlain(isolation, { covered, pipes, limits }),
+          launch: () => launchPlain(isolation, { covered, pipes, limits, hasUsers }),
         })),
       placeOf,
       hidesScratch: covered?.keep !== undefined,

@@ -41,6 +41,8 @@ export interface LaunchOptions {
   /** The folder that holds the pipes of helpers yet to come. */
   readonly pipes: string;
   readonly limits: ShellLimits;
+  /** Whether stages have users of their own, where this process can give them: the helper keeps what that takes, and no more. */
+  readonly hasUsers?: boolean | undefined;
 }
 
 export function isolationsToTry(): readonly Isolation[] {
@@ -48,7 +50,7 @@ export function isolationsToTry(): readonly Isolation[] {
   return process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
 }
 
-export function launchPlain(isolation: Isolation, { covered, pipes, limits }: LaunchOptions): Launch {
+export function launchPlain(isolation: Isolation, { covered, pipes, limits, hasUsers = false }: LaunchOptions): Launch {
   if (isolation === 'group')
     return {
       isolation,
@@ -58,6 +60,7 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
       ]),
     };
   const user = isolation === 'user-namespace';
+  const isBounded = !user && hasUsers;
   const keep = keptInside(covered);
   const bases = keep === undefined ? undefined : basesOf(keep, { work: keep, tmp: '/tmp', shm: '/dev/shm' });
   const entries: Entry[] = [
@@ -70,14 +73,15 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits }: La
     mounts: table(entries),
     bases,
     ...commandOf([
-      ...DIE_WITH_OWNER,
+      ...(isBounded ? ['setpriv', '--pdeathsig', 'KILL', `--inh-caps=-all,${USER_RIGHTS}`, '--'] : DIE_WITH_OWNER),
       ...['unshare', ...(user ? ['--user', '--map-root-user'] : []), '--mount', '--propagation', 'private', '--'],
       ...[HELPER_SHELL, '-c', LAUNCH_TEXT, 'launch', 'inner', '', '', ...baseArguments(bases)],
       // It sees the launcher's mounts come and go, and the launcher none of its own.
       ...['unshare', '--pid', '--mount', '--propagation', 'slave', '--mount-proc', '--fork', '--kill-child=KILL', '--'],
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
-      ...['setsid', ...(user ? asOwner() : AS_ROOT), '--no-new-privs', '--'],
-      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'serve', ...helperArguments(limits), ...(user ? ['drop'] : [])],
+      ...['setsid', ...(user ? asOwner() : isBounded ? bounded(limits) : AS_ROOT), '--no-new-privs', '--'],
+      ...[HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'serve', ...helperArguments(limits)],
+      ...(user ? ['drop'] : isBounded ? ['bounded'] : []),
     ]),
   };
 }
@@ -90,6 +94,20 @@ const AS_ROOT = [
   'setpriv',
   '--bounding-set=-sys_admin,-dac_read_search,-mknod,-sys_rawio,-sys_module,-sys_boot,-linux_immutable',
 ];
+
+/** To make a stage its user, and to end it: all that the helper of stages with users is left of root's. */
+const USER_RIGHTS = '+setuid,+setgid,+kill';
+
+/**
+ * Of root's helper whose stages have users of their own. Its bounding set is empty, so its stages' are: what it keeps it has as rights that
+ * are inherited, which nothing but root's number makes use of. To raise a limit takes another right: that comes first.
+ */
+function bounded({ inherited }: ShellLimits): string[] {
+  return [
+    ...[HELPER_SHELL, '-c', `${inherited}\nexec "$@"`, 'sh'],
+    ...['setpriv', '--bounding-set=-all', '--clear-groups'],
+  ];
+}
 
 /**
  * Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the right to

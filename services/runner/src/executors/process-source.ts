@@ -14,6 +14,7 @@ export const processSource: ExecutorSource = {
     const executor = new ProcessExecutor({
       guard,
       covered: { cover: hasStageUsers ? coverFor(dataDir) : dataDir, keep: join(dataDir, 'work') },
+      hasUsers: hasStageUsers,
       leftoversFile,
       idleMax: slots + idle,
       idleLasting: slots + Math.min(idle, LASTING_HELPERS),
