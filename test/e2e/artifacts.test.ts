@@ -245,6 +245,16 @@ stages:
     expect((await fetch(`${server.url}/pipeline/${another}/artifacts/a/f?token=${ticket}`)).status).toBe(401);
   });
 
+  it('no token but such a ticket opens them from the address, where others would find it', async () => {
+    const { id } = await small.run('pipeline: {name: asked}\nstages: {a: {run: printf x > f, artifacts: f}}\n');
+    for (const path of ['a/f', 'a'])
+      for (const token of [server.apiKey, 'nothing', '']) {
+        const { status } = await fetch(`${server.url}/pipeline/${id}/artifacts/${path}?token=${token}`);
+        expect([path, token, status]).toEqual([path, token, 401]);
+      }
+    expect((await download(`/pipeline/${id}/artifacts/a/f?token=${server.apiKey}`)).status).toBe(200);
+  });
+
   it('nothing leaves the working folder by a link; the log says what was not taken', async () => {
     const { id, status } = await small.run(`pipeline: {name: links}
 stages:

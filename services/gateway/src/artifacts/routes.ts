@@ -91,7 +91,7 @@ async function keptOf(
   runId: string,
   stageName: string,
 ): Promise<Kept> {
-  const watcher = await watcherOf(options, request, runId);
+  const watcher = await watcherOf(options, request, runId, { inAddress: 'ticket' });
   const { tenants, namesOf, ticket } = watcher;
   const run = isRunId(runId) ? await options.reads.view(runId, tenants, namesOf) : null;
   if (run === null) throw new NotFound(NOTHING);

@@ -42,7 +42,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
     handler: async (request, reply) => {
       const runId = request.params.id;
       const accessSeen = revocations.accessChanges;
-      const { tenants, namesOf, credential, ticket } = await watcherOf(options, request, runId);
+      const { tenants, namesOf, credential, ticket } = await watcherOf(options, request, runId, { inAddress: 'token' });
       const run = isRunId(runId) ? await reads.view(runId, tenants, namesOf) : null;
       if (run === null) throw new NotFound('There is no such run.');
       const isGranted = !tenants.includes(run.tenant);

@@ -21,17 +21,24 @@ export interface Watcher {
   readonly ticket?: Ticket | undefined;
 }
 
-/** Says who watches: the header names the caller, or a token in the address, or a ticket there. */
+/**
+ * Says who watches: the header names the caller, or a ticket in the address, or any other token there. `inAddress`: `ticket` takes
+ * nothing else there, for an address is handed on and kept where no long-lived token belongs.
+ */
 export async function watcherOf(
   { callers, tickets, people }: WatcherSources,
   request: FastifyRequest,
   runId: string,
+  { inAddress }: { readonly inAddress: 'ticket' | 'token' },
 ): Promise<Watcher> {
   const { authorization } = request.headers;
   const token = queryText(request, 'token');
-  if (bearerTokenOf(authorization) === undefined && token !== undefined && tickets.isTicket(token)) {
-    const ticket = await tickets.read(token, runId);
-    return { tenants: ticket.tenants, credential: ticket.credential, ticket };
+  if (bearerTokenOf(authorization) === undefined && token !== undefined) {
+    if (tickets.isTicket(token)) {
+      const ticket = await tickets.read(token, runId);
+      return { tenants: ticket.tenants, credential: ticket.credential, ticket };
+    }
+    if (inAddress === 'ticket') throw new Unauthenticated();
   }
   const caller = await callers.resolve(authorization, token);
   if (callers.streamsNeedToken && caller.kind === 'anonymous') throw new Unauthenticated();
