@@ -166,12 +166,15 @@ describe('mirrors that are asked from another thread', () => {
   });
 
   it('refuse with the error that the owner of the run is to read, of its own class', async () => {
-    const denied = mirrors({ fetch: () => Promise.reject(new GitError('denied', 'the host wants credentials')) });
+    const cause = new Error('git fetch ended with code 128: fatal: could not read Username');
+    const error = new GitError('denied', 'the host wants credentials', { cause });
+    const denied = mirrors({ fetch: () => Promise.reject(error) });
     const remote = mirrorsByCalls(mirrorCalls(denied.cache));
     await expect(remote.fetch(ADDRESS)).rejects.toThrow(GitError);
     await expect(remote.fetch(ADDRESS)).rejects.toMatchObject({
       code: 'denied',
       message: 'the host wants credentials',
+      cause: { message: cause.message },
     });
     const link = mirrors({
       fetch: () =>

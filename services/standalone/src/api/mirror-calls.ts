@@ -4,7 +4,7 @@
  *
  *  MIRRORCALLS-1 What is asked names the repository and the commit, so that no call depends on an earlier one. Commits
  *                that were fetched lately are remembered, at most `REMEMBERED_MAX`.
- *  MIRRORCALLS-2 Refusals arrive as the GitErrors that they were.
+ *  MIRRORCALLS-2 Refusals arrive as the GitErrors that they were, with the words of their cause: what git said is for the log.
  */
 import type { DoorCalls } from './door-calls.ts';
 import type { MetricsSnapshot } from '@penstock/telemetry/metrics';
@@ -23,9 +23,14 @@ interface Address {
 }
 
 /** What stands for an outcome between threads: the classes of errors do not cross. */
-type Outcome<T> =
-  | { readonly value: T }
-  | { readonly refused: { readonly code: GitErrorCode; readonly message: string; readonly path?: string | undefined } };
+type Outcome<T> = { readonly value: T } | { readonly refused: Refused };
+
+interface Refused {
+  readonly code: GitErrorCode;
+  readonly message: string;
+  readonly path?: string | undefined;
+  readonly cause?: string | undefined;
+}
 
 /** What the API's thread asks the engine's. */
 export interface EngineCalls extends MirrorCalls, DoorCalls {
@@ -106,15 +111,20 @@ async function outcomeOf<T>(work: () => Promise<T>): Promise<Outcome<T>> {
     return { value: await work() };
   } catch (error) {
     if (!(error instanceof GitError)) throw error;
+    const { code, message, cause } = error;
     return {
-      refused: { code: error.code, message: error.message, path: error instanceof BadFile ? error.path : undefined },
+      refused: {
+        ...{ code, message, path: error instanceof BadFile ? error.path : undefined },
+        cause: cause instanceof Error ? cause.message : undefined,
+      },
     };
   }
 }
 
 function valueOf<T>(outcome: Outcome<T>): T {
   if ('value' in outcome) return outcome.value;
-  const { code, message, path } = outcome.refused;
-  if (path === undefined) throw new GitError(code, message);
+  const { code, message, path, cause } = outcome.refused;
+  if (path === undefined)
+    throw new GitError(code, message, { cause: cause === undefined ? undefined : new Error(cause) });
   throw new BadFile(path, message.slice(path.length + 1));
 }
