@@ -121,3 +121,33 @@ describe('an intake of pushes whose broker and database answer', () => {
     }
   });
 });
+
+describe('a runner whose data folder another one has', () => {
+  it('ends and says which folder that is and what to do; once the other is killed it has the folder', async () => {
+    const folder = temporaryFolder('penstock-shared-');
+    const bus = await connectBus({ servers: broker.url, name: 'test' });
+    let first: ChildProcess | undefined;
+    try {
+      await ensureStreams(bus, { partitions: 2, journalBytesMax: 64 * MEBIBYTE, logsBytesMax: 64 * MEBIBYTE });
+      const runner = (id: string): ReturnType<typeof start> =>
+        start(['runner'], { SERVICE_DATA_DIR: folder.path, SERVICE_RUNNER_ID: id, SERVICE_ALLOW_UNISOLATED: 'true' });
+      const has = runner('first');
+      first = child;
+      await until('its start', () => has.output().includes('"msg":"started"'));
+      const refused = runner('second');
+      expect(await exitCode()).toBe(1);
+      const told = `another runner (process ${first?.pid}) keeps its runs in ${folder.path}: stop it, or give each runner of this machine a data folder of its own`;
+      await until('its message', () => refused.output().includes(told));
+      expect(first?.exitCode).toBeNull();
+      first?.kill('SIGKILL');
+      const next = runner('second');
+      await until('its start', () => next.output().includes('"msg":"started"'));
+    } finally {
+      first?.kill('SIGKILL');
+      child?.kill('SIGKILL');
+      await exitCode();
+      await bus.close(0);
+      folder.remove();
+    }
+  });
+});

@@ -5,6 +5,7 @@ export { Counts } from './counts.ts';
 export { unlessAborted, within } from './deadline.ts';
 export { FairQueue } from './fair-queue.ts';
 export { FairRoom, type RoomBounds } from './fair-room.ts';
+export { lockFolder, type FolderLock } from './folder-lock.ts';
 export { Lanes } from './lanes.ts';
 export { makeFolder } from './make-folder.ts';
 export { pause, pauseOrAbort } from './pause.ts';

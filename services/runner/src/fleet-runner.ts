@@ -10,7 +10,7 @@ import { Metrics } from '@penstock/telemetry/metrics';
 import { openTracer, tracesProblems, tracesSecrets } from '@penstock/telemetry/traces';
 import { MACHINE_KEYS, machineRunner } from './machine-runner.ts';
 import type { Runner } from './runner-options.ts';
-import { NotIsolated } from './workspace/errors.ts';
+import { NotIsolated, RunnerFolderInUse } from './workspace/errors.ts';
 import { Attachment, AttachRefused } from './fleet/attachment.ts';
 import { hasServed, idleFor } from './idle.ts';
 import { runnerSeed } from './fleet/runner-key.ts';
@@ -61,7 +61,8 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     if (attached === null) return { kind: 'stopped' };
     return await serveAs(attached);
   } catch (error) {
-    if (error instanceof AttachRefused || error instanceof NotIsolated) return { kind: 'refused', why: error.message };
+    if (error instanceof AttachRefused || error instanceof NotIsolated || error instanceof RunnerFolderInUse)
+      return { kind: 'refused', why: error.message };
     throw error;
   } finally {
     attachment.close();
@@ -162,7 +163,8 @@ async function beginWhenPossible(
     try {
       return await Promise.race([begin(), refused]);
     } catch (error) {
-      if (error instanceof NotIsolated || error instanceof AttachRefused) throw error;
+      if (error instanceof NotIsolated || error instanceof RunnerFolderInUse || error instanceof AttachRefused)
+        throw error;
       log.warn({ err: error }, 'no session could begin yet; tried again');
       await pauseOrAbort(BEGIN_RETRY_MS, stopping);
     }

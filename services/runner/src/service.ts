@@ -5,7 +5,7 @@ import { defaultDataFolder } from '@penstock/config';
 import { runService } from '@penstock/service';
 import { hostsOf } from './executors/denied-hosts.ts';
 import { MACHINE_KEYS, machineRunner } from './machine-runner.ts';
-import { NotIsolated } from './workspace/errors.ts';
+import { NotIsolated, RunnerFolderInUse } from './workspace/errors.ts';
 
 export function runRunnerService(env: Readonly<Record<string, string | undefined>>): Promise<number> {
   return runService(
@@ -31,7 +31,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
         const runner = await untilDone(
           'beginning a session',
           () => machine.begin(),
-          (error) => !(error instanceof NotIsolated),
+          (error) => !(error instanceof NotIsolated || error instanceof RunnerFolderInUse),
         );
         return {
           ready: () =>

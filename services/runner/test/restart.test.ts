@@ -8,6 +8,7 @@ import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { startRunner, type Runner } from '../src/index.ts';
+import { RunnerFolderInUse } from '../src/workspace/errors.ts';
 import { FakeScheduler, RUNNER } from './fake-scheduler.ts';
 
 let broker: TestBroker;
@@ -74,4 +75,15 @@ it('not before every result of it that was kept is answered: its attempts would 
   runner = await start();
   await scheduler.leaseWhere((event) => event.kind === 'expired' && event.key === `${RUNNER}.${dead}`);
   expect(answered).toBe(true);
+});
+
+it("a folder is one runner's until that is over, also where another could not begin", async () => {
+  const first = await start();
+  await expect(start()).rejects.toThrow(RunnerFolderInUse);
+  await expect(start()).rejects.toThrow(`keeps its runs in ${dataDir}`);
+  await first.close();
+  await scheduler.close();
+  await broker.stop();
+  await expect(start()).rejects.not.toThrow(RunnerFolderInUse);
+  await expect(start()).rejects.not.toThrow(RunnerFolderInUse);
 });

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { lstatSync, mkdirSync, readFileSync, realpathSync, rmdirSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
+import type { FolderLock } from '@penstock/async';
 import type { Log } from '@penstock/telemetry/log';
 import { AttemptRecordsOnDisk, NO_RECORDS, type AttemptRecords } from './attempt-records.ts';
 
@@ -10,25 +10,20 @@ const MEMORY = '/dev/shm';
 const TMPFS = 0x0102_1994;
 const BOOT_ID = '/proc/sys/kernel/random/boot_id';
 
-/** Attempts end with their process where another one has the folder, or where the machine does not name its starts. */
-export function openRecords(folder: string, log: Log): AttemptRecords {
+/** `lock`: on the folder; let go with what is answered. Attempts end with their process where the machine does not name its starts. */
+export function openRecords(folder: string, lock: FolderLock, log: Log): AttemptRecords {
   const boot = bootId();
-  if (boot === null) return NO_RECORDS;
-  const lock = lockOf(folder);
-  if (lock !== null) {
-    const memory = memoryFolderOf(folder);
-    const folders = {
-      disk: join(folder, 'attempts'),
-      memory,
-      makeMemory: () => memory !== undefined && makeOwn(memory),
-    };
-    return new AttemptRecordsOnDisk(folders, boot, log, () => {
-      if (memory !== undefined) removeEmpty(memory);
-      lock.close();
-    });
-  }
-  log.warn({ folder }, 'another runner uses this folder: stages of Pods end with this process');
-  return NO_RECORDS;
+  if (boot === null) return { ...NO_RECORDS, close: () => lock.release() };
+  const memory = memoryFolderOf(folder);
+  const folders = {
+    disk: join(folder, 'attempts'),
+    memory,
+    makeMemory: () => memory !== undefined && makeOwn(memory),
+  };
+  return new AttemptRecordsOnDisk(folders, boot, log, () => {
+    if (memory !== undefined) removeEmpty(memory);
+    lock.release();
+  });
 }
 
 /** Of this folder's runner alone. Undefined: there is no memory to keep files in. */
@@ -65,18 +60,6 @@ function bootId(): string | null {
   try {
     return readFileSync(BOOT_ID, 'utf8').trim();
   } catch {
-    return null;
-  }
-}
-
-/** Let go by the kernel when its process is dead: who holds it is the only one. Null: another has it. */
-function lockOf(folder: string): DatabaseSync | null {
-  const database = new DatabaseSync(join(folder, 'lock'));
-  try {
-    database.exec('PRAGMA busy_timeout = 0; PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
-    return database;
-  } catch {
-    database.close();
     return null;
   }
 }

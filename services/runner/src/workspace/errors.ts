@@ -21,3 +21,16 @@ export class NotPrepared extends TaggedError {
     super(message, options);
   }
 }
+
+/** Each would end what the other runs, and remove what it needs. */
+export class RunnerFolderInUse extends TaggedError {
+  readonly tag = 'RunnerFolderInUse';
+
+  constructor(dataDir: string, holder: string, options: ErrorOptions) {
+    super(
+      `another runner${holder} keeps its runs in ${dataDir}: stop it, or give each runner of this machine a data folder of its own ` +
+        '(SERVICE_DATA_DIR, --data-dir)',
+      options,
+    );
+  }
+}
