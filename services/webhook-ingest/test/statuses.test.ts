@@ -184,6 +184,24 @@ describe('commit statuses', () => {
     for (const { id } of rows) await entries.delete(id);
   }, 90_000);
 
+  it('STATUS-5: a commit at which the host hangs delays its own other run, and no other commit of its repository', async () => {
+    const commits = Array.from({ length: 12 }, () => newCommit());
+    const [slow = '', ...others] = commits;
+    const hold = host.hold(`/repos/acme/slow/statuses/${slow}`);
+    const ingest = await start();
+    await pushA(ingest, slow, 'acme/slow');
+    await expect.poll(hold.held, { timeout: 20_000 }).toBe(1);
+    for (const commit of [slow, ...others]) await pushA(ingest, commit, 'acme/slow');
+    const told = (): number => others.filter((commit) => host.statesOf(commit).at(-1) === 'success').length;
+    // Those of the other two lanes: that there are none of them is one chance in 100,000.
+    await expect.poll(told, { timeout: 20_000 }).toBeGreaterThan(0);
+    expect(hold.held()).toBe(1);
+    hold.release();
+    await expect.poll(told, { timeout: 20_000 }).toBe(others.length);
+    await expectNoneLeft();
+    expect(host.statesOf(slow).slice(-2)).toEqual(['success', 'success']);
+  });
+
   it('nothing is told for skipped pushes, without a token, or for unsigned ones in production', async () => {
     // An ingest that is new tells the last one of a repository once more.
     await pushA(await start(), repository.commit({ 'README.md': 'x' }), 'acme/quiet');

@@ -5,8 +5,9 @@
  *     and what it sends has been answered, or given up, before its claim is over.
  *  STATUS-2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
  *  STATUS-3 An entry is done when the host has the final state, or says that it will never take it.
- *  STATUS-4 A lane is a repository of a tenant; tenants and hosts share the places (`Lanes`). So a repository with thousands of commits, a tenant
- *     with thousands of repositories, or a host that does not answer, delays what others' hosts show by one request.
+ *  STATUS-4 A lane is a part of a repository of a tenant; tenants and hosts share the places (`Lanes`). So a repository with thousands of commits, a
+ *     tenant with thousands of repositories, or a host that does not answer, delays what others' hosts show by as many requests as it has lanes.
+ *  STATUS-5 The runs of one commit have one lane: what its host shows follows their order. Those of others go beside them, LANES_OF_REPOSITORY at a time.
  */
 import { hash } from 'node:crypto';
 import { backoffMs, Lanes, pauseOrAbort } from '@penstock/async';
@@ -45,6 +46,8 @@ const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
 /** A host that was away for so long has lost interest in the commit. */
 const GIVEN_UP_MS = 7 * 24 * 60 * 60 * 1000;
 const CONCURRENCY = 8;
+/** As many as one tenant has of a host's places. */
+const LANES_OF_REPOSITORY = 3;
 
 export class StatusOutbox {
   readonly #options: StatusOutboxOptions;
@@ -254,9 +257,10 @@ export class StatusOutbox {
   }
 }
 
-/** STATUS-4. '' is what an earlier release has left, of all repositories. */
-function laneOf({ provider, tenant, repository }: StatusTarget): string {
-  return hash('sha256', JSON.stringify([provider, tenant, repository]), 'base64url');
+/** STATUS-4, STATUS-5. '' is what an earlier release has left, of all repositories; a later one made a repository one lane. */
+function laneOf({ provider, tenant, repository, commit }: StatusTarget): string {
+  const part = hash('sha256', commit, 'buffer').readUInt32BE(0) % LANES_OF_REPOSITORY;
+  return hash('sha256', JSON.stringify([provider, tenant, repository, part]), 'base64url');
 }
 
 function targetOf({ target }: Pick<Entry, 'target'>): StatusTarget {
