@@ -7,7 +7,7 @@ import { Readable } from 'node:stream';
 import { BoundedQueue } from '@penstock/async';
 import { BadUserInput, NotFound } from '@penstock/errors';
 import { PART_BYTES, type PartAnswer, type PartRequest } from '@penstock/artifacts';
-import { HashMismatch, ObjectDamaged, ObjectTooLarge, type ObjectStore } from '@penstock/object-store';
+import { HashMismatch, ObjectDamaged, ObjectTooLarge, type ObjectHead, type ObjectStore } from '@penstock/object-store';
 import { PARTS_AT_ONCE } from '../catalogue/parts-at-once.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
 import type { DirectDoor } from './direct-door.ts';
@@ -37,7 +37,11 @@ export class Contents {
   }
 
   async has(owner: string, sha256: string): Promise<boolean> {
-    return (await orUnavailable(this.#objects.head(this.#keyOf(owner, sha256)))) !== null;
+    return (await this.head(owner, sha256)) !== null;
+  }
+
+  async head(owner: string, sha256: string): Promise<ObjectHead | null> {
+    return await orUnavailable(this.#objects.head(this.#keyOf(owner, sha256)));
   }
 
   /** Where nothing can be stored, that is said before the bytes come. @throws Unavailable */

@@ -35,6 +35,7 @@ import type { DirectDoor } from '../artifacts/direct-door.ts';
 import type { Grants } from '../artifacts/grants.ts';
 import { decoded, type IncomingUploads } from '../artifacts/incoming.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
+import { DamageChecks } from './damage-checks.ts';
 import { sweepCaches, type SweptCaches } from './cache-sweep.ts';
 
 export interface CacheKeeperOptions {
@@ -67,6 +68,7 @@ const ARCHIVE_BYTES_MAX = 20 * 1024 ** 3;
 export class CacheKeeper {
   readonly #options: CacheKeeperOptions;
   readonly #contents: Contents;
+  readonly #damage: DamageChecks;
   readonly #time: Pick<Time, 'bootNow'>;
   /** By scope and key: whose attempt has begun to store it, and until when that is believed. */
   readonly #storing = new Map<string, Turn>();
@@ -75,6 +77,12 @@ export class CacheKeeper {
     this.#options = options;
     this.#time = options.time ?? machineTime;
     this.#contents = new Contents(options.objects, 'caches/', options.door);
+    this.#damage = new DamageChecks({
+      head: ({ scope, sha256 }) => this.#contents.head(cacheScopeId(scope), sha256),
+      isWhole: ({ scope, sha256 }) => this.#contents.isWhole(cacheScopeId(scope), sha256),
+      remove: (entry) => this.#remove(entry),
+      time: this.#time,
+    });
   }
 
   async find(runner: string, request: FindCacheRequest): Promise<FindCacheAnswer> {
@@ -126,13 +134,12 @@ export class CacheKeeper {
     return await this.#contents.part(request.scope, request);
   }
 
-  /** CACHEKEEPER-2. What a runner says of it is looked at: it is not the runner's to remove. */
+  /** CACHEKEEPER-2. What a runner says of it is looked at, within bounds: it is not the runner's to remove. */
   async drop(runner: string, request: DropCacheRequest): Promise<void> {
     const { read } = await this.#scopes(runner, request);
     const entry = await orUnavailable(this.#options.entries.get(request.id));
     if (entry === null || !read.some((scope) => cacheScopeId(scope) === cacheScopeId(entry.scope))) return;
-    if (await this.#isWhole(entry)) return;
-    await this.#remove(entry);
+    await this.#damage.look(entry);
   }
 
   async list({ tenant, repository }: ListCachesRequest): Promise<ListCachesAnswer> {
@@ -192,10 +199,6 @@ export class CacheKeeper {
     if (await this.#contents.has(cacheScopeId(entry.scope), entry.sha256)) return true;
     await orUnavailable(this.#options.entries.remove(entry));
     return false;
-  }
-
-  async #isWhole({ scope, sha256 }: CacheEntry): Promise<boolean> {
-    return await this.#contents.isWhole(cacheScopeId(scope), sha256);
   }
 
   /** The entry first: nobody is led to what is not there any more. */
