@@ -55,6 +55,18 @@ describe('penstock run keeps files', { timeout: 120_000 }, () => {
     const { code, stdout } = await penstock(['run', '--json'], { cwd });
     expect([code, linesOf(eventsOf(stdout), 'deploy')]).toEqual([0, ['built']]);
   });
+
+  it('those of a stage with a folder of its own are there, once, for the stages that share the folder of the run', async () => {
+    const cwd = folder(
+      pipeline(
+        "  build: {run: 'printf built > f', artifacts: f, workspace: fresh}\n  change: {run: 'cat f; printf changed > f', after: build}\n  last: {run: 'cat f', after: [build, change]}",
+      ),
+    );
+    execFileSync('git', ['init', '-q'], { cwd });
+    const { code, stdout } = await penstock(['run', '--json'], { cwd });
+    const events = eventsOf(stdout);
+    expect([code, linesOf(events, 'change'), linesOf(events, 'last')]).toEqual([0, ['built'], ['changed']]);
+  });
 });
 
 describe('penstock run tells how tests went', { timeout: 120_000 }, () => {

@@ -132,6 +132,19 @@ stages:
     expect(lines).toEqual(expect.arrayContaining(['the api', 'the web']));
   });
 
+  it('of a stage with a folder of its own are there for those that share one, which was there before', async () => {
+    const { id, status } = await small.run(`pipeline: {name: fresh-to-shared}
+stages:
+  first: {run: mkdir dist && echo old > dist/app && echo other > dist/other}
+  build: {after: first, workspace: fresh, run: mkdir dist && echo new > dist/app, artifacts: dist/**}
+  change: {after: build, run: cat dist/* && echo changed > dist/app}
+  last: {after: [build, change], run: cat dist/app}
+`);
+    const lines = await small.linesOf(id);
+    expect(status, lines.join('\n')).toBe('SUCCESS');
+    expect(lines.filter((line) => !line.startsWith('kept'))).toEqual(['new', 'other', 'changed']);
+  });
+
   it('are none of a stage that adds stages which are refused, and its log says why', async () => {
     const { id, status, stages } = await small.run(`pipeline: {name: adding-badly}
 stages:

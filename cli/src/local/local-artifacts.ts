@@ -40,9 +40,13 @@ export type KeptVerdict = AttemptVerdict & { readonly artifacts?: StageArtifacts
 
 export class LocalArtifacts {
   readonly #root: string;
+  readonly #shared: string;
+  /** By stage: whose files are in the shared folder; settles when they are. */
+  readonly #inShared = new Map<string, Promise<void>>();
 
   /** `folder`: that of the run. */
   constructor(folder: string, runId: string) {
+    this.#shared = folder;
     this.#root = join(folder, OWN_FOLDER, 'artifacts', runId);
   }
 
@@ -60,6 +64,7 @@ export class LocalArtifacts {
         return asked.required && verdict.status === 'success' ? failedBy('artifacts') : verdict;
       }
       await this.#copy(left.stage, collection);
+      if (folder === this.#shared) this.#inShared.set(left.stage, Promise.resolve());
       const { files } = collection.listing;
       const bytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
       remark(keptLine(files.length, bytes));
@@ -80,6 +85,15 @@ export class LocalArtifacts {
   async layOut(stages: readonly string[], folder: string): Promise<void> {
     for (const stage of stages)
       await cp(this.#folderOf(stage), folder, { recursive: true, verbatimSymlinks: true, force: true });
+  }
+
+  /** The shared folder lacks what stages with a folder of their own have kept. Once: later stages may have changed it. */
+  async layOutMissing(stages: readonly string[]): Promise<void> {
+    for (const stage of stages) {
+      const there = this.#inShared.get(stage) ?? this.layOut([stage], this.#shared);
+      this.#inShared.set(stage, there);
+      await there;
+    }
   }
 
   #folderOf(stage: string): string {

@@ -312,7 +312,9 @@ export class LocalRun {
       if (wrong.length > 0) return resultOf(failedBecause('secret'));
       mask.add([...logins.values()].map(({ password }) => password));
       if (work.workspace === 'fresh') copy = await workspace.fresh(attempt.preparation.signal);
-      if (copy !== undefined) await this.#artifacts.layOut(work.inherits?.map(({ stage: name }) => name) ?? [], copy);
+      const inherited = work.inherits?.map(({ stage: name }) => name) ?? [];
+      if (copy !== undefined) await this.#artifacts.layOut(inherited, copy);
+      else if (inherited.length > 0) await this.#artifacts.layOutMissing(inherited);
       const root = copy ?? workspace.folder;
       const cwd = workdirIn(root, work.workdir);
       ahead = this.#ahead.take(stage, attempt.attempt);

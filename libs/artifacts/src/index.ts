@@ -1,5 +1,5 @@
 export { type Collection, collectFiles, type CollectOptions } from './collect/collection.ts';
-export { packCache, unpackCache, type PackedFiles } from './cache/caches.ts';
+export { moveInto, packCache, unpackCache, type PackedFiles } from './cache/caches.ts';
 export { pickCached } from './cache/pick-cached.ts';
 export {
   restoreCaches,

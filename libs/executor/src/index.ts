@@ -41,5 +41,5 @@ export { whySandboxLacks } from './sandbox/probe.ts';
 export { bootClockMs } from './system/proc.ts';
 export { giveTree, removeTree, removeTreeHere } from './workspace/trees.ts';
 export { Spares } from './workspace/spares.ts';
-export { type StageFolders, Workspaces } from './workspace/workspaces.ts';
+export { type SharedContents, type StageFolders, Workspaces } from './workspace/workspaces.ts';
 export { imageLogins, withLogins } from './attempt/image-logins.ts';

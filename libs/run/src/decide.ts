@@ -546,7 +546,7 @@ export class Decision {
   #whenHolds(planned: PlannedStage, success: boolean): boolean {
     const { definition } = planned;
     if (definition.when === undefined) return success;
-    const failure = [...ancestorsOf(this.#plan, [planned.index])].some(
+    const failure = [...ancestorsOf(this.#plan, planned.index)].some(
       (index) => this.#run.stages.statusOf(index) === 'FAILED' && !this.#succeeded(index),
     );
     const verdicts = { success, failure };

@@ -186,10 +186,7 @@ export function evolve(run: RunState, event: RunEvent): void {
       return;
     case 'workspace_lost':
       for (const [labelSet, runner] of Object.entries(run.workspaces)) {
-        if (runner === event.runner && event.labelSets?.includes(labelSet) !== false) {
-          delete run.workspaces[labelSet];
-          run.workspaceLost = true;
-        }
+        if (runner === event.runner && event.labelSets?.includes(labelSet) !== false) delete run.workspaces[labelSet];
       }
       return;
     case 'run_cancelled':

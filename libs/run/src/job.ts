@@ -17,8 +17,8 @@ import {
 import { addedTextOptions } from './added-stages.ts';
 import { environmentOf, scopeOf } from './scope.ts';
 import { WorkTooLarge } from './errors.ts';
-import { isEnded, numberOf } from './evolve.ts';
-import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
+import { numberOf } from './evolve.ts';
+import { ancestorsOf, type Plan } from './plan.ts';
 import type { InheritedArtifacts } from './stage-state.ts';
 import type { RunState, TriggerOrigin } from './state.ts';
 
@@ -147,61 +147,24 @@ function cacheText(template: Template, textOf: (expression: Expression) => strin
   });
 }
 
-/**
- * A clean folder begins with what the stage's direct dependencies have kept, the shared one with what all before it have: and where the
- * stage may be the one that it is made for, with what those have that later stages in it come after, for they find it as it is.
- */
+/** A clean folder begins with what the stage's direct dependencies have kept, the shared one with what all before it have. */
 function inheritedFields(run: RunState, plan: Plan, index: number): Pick<StageWork, 'inherits'> {
   const planned = plan.stages[index];
   // Of a long chain each stage has many before it: they are looked for only where one can have kept something.
   if (planned === undefined || !keepsFiles(plan)) return {};
-  const own = new Set(sourcesOf(plan, planned));
-  const all = mayBeMadeFor(run, plan, planned) ? own.union(laterSources(run, plan, planned)) : own;
-  const inherits = [...all]
+  const { workspace, artifacts } = planned.definition;
+  const sources =
+    artifacts?.from?.map((name) => plan.indexOf.get(name) ?? -1) ??
+    (workspace === 'fresh' ? planned.dependencies : [...ancestorsOf(plan, index)]);
+  const inherits = sources
     .toSorted((a, b) => a - b)
     .flatMap((source) => {
       const stage = run.stages.get(source);
       if (stage?.artifacts === undefined) return [];
       const { manifest, files, bytes, run: keptIn } = stage.artifacts;
-      const kept = { stage: stage.name, manifest, files, bytes, ...(keptIn === undefined ? {} : { run: keptIn }) };
-      return [own.has(source) ? kept : { ...kept, forOthers: true as const }];
+      return [{ stage: stage.name, manifest, files, bytes, ...(keptIn === undefined ? {} : { run: keptIn }) }];
     });
   return inherits.length === 0 ? {} : { inherits };
-}
-
-function sourcesOf(plan: Plan, { index, definition, dependencies }: PlannedStage): Iterable<number> {
-  const { workspace, artifacts } = definition;
-  const from = artifacts?.from?.map((name) => plan.indexOf.get(name) ?? -1);
-  return from ?? (workspace === 'fresh' ? dependencies : ancestorsOf(plan, [index]));
-}
-
-/** The shared folder that the stage gets may not be there yet: nothing that has run has left it behind, or the one that did was lost. */
-function mayBeMadeFor(run: RunState, plan: Plan, planned: PlannedStage): boolean {
-  if (planned.definition.workspace !== 'shared') return false;
-  if (run.workspaceLost === true) return true;
-  return !plan.stages.some((other) => {
-    if (!sharesFolder(other, planned)) return false;
-    const stage = run.stages.get(other.index);
-    return stage?.status === 'SUCCESS' && stage.adopted !== true;
-  });
-}
-
-function laterSources(run: RunState, plan: Plan, planned: PlannedStage): ReadonlySet<number> {
-  const later = plan.stages.filter(
-    (other) => sharesFolder(other, planned) && !isEnded(run.stages.get(other.index)?.status ?? 'PENDING'),
-  );
-  const { named = [], others = [] } = Object.groupBy(later, ({ definition }) =>
-    definition.artifacts?.from === undefined ? 'others' : 'named',
-  );
-  const before = ancestorsOf(
-    plan,
-    others.map(({ index }) => index),
-  );
-  return new Set([...before, ...named.flatMap((stage) => [...sourcesOf(plan, stage)])]);
-}
-
-function sharesFolder({ definition, labelSet }: PlannedStage, other: PlannedStage): boolean {
-  return definition.workspace === 'shared' && labelSet === other.labelSet;
 }
 
 const keeping = new WeakMap<Plan, boolean>();

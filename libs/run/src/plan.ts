@@ -137,10 +137,10 @@ function namesOf(
   return [...new Set(names)];
 }
 
-/** All stages that come before one of these, directly or not. */
-export function ancestorsOf(plan: Plan, indices: readonly number[]): ReadonlySet<number> {
+/** All stages that come before this one, directly or not. */
+export function ancestorsOf(plan: Plan, index: number): ReadonlySet<number> {
   const seen = new Set<number>();
-  const waiting = indices.flatMap((index) => plan.stages[index]?.dependencies ?? []);
+  const waiting = [...(plan.stages[index]?.dependencies ?? [])];
   for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
     if (seen.has(next)) continue;
     seen.add(next);

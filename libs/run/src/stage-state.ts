@@ -40,8 +40,6 @@ export interface InheritedArtifacts extends KeptArtifacts {
   readonly stage: string;
   /** In which run, where it is another one. */
   readonly run?: RunId | undefined;
-  /** Only later stages in the same folder come after it: where its files are gone, this one goes on without them. */
-  readonly forOthers?: true | undefined;
 }
 
 export interface StageArtifacts extends KeptArtifacts {

@@ -125,8 +125,6 @@ export interface RunState {
   liveAttempts: number;
   /** The runner that holds the shared workspace, for each set of `runs_on` labels joined by commas. */
   workspaces: Record<string, string>;
-  /** One that stages have run in was lost since: what they have left there is not found by later ones. */
-  workspaceLost?: true | undefined;
 }
 
 /** A run's state as documents have it. */

@@ -1,20 +1,37 @@
-/** What a folder that is made anew begins with: kept files of earlier stages. */
-import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+/** Kept files of earlier stages: what a new folder begins with, and what is laid out in one that lacks them. */
+import { createHash, randomUUID } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ArtifactsFailed, encodeManifest } from '@penstock/artifacts';
 import type { Job } from '@penstock/bus';
 import { NotFound } from '@penstock/errors';
+import { Workspaces, type SharedContents } from '@penstock/executor';
 import { silentLogger } from '@penstock/telemetry';
 import { InheritedFiles } from '../src/artifacts/inherited-files.ts';
+import { layOutMissing, type InheritedSource } from '../src/workspace/shared-files.ts';
 
+type Inherits = NonNullable<Job['inherits']>;
+
+const RUN = '0192f0c1-2b3c-7abc-8def-0123456789ab';
 const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 const stored = new Map<string, Buffer>();
+const never = new AbortController().signal;
 let folder: string;
+let workspace: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'inherited-'));
+  workspace = join(folder, 'workspace');
 });
 afterEach(() => {
   rmSync(folder, { recursive: true });
@@ -26,36 +43,122 @@ function store(bytes: Buffer): string {
   return sha256(bytes);
 }
 
-function kept(stage: string, forOthers?: true): NonNullable<Job['inherits']>[number] {
-  const content = Buffer.from(stage);
-  const file = { path: stage, sizeBytes: content.length, sha256: store(content), executable: false };
-  return { stage, manifest: store(encodeManifest([file])), files: 1, bytes: content.length, forOthers };
+function kept(path: string, text = path): Inherits[number] {
+  const content = Buffer.from(text);
+  const file = { path, sizeBytes: content.length, sha256: store(content), executable: false };
+  return { stage: path, manifest: store(encodeManifest([file])), files: 1, bytes: content.length };
 }
 
-async function fill(inherits: Job['inherits']): Promise<string[]> {
+function jobWith(inherits: Inherits): Job {
+  return { runId: RUN, stage: 's', attempt: 1, session: 'x', credit: 1, partition: 0, inherits } as Partial<Job> as Job;
+}
+
+function inheritedFiles(): InheritedFiles {
   const storage = async (_verb: string, body: unknown): Promise<unknown> => {
     const data = stored.get((body as { readonly sha256: string }).sha256);
     if (data === undefined) throw new NotFound('there is no such content');
     return { data, sizeBytes: data.length };
   };
-  const files = new InheritedFiles({ storage, folder: join(folder, 'unpacking'), log: silentLogger() });
-  const job = { runId: 'r', stage: 's', attempt: 1, session: 'x', credit: 1, partition: 0, inherits } as Job;
-  const workspace = join(folder, 'workspace');
-  await files.filling(job, undefined, new AbortController().signal)?.(workspace);
-  return readdirSync(workspace).map((name) => `${name}: ${readFileSync(join(workspace, name), 'utf8')}`);
+  return new InheritedFiles({ storage, folder: join(folder, 'unpacking'), log: silentLogger() });
+}
+
+async function layOver(inherits: Inherits, isKnown = true): Promise<void> {
+  const files = inheritedFiles();
+  await files.layOver(jobWith(inherits), inherits, workspace, { isKnown, signal: never });
+  expect(readdirSync(join(folder, 'unpacking'))).toEqual([]);
 }
 
 describe('kept files of earlier stages', () => {
-  it('are laid out, those that only later stages need among them', async () => {
-    expect(await fill([kept('own'), kept('others', true)])).toEqual(['others: others', 'own: own']);
+  it('are what a new folder begins with, those of later stages over those of earlier ones', async () => {
+    const job = jobWith([kept('a/one', 'old'), kept('a/one', 'new'), kept('two')]);
+    await inheritedFiles().filling(job, undefined, never)?.(workspace);
+    expect(readFileSync(join(workspace, 'a/one'), 'utf8')).toBe('new');
+    expect(readFileSync(join(workspace, 'two'), 'utf8')).toBe('two');
   });
 
-  it('that only later stages need hold nothing up where they have expired; those of its own fail the stage', async () => {
-    const [own, others] = [kept('own'), kept('others', true)];
-    stored.delete(others.manifest);
-    expect(await fill([own, others])).toEqual(['own: own']);
-    rmSync(join(folder, 'workspace'), { recursive: true });
-    stored.delete(own.manifest);
-    await expect(fill([own, others])).rejects.toThrow(ArtifactsFailed);
+  it('are laid out in a folder that is there, in the place of what stands there', async () => {
+    mkdirSync(join(workspace, 'dist'), { recursive: true });
+    writeFileSync(join(workspace, 'dist/other'), 'stays');
+    writeFileSync(join(workspace, 'dist/app'), 'checked out');
+    await layOver([kept('dist/app', 'built'), kept('new/deep', 'x')]);
+    expect(readFileSync(join(workspace, 'dist/other'), 'utf8')).toBe('stays');
+    expect(readFileSync(join(workspace, 'dist/app'), 'utf8')).toBe('built');
+    expect(readFileSync(join(workspace, 'new/deep'), 'utf8')).toBe('x');
+  });
+
+  it('are written through no link that a stage has put in their way', async () => {
+    const outside = join(folder, 'outside');
+    mkdirSync(workspace);
+    mkdirSync(outside);
+    symlinkSync(outside, join(workspace, 'dist'));
+    symlinkSync(join(outside, 'file'), join(workspace, 'file'));
+    await layOver([kept('dist/app'), kept('file')]);
+    expect(readdirSync(outside)).toEqual([]);
+    expect(readFileSync(join(workspace, 'file'), 'utf8')).toBe('file');
+  });
+
+  it('change nothing in a folder that this process does not know, and may have expired there', async () => {
+    mkdirSync(workspace);
+    writeFileSync(join(workspace, 'changed'), 'by a later stage');
+    const gone = kept('gone');
+    stored.delete(gone.manifest);
+    await layOver([kept('changed'), kept('lost'), gone], false);
+    expect(readFileSync(join(workspace, 'changed'), 'utf8')).toBe('by a later stage');
+    expect(readFileSync(join(workspace, 'lost'), 'utf8')).toBe('lost');
+    expect(existsSync(join(workspace, 'gone'))).toBe(false);
+    await expect(layOver([gone])).rejects.toThrow(ArtifactsFailed);
+  });
+});
+
+/** Notes what is laid out; `fails`: how often it does not come to that. */
+function laying(fails = 0) {
+  const laid: string[][] = [];
+  const tried = { left: fails };
+  const source: InheritedSource = {
+    filling: () => undefined,
+    layOver: async (_job, inherits) => {
+      await new Promise(setImmediate);
+      if ((tried.left -= 1) >= 0) throw new Error('not this time');
+      laid.push(inherits.map(({ stage }) => stage));
+    },
+  };
+  return { laid, source };
+}
+
+describe('what the shared folder of a run lacks', () => {
+  const [a, b] = [kept('a'), kept('b')];
+  const complete = async (
+    inherits: Inherits,
+    workspaces: { contentsOf(runId: string): SharedContents },
+    by: InheritedSource,
+  ) => await layOutMissing(jobWith(inherits), workspace, workspaces, by, { signal: never });
+
+  it('is laid out once, by the first stage that needs it; others that need it wait', async () => {
+    const workspaces = new Workspaces(folder);
+    const { laid, source } = laying();
+    await Promise.all([complete([a], workspaces, source), complete([a, b], workspaces, source)]);
+    await complete([a, b], workspaces, source);
+    expect(laid).toEqual([['a'], ['b']]);
+  });
+
+  it('is laid out by who waits, where the first has failed', async () => {
+    const workspaces = new Workspaces(folder);
+    const { laid, source } = laying(1);
+    const both = await Promise.allSettled([complete([a], workspaces, source), complete([a], workspaces, source)]);
+    expect(both.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(laid).toEqual([['a']]);
+  });
+
+  it('is known of a folder of this process, and forgotten with the folder', async () => {
+    const workspaces = new Workspaces(folder);
+    await workspaces.prepare({ runId: RUN, attempt: randomUUID(), fresh: false, declaresOutputs: false });
+    const { laid, source } = laying();
+    workspaces.contentsOf(RUN).laidOut.set(a.manifest, Promise.resolve());
+    await complete([a], workspaces, source);
+    expect([laid, workspaces.contentsOf(RUN).isKnown]).toEqual([[], true]);
+    expect(new Workspaces(folder).contentsOf(RUN).isKnown).toBe(false);
+    await workspaces.remove(RUN);
+    await complete([a], workspaces, source);
+    expect(laid).toEqual([['a']]);
   });
 });

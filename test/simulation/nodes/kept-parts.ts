@@ -42,7 +42,7 @@ const ARCHIVES = 3;
 
 /** Where nothing is kept. */
 export const nothingKept: KeptParts = {
-  inherited: { filling: (_job, fill) => fill },
+  inherited: { filling: (_job, fill) => fill, layOver: async () => {} },
   artifacts: { keep: async () => undefined },
   caches: { restore: async () => [], save: async () => [] },
 };
@@ -63,7 +63,13 @@ export class SimKeeping {
 
   of(job: Job): KeptParts {
     return {
-      inherited: { filling: (_job, fill, signal) => this.#filling(job, fill, signal) },
+      inherited: {
+        filling: (_job, fill, signal) => this.#filling(job, fill, signal),
+        layOver: async (_job, inherits, _workspace, { signal }) => {
+          for (const each of inherits) await this.#inherit(job, each, signal);
+          this.#world.mark('kept files laid out in a folder that was there');
+        },
+      },
       artifacts: new StageArtifacts({ storage: this.#line, collect: async () => drawFiles(this.#world, job) }),
       caches: {
         restore: (stage) => this.#restore(job, stage),
@@ -149,7 +155,7 @@ export class SimKeeping {
 
   async #inherit(
     job: Job,
-    { manifest, run, forOthers }: NonNullable<Job['inherits']>[number],
+    { manifest, run }: NonNullable<Job['inherits']>[number],
     signal: AbortSignal,
   ): Promise<void> {
     const calls = new StorageCalls(this.#line, { ref: refOf(job), partition: job.partition }, signal);
@@ -165,7 +171,6 @@ export class SimKeeping {
       signal.throwIfAborted();
       if (!(error instanceof ServiceError)) throw error;
       if (error instanceof NotFound) this.#world.witness.keptMissing(run ?? job.runId, manifest, error.message);
-      if (error instanceof NotFound && forOthers === true) return;
       throw new ArtifactsFailed('artifacts', 'they cannot be had', { cause: error });
     }
   }

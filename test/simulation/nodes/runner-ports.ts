@@ -1,4 +1,5 @@
 /** What the real runner needs of a world: the simulated broker and bus, virtual time, its disk, and processes that are none. */
+import type { SharedContents } from '@penstock/executor';
 import type { buckets, Job, LeaseEvent } from '@penstock/bus';
 import { Attempt, type RunnerPorts } from '@penstock/runner/testing';
 import type { Log } from '@penstock/telemetry/log';
@@ -43,6 +44,7 @@ export function simRunnerPorts(
     );
   const stagesOf = new WeakMap<SimGuard, SimStages>();
   const bus = new SimBus(world, exchange, node);
+  const contents = new Map<string, SharedContents>();
   const keeping = world.profile.keeps > 0 ? new SimKeeping(world, bus, node.name, time, log) : undefined;
   return {
     bus,
@@ -99,7 +101,13 @@ export function simRunnerPorts(
           return { workspace: `${home}/w`, fresh, home, temporary: home, outputFile: '/proc/none' };
         },
         finish: async () => {},
+        contentsOf: (runId) => {
+          const known = contents.get(runId) ?? { isKnown: true, laidOut: new Map<string, Promise<void>>() };
+          contents.set(runId, known);
+          return known;
+        },
         remove: async (runId) => {
+          contents.delete(runId);
           if (disk.workspaces.delete(runId)) world.witness.workspaceRemoved(runId, node.name);
         },
       }),

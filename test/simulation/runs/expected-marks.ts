@@ -184,6 +184,7 @@ export const expectedMarks: readonly string[] = [
   'files kept',
   'kept files asked for in vain',
   'kept files handed on',
+  'kept files laid out in a folder that was there',
   'kept files of another run handed on',
   'kept files read',
   'kept files swept',

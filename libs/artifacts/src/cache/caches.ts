@@ -62,6 +62,18 @@ export async function unpackCache(
   return { files: first.files + second.files, bytes: first.bytes };
 }
 
+/**
+ * Moves what lies in `from/workspace` into a workspace that stages may be at work in, whole subtrees by one rename. `from`: the user's, on
+ * the same file system. @throws ArtifactsFailed; the signal's reason
+ */
+export async function moveInto(
+  { workspace, user, signal }: Pick<CacheOptions, 'workspace' | 'user' | 'signal'>,
+  from: string,
+  replace: boolean,
+): Promise<void> {
+  await askUnpacker(undefined, signal, { workspace, paths: [], user, bytesMax: 0, staging: '', from, replace });
+}
+
 async function areOnOne(...paths: readonly string[]): Promise<boolean> {
   const devices = await Promise.all(paths.map(async (path) => (await stat(path)).dev));
   return new Set(devices).size <= 1;
@@ -86,18 +98,21 @@ async function unpackFrom(
   archive: number,
   replace: boolean,
 ): Promise<{ readonly files: number; readonly bytes: number }> {
+  const staging = `.penstock-cache-${randomUUID()}`;
+  return await askUnpacker(archive, signal, {
+    ...{ workspace, home, paths, user, staging, replace },
+    bytesMax: CACHE_BYTES_MAX,
+  });
+}
+
+async function askUnpacker(
+  archive: number | undefined,
+  signal: AbortSignal | undefined,
+  request: UnpackRequest,
+): Promise<{ readonly files: number; readonly bytes: number }> {
   const child = new CacheChild(UNPACKER, archive, signal);
   try {
-    const staging = `.penstock-cache-${randomUUID()}`;
-    child.ask({
-      workspace,
-      home,
-      paths,
-      user,
-      bytesMax: CACHE_BYTES_MAX,
-      staging,
-      replace,
-    } satisfies UnpackRequest);
+    child.ask(request);
     const unpacked = await child.answer<Unpacked>();
     if ('fault' in unpacked) throw new ArtifactsFailed('artifacts', unpacked.fault);
     return unpacked;

@@ -27,6 +27,8 @@ export interface UnpackRequest extends CacheFolders {
   readonly bytesMax: number;
   /** Of the folder that it is unpacked in before it goes to its place: a name, below the home, or the workspace where there is none. */
   readonly staging: string;
+  /** A folder of the user's with what is to be moved to its place, by its root; there is no archive then. */
+  readonly from?: string | undefined;
   /** Whether what stands there already gives way. */
   readonly replace: boolean;
 }

@@ -5,6 +5,8 @@
  *  UNPACKER-1 Nothing is written but below the roots, whoever made the archive: paths are checked (`archive.ts`), and a folder of the
  *     stage's is entered by its name below a descriptor, and never through a link.
  *  UNPACKER-2 What it was not told to restore is not restored, whatever the archive holds.
+ *
+ * What lies unpacked in a folder of the user's already is moved in the same way, without an archive.
  */
 import {
   closeSync,
@@ -43,6 +45,8 @@ const ROOTS: readonly CacheRoot[] = ['workspace', 'home'];
 
 const request = readRequest<UnpackRequest>();
 const roots = openRoots(request);
+// With the rights of the parent: it may lie where the user does not come.
+const from = request.from === undefined ? undefined : openSync(request.from, FOLDER);
 becomeUser(request.user);
 process.umask(0);
 
@@ -150,10 +154,11 @@ function statusOf(path: string): Stats | undefined {
 const stagingParent = roots.home ?? roots.workspace ?? -1;
 const staging = below(stagingParent, request.staging);
 try {
-  mkdirSync(staging, 0o700);
-  const folder = openSync(staging, FOLDER);
+  if (from === undefined) mkdirSync(staging, 0o700);
+  const folder = from ?? openSync(staging, FOLDER);
   process.chdir(`/proc/self/fd/${folder}`);
-  unpackAll();
+  if (from === undefined) unpackAll();
+  else for (const name of readdirSync('.')) made.add(name);
   for (const root of ROOTS) {
     const into = roots[root];
     if (into !== undefined && made.has(root)) move(root, into);
@@ -165,5 +170,5 @@ try {
   tell<Unpacked>({ fault: error instanceof BadArchive ? error.message : systemReason(error) });
 } finally {
   process.chdir('/');
-  rmSync(staging, { recursive: true, force: true });
+  if (from === undefined) rmSync(staging, { recursive: true, force: true });
 }

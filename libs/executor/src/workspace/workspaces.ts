@@ -73,6 +73,14 @@ export interface StageFolders {
   readonly outputFile: string;
 }
 
+/** What the shared folder of a run holds beside what it was made with. */
+export interface SharedContents {
+  /** False: it is from before this process, which does not know all of it. */
+  readonly isKnown: boolean;
+  /** What was laid out there or is part of it, by names that the caller gives; settles when it is there. */
+  readonly laidOut: Map<string, Promise<void>>;
+}
+
 export interface PrepareOptions {
   readonly runId: string;
   /** Unique in the run. */
@@ -97,6 +105,10 @@ export class Workspaces {
   /** By run. */
   readonly #keys = new Map<string, string>();
   readonly #seats: Seats;
+  /** By run. */
+  readonly #contents = new Map<string, SharedContents>();
+  /** Runs whose folder was there when this process began. */
+  readonly #found: Set<string>;
   /** By run: of the seat that it has got. */
   readonly #changed = new Map<string, LastChanges>();
   /** Seats without a run. */
@@ -123,6 +135,7 @@ export class Workspaces {
       const isLeft = isTemporary ? !folders.has(name.slice(TEMPORARY.length)) : !folders.has(name);
       if (isLeft || name.startsWith(FORMER_SPARE)) void removeRun(join(root, name)).catch(() => {});
     }
+    this.#found = new Set(this.list());
   }
 
   /** The folders for one attempt. A removal of the run that is under way is waited for. @throws as `fill`; the signal's reason */
@@ -165,6 +178,16 @@ export class Workspaces {
     if (fresh) await removeTree(workspace);
   }
 
+  /** Of the run's shared folder; the caller's to keep, as long as that is there. */
+  contentsOf(runId: string): SharedContents {
+    let contents = this.#contents.get(runId);
+    if (contents === undefined) {
+      contents = { isKnown: !this.#found.has(runId), laidOut: new Map() };
+      this.#contents.set(runId, contents);
+    }
+    return contents;
+  }
+
   /** Ids of the runs that have a folder. */
   list(): string[] {
     return [...readdirSync(this.#root).filter((name) => RUN_ID.test(name)), ...this.#seats.runs];
@@ -183,6 +206,8 @@ export class Workspaces {
     assertRunId(runId);
     const key = this.#keys.get(runId);
     this.#keys.delete(runId);
+    this.#contents.delete(runId);
+    this.#found.delete(runId);
     const kept = key === undefined ? 'nothing' : this.#keepSpare(key, runId);
     this.#changed.delete(runId);
     if (kept === 'all') return Promise.resolve();

@@ -1,12 +1,13 @@
 /**
- * What a folder that is made anew begins with beside its checkout: the files that earlier stages of the run have kept. The folder
- * is filled where no stage can reach it, and appears at its place by one rename.
+ * The files that earlier stages of the run have kept: what a folder that is made anew begins with beside its checkout, and what is laid out
+ * in one that lacks them. They are put together where no stage can reach them. A new folder appears at its place by one rename; into
+ * one that is there they are moved by a process that has the rights of its stages' user and no others.
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { mkdir, rename } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ArtifactsFailed, decodeManifest, MANIFEST_BYTES_MAX, unpackFiles } from '@penstock/artifacts';
+import { ArtifactsFailed, decodeManifest, MANIFEST_BYTES_MAX, moveInto, unpackFiles } from '@penstock/artifacts';
 import type { Job } from '@penstock/bus';
 import { NotFound, ServiceError } from '@penstock/errors';
 import { giveTree, removeTree, type StageUser } from '@penstock/executor';
@@ -19,6 +20,13 @@ export interface InheritedFilesOptions {
   /** On the file system of the workspaces; this object's alone. */
   readonly folder: string;
   readonly log: Log;
+}
+
+export interface LayOverOptions {
+  readonly isKnown: boolean;
+  readonly signal: AbortSignal;
+  /** Whose the workspace is; absent: the runner's own. */
+  readonly user?: StageUser | undefined;
 }
 
 type Fill = (path: string) => Promise<void>;
@@ -56,9 +64,33 @@ export class InheritedFiles {
     };
   }
 
+  /**
+   * `isKnown`: nothing of them is there. Else it may be all there and changed since: what stands there stays, and what is not kept any more
+   * is left out. @throws ArtifactsFailed; the signal's reason
+   */
+  async layOver(job: Job, inherits: readonly Inherited[], workspace: string, options: LayOverOptions): Promise<void> {
+    const { isKnown, signal, user } = options;
+    const staging = join(this.#options.folder, randomUUID());
+    try {
+      const files = join(staging, 'workspace');
+      await mkdir(files, { recursive: true, mode: 0o700 });
+      for (const each of inherits) {
+        try {
+          await this.#unpack(job, each, files, signal);
+        } catch (error) {
+          if (isKnown || !(error instanceof ArtifactsFailed && error.cause instanceof NotFound)) throw error;
+        }
+      }
+      if (user !== undefined) await giveTree(staging, user);
+      await moveInto({ workspace, user, signal }, staging, isKnown);
+    } finally {
+      await removeTree(staging);
+    }
+  }
+
   async #unpack(
     job: Job,
-    { stage, manifest, bytes, run, forOthers }: Inherited,
+    { stage, manifest, bytes, run }: Inherited,
     folder: string,
     signal: AbortSignal,
   ): Promise<void> {
@@ -74,7 +106,6 @@ export class InheritedFiles {
       await unpackFiles(folder, files, ({ sha256 }) => calls.read(sha256, { run }));
     } catch (error) {
       signal.throwIfAborted();
-      if (error instanceof NotFound && forOthers === true) return;
       if (!(error instanceof ServiceError) && !(error instanceof ArtifactsFailed)) throw error;
       const why = error instanceof NotFound ? 'they are not there any more' : error.message;
       throw new ArtifactsFailed('artifacts', `the artifacts of '${stage}' cannot be had: ${why}`, { cause: error });

@@ -65,7 +65,7 @@ export interface AttemptParts {
   readonly executor: Executor | undefined;
   /** As the executor is asked for it: what the stage asks for, and what its run's trust demands. */
   readonly place: StagePlace | undefined;
-  readonly workspaces: Pick<Workspaces, 'prepare' | 'finish'>;
+  readonly workspaces: Pick<Workspaces, 'prepare' | 'finish' | 'contentsOf'>;
   /** Whom the stage runs as; absent: as the runner. Throws NotPrepared where there is nobody left. */
   readonly userOf?: ((key: string) => StageUser) | undefined;
   /** Where workspaces and packages come from. */
@@ -334,6 +334,8 @@ export class Attempt {
       record?.remove();
       return null;
     }
+    if (ending.artifacts !== undefined && !prepared.folders.fresh)
+      workspaces.contentsOf(job.runId).laidOut.set(ending.artifacts.manifest, Promise.resolve());
     const caches =
       ending.status === 'success'
         ? await saveForAttempt(this.#caching(chunker), prepared, cached, leavingFaults)

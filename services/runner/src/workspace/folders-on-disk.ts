@@ -7,7 +7,7 @@ import { Spares, Workspaces } from '@penstock/executor';
 const ROOT_MODE = 0o711;
 
 /** The folders of one partition's runs. */
-export type RunWorkspaces = Pick<Workspaces, 'list' | 'prepare' | 'finish' | 'remove'>;
+export type RunWorkspaces = Pick<Workspaces, 'list' | 'prepare' | 'finish' | 'contentsOf' | 'remove'>;
 
 export interface FolderDisk {
   /** Those that have had a folder before. */

@@ -8,16 +8,7 @@ import { workdirFault } from '@penstock/pipeline';
 import type { Checkouts } from './checkouts.ts';
 import { NotPrepared } from './errors.ts';
 import type { Packages } from './packages.ts';
-
-/** See `artifacts/inherited-files.ts`. */
-interface InheritedSource {
-  filling(
-    job: Job,
-    fill: ((path: string) => Promise<void>) | undefined,
-    signal: AbortSignal,
-    user?: StageUser,
-  ): ((path: string) => Promise<void>) | undefined;
-}
+import { fillShared, layOutMissing, type InheritedSource } from './shared-files.ts';
 
 export interface Sources {
   readonly checkouts: Pick<Checkouts, 'filling'>;
@@ -49,7 +40,7 @@ export function needsFetching({ origin, extension, inherits, caches }: Job): boo
 /** @throws NotPrepared; the signal's reason */
 export async function prepareStage(
   job: Job,
-  workspaces: Pick<Workspaces, 'prepare' | 'finish'>,
+  workspaces: Pick<Workspaces, 'prepare' | 'finish' | 'contentsOf'>,
   { checkouts, packages, inherited }: Sources,
   signal: AbortSignal,
   {
@@ -66,6 +57,8 @@ export async function prepareStage(
   if (fault !== undefined) throw new NotPrepared(`the stage cannot start: ${fault}`);
   // A name for files: stage names may hold anything.
   const attempt = randomUUID();
+  const fresh = filesStayInside || job.workspace === 'fresh';
+  const fill = inherited.filling(job, checkouts.filling(job, signal, user, cloneSecret), signal, user);
   const folders = await workspaces.prepare({
     runId: job.runId,
     attempt,
@@ -73,20 +66,22 @@ export async function prepareStage(
     key: job.origin.trusted === false ? undefined : job.key,
     signal,
     // What the stage is given is a copy: no other one would see what it changes, nor it what they do.
-    fresh: filesStayInside || job.workspace === 'fresh',
+    fresh,
     declaresOutputs: job.outputs.length > 0,
     user,
-    fill: inherited.filling(job, checkouts.filling(job, signal, user, cloneSecret), signal, user),
+    fill: fill === undefined || fresh ? fill : (path) => fillShared(path, fill, job, workspaces),
   });
   const maskFile = join(folders.home, `mask-${attempt}`);
   const files = {
     maskFile,
     ...(job.generates === undefined ? {} : { stagesFile: join(folders.home, `stages-${attempt}`) }),
   };
-  if (job.extension === undefined) return { folders, packageFolder: undefined, ...files };
-  const packageFolder = join(folders.home, `extension-${attempt}`);
+  const packageFolder = job.extension === undefined ? undefined : join(folders.home, `extension-${attempt}`);
   try {
-    await packages.copyTo(packageFolder, job.extension, signal, user);
+    if (!fresh && job.inherits !== undefined)
+      await layOutMissing(job, folders.workspace, workspaces, inherited, { signal, user });
+    if (job.extension !== undefined && packageFolder !== undefined)
+      await packages.copyTo(packageFolder, job.extension, signal, user);
   } catch (error) {
     await workspaces.finish(folders);
     throw error;

@@ -1,0 +1,62 @@
+/** What the shared folder of a run has of the files that its stages come after, whoever has kept them and wherever. */
+import { unlessAborted } from '@penstock/async';
+import type { Job } from '@penstock/bus';
+import type { StageUser, Workspaces } from '@penstock/executor';
+
+/** See `artifacts/inherited-files.ts`. */
+export interface InheritedSource {
+  filling(
+    job: Job,
+    fill: ((path: string) => Promise<void>) | undefined,
+    signal: AbortSignal,
+    user?: StageUser,
+  ): ((path: string) => Promise<void>) | undefined;
+  layOver(
+    job: Job,
+    inherits: NonNullable<Job['inherits']>,
+    workspace: string,
+    options: { readonly isKnown: boolean; readonly signal: AbortSignal; readonly user?: StageUser | undefined },
+  ): Promise<void>;
+}
+
+export async function fillShared(
+  path: string,
+  fill: (path: string) => Promise<void>,
+  { runId, inherits = [] }: Job,
+  workspaces: Pick<Workspaces, 'contentsOf'>,
+): Promise<void> {
+  const { laidOut } = workspaces.contentsOf(runId);
+  laidOut.clear();
+  await fill(path);
+  for (const { manifest } of inherits) laidOut.set(manifest, Promise.resolve());
+}
+
+/**
+ * A shared folder that is there lacks the kept files of stages that ran elsewhere: in a folder of their own, on another runner, in the run that
+ * this one repeats. Each list is laid out once, for later stages may have changed its files.
+ */
+export async function layOutMissing(
+  job: Job,
+  workspace: string,
+  workspaces: Pick<Workspaces, 'contentsOf'>,
+  inherited: InheritedSource,
+  { signal, user }: { readonly signal: AbortSignal; readonly user?: StageUser | undefined },
+): Promise<void> {
+  const { runId, inherits } = job;
+  if (inherits === undefined) return;
+  const { isKnown, laidOut } = workspaces.contentsOf(runId);
+  for (;;) {
+    const missing = inherits.filter(({ manifest }) => !laidOut.has(manifest));
+    if (missing.length > 0) {
+      const laying = inherited.layOver(job, missing, workspace, { isKnown, signal, user });
+      for (const { manifest } of missing) laidOut.set(manifest, laying);
+      await laying.catch((error: unknown) => {
+        for (const { manifest } of missing) laidOut.delete(manifest);
+        throw error;
+      });
+    }
+    // What another stage lays out is waited for, and done here where that came to nothing.
+    const underway = Promise.allSettled(inherits.map(({ manifest }) => laidOut.get(manifest)));
+    if ((await unlessAborted(underway, signal)).every(({ status }) => status === 'fulfilled')) return;
+  }
+}
