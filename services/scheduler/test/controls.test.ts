@@ -126,7 +126,7 @@ describe('pauses', () => {
     world.offer('c');
     expect(world.match()).toEqual(['c@r']);
     expect(world.dispatch.waiting).toBe(2);
-    expect(world.dispatch.demand()).toEqual([]);
+    expect(world.dispatch.demand().flat()).toEqual([]);
     expect([...world.dispatch.waitingLanes()].map(({ key, isPaused }) => [key, isPaused])).toEqual([
       ['slow', true],
       ['k', true],
@@ -178,9 +178,9 @@ describe('a drained runner', () => {
     world.runner('r', [1]);
     world.offer('a');
     expect(world.match()).toEqual([]);
-    expect(world.dispatch.unserved()).toEqual([]);
+    expect(world.dispatch.unserved().toArray()).toEqual([]);
     world.dispatch.sessionGone('r');
-    expect(world.dispatch.unserved()).toHaveLength(1);
+    expect(world.dispatch.unserved().toArray()).toHaveLength(1);
   });
 });
 

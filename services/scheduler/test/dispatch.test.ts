@@ -217,13 +217,13 @@ describe('what a stage asks for (DISPATCH-2)', () => {
     queue.offer('large', { least: { memoryBytes: 200 } });
     queue.offer('wide', { least: { cpu: 8 } });
     expect(queue.credit('small', 1)).toEqual([]);
-    expect(queue.dispatch.unserved()).toEqual([
+    expect(queue.dispatch.unserved().toArray()).toEqual([
       { labels: [], least: { memoryBytes: 200 }, count: 1 },
       { labels: [], least: { cpu: 8 }, count: 1 },
     ]);
-    expect(queue.dispatch.demand()).toContainEqual({ labels: [], least: { cpu: 8 }, count: 1, below: 1 });
+    expect(queue.dispatch.demand().flat()).toContainEqual({ labels: [], least: { cpu: 8 }, count: 1, below: 1 });
     lease('big', 300);
-    expect(queue.dispatch.unserved()).toEqual([{ labels: [], least: { cpu: 8 }, count: 1 }]);
+    expect(queue.dispatch.unserved().toArray()).toEqual([{ labels: [], least: { cpu: 8 }, count: 1 }]);
     expect(queue.credit('big', 1)).toEqual(['large']);
     // It has got more: a machine that was changed.
     lease('small', 500);
@@ -290,7 +290,7 @@ describe('what is kept', () => {
     queue.offer('a');
     queue.offer('b', { labels: ['gpu'] });
     queue.offer('c', { labels: ['gpu'] });
-    expect(queue.dispatch.demand()).toEqual([
+    expect(queue.dispatch.demand().flat()).toEqual([
       { labels: [], count: 1, below: 1 },
       { labels: ['gpu'], count: 2, below: 2 },
     ]);
@@ -305,7 +305,7 @@ describe('what is kept', () => {
     expect(queue.dispatch.waiting).toBe(2);
     queue.dispatch.forgetIdle(0);
     expect(queue.dispatch.waiting).toBe(0);
-    expect(queue.dispatch.demand()).toEqual([]);
+    expect(queue.dispatch.demand().flat()).toEqual([]);
   });
 });
 

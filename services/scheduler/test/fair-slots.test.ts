@@ -182,8 +182,8 @@ describe('slots of a key while another waits', () => {
   it('what a full key waits for is demand, and keeps no other scheduler from a slot', () => {
     const pool = new Pool({ r: 2 });
     pool.offer('a', 5);
-    expect(pool.dispatch.demand()).toEqual([{ labels: [], count: 3, below: 0 }]);
+    expect(pool.dispatch.demand().flat()).toEqual([{ labels: [], count: 3, below: 0 }]);
     pool.offer('b', 1);
-    expect(pool.dispatch.demand()).toEqual([{ labels: [], count: 4, below: 1 }]);
+    expect(pool.dispatch.demand().flat()).toEqual([{ labels: [], count: 4, below: 1 }]);
   });
 });

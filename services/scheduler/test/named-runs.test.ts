@@ -123,7 +123,12 @@ describe('DISPATCH-7: a session that has named a run', () => {
     world.credits('r', 2, 'b');
     world.dispatch.forgetIdle(0);
     world.dispatch.assertInvariants();
-    expect(world.dispatch.demand().map(({ count }) => count)).toEqual([1]);
+    expect(
+      world.dispatch
+        .demand()
+        .flat()
+        .map(({ count }) => count),
+    ).toEqual([1]);
   });
 
   it('lets go of what of its run was cancelled', () => {

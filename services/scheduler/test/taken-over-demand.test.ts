@@ -23,5 +23,5 @@ it('P6: a stage that runs and one that is not due are offered by no owner, one t
   } as const;
   const restored = createdOf(yaml).restored([{ type: 'stages_queued', at: NOW, stages: ['runs', 'waits'] }, started]);
   world.start({ sequence: 100, commitNumber: 1, runs: [restored] });
-  expect(world.dispatch.demand()).toEqual([{ labels: ['b'], count: 1, below: 1 }]);
+  expect(world.dispatch.demand().flat()).toEqual([{ labels: ['b'], count: 1, below: 1 }]);
 });

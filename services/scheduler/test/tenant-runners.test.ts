@@ -246,11 +246,11 @@ describe('of the runners of another tenant', () => {
     world.offer({ tenant: 'bob', labels: ['gpu'] });
     world.runner(OF_BOB, { tenant: 'bob', labels: ['gpu'] }, 0);
     expect([...world.dispatch.waitingSets()].map(({ isDeclared }) => isDeclared)).toEqual([false]);
-    expect(world.dispatch.unserved()).toEqual([{ labels: ['gpu'], least: undefined, count: 1 }]);
+    expect(world.dispatch.unserved().toArray()).toEqual([{ labels: ['gpu'], least: undefined, count: 1 }]);
     expect([...world.dispatch.demandOfTenants()]).toEqual([['bob', [{ labels: ['gpu'], count: 1 }]]]);
     expect(world.dispatch.tenantOf(OF_BOB)).toBe('bob');
     world.runner('r1', { labels: ['gpu'] }, 0);
-    expect(world.dispatch.unserved()).toEqual([]);
+    expect(world.dispatch.unserved().toArray()).toEqual([]);
     expect([...world.dispatch.waitingSets()].map(({ isDeclared }) => isDeclared)).toEqual([true]);
   });
 

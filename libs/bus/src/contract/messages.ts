@@ -391,6 +391,8 @@ export interface Demand {
     /** Of these, those of keys that may have another slot while others wait (fair slots); absent: all. */
     readonly below?: number | undefined;
   }[];
+  /** Another part of the same announcement follows; schedulers of releases before the field do not say so. */
+  readonly more?: true | undefined;
 }
 
 /** `pull.<scheduler>.<runner>`: credit (P11). Numbers are never used again in a session; each is over after 30 s. */

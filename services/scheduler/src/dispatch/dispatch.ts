@@ -20,6 +20,7 @@
  */
 import type { FleetEntry, LeaseEvent, PullRequest, RunnerLease } from '@penstock/bus';
 import type { Controls } from '../controls/controls.ts';
+import { DemandSets, leastOf, type Waiting, type WaitingSets } from './demand-sets.ts';
 import { EarlierResults } from './earlier-results.ts';
 import { FleetEntries } from './fleet-entries.ts';
 import type { Least } from '@penstock/pipeline';
@@ -57,14 +58,6 @@ const SAMPLED = 5_000;
 const OFFERED_LOOKS_MAX = 16;
 
 type Picked = NonNullable<ReturnType<Lane['take']>>;
-
-interface Waiting {
-  readonly labels: readonly string[];
-  readonly least?: Least | undefined;
-  readonly count: number;
-  /** Of these, those of keys that may have another slot while others wait. */
-  readonly below: number;
-}
 
 export interface DispatchOptions {
   readonly weightOf?: ((key: string) => number) | undefined;
@@ -121,6 +114,7 @@ export class Dispatch {
     string,
     { readonly until: number; readonly labelSets: readonly (readonly string[])[] }
   >();
+  readonly #demand: DemandSets;
   /** What is paused and drained. */
   readonly controls: NonNullable<DispatchOptions['controls']>;
   /** Runners that were drained when the controls were last looked at. */
@@ -133,6 +127,14 @@ export class Dispatch {
     const isDrained = (runner: string): boolean => this.controls.isDrained(runner);
     this.#pools = new Pools({ sessions: this.#sessions, own: this.#own, isDrained });
     this.keySlots = new KeySlots(keySlots, (key) => this.#freed(key));
+    this.#demand = new DemandSets({
+      classes: this.#classes,
+      near: this.#near,
+      sessions: this.#sessions,
+      pools: this.#pools,
+      isPaused: (ready, lane) => this.#isPaused(ready, lane),
+      isFull: (ready, lane) => this.#isFull(ready, lane),
+    });
     this.queues = {
       classes: this.#classes,
       sessions: this.#sessions,
@@ -401,20 +403,9 @@ export class Dispatch {
     }
   }
 
-  /** What waits, per set of labels: the demand to announce. */
-  demand(): Waiting[] {
-    const counts = new Map<string, { -readonly [K in keyof Waiting]: Waiting[K] }>();
-    for (const ready of this.#classes.values()) {
-      let entry = counts.get(ready.labelSet);
-      if (entry === undefined)
-        counts.set(ready.labelSet, (entry = { labels: ready.labels, ...leastOf(ready), count: 0, below: 0 }));
-      for (const lane of ready.lanes.values()) {
-        if (this.#isPaused(ready, lane)) continue;
-        entry.count += lane.count;
-        if (lane.count > 0 && !this.#isFull(ready, lane)) entry.below += lane.count;
-      }
-    }
-    return [...counts.values()].filter(({ count }) => count > 0);
+  /** What waits, per set of labels: the demand to announce. See `demand-sets.ts`. */
+  demand(): WaitingSets {
+    return this.#demand.take();
   }
 
   /** Tenants with runners of their own, and what of theirs waits, per set of labels. */
@@ -468,15 +459,19 @@ export class Dispatch {
   }
 
   /** What waits and no runner here could ever take, as its labels are now: somebody has to be told. */
-  unserved(): { readonly labels: readonly string[]; readonly least: Least | undefined; readonly count: number }[] {
-    return [...this.#classes.values()].flatMap((ready) => {
+  *unserved(): Generator<{
+    readonly labels: readonly string[];
+    readonly least: Least | undefined;
+    readonly count: number;
+  }> {
+    for (const ready of this.#classes.values()) {
       const { labels, least, runner, lanes } = ready;
-      if (runner !== undefined || isServed(this.#pools.of(ready))) return [];
+      if (runner !== undefined || isServed(this.#pools.of(ready))) continue;
       let count = 0;
       for (const lane of lanes.values())
         if (!this.#own.has(lane.tenant) || !isServed(this.#pools.of(ready, lane.tenant))) count += lane.count;
-      return count === 0 ? [] : [{ labels, least, count }];
-    });
+      if (count > 0) yield { labels, least, count };
+    }
   }
 
   /** Between two steps. Throws InvariantBroken. */
@@ -687,8 +682,4 @@ export class Dispatch {
 /** DISPATCH-8. */
 function isFor({ tenant }: Session, stages: Pick<ReadyStages, 'tenant'>): boolean {
   return tenant === undefined || tenant === stages.tenant;
-}
-
-function leastOf({ least }: ReadyClass): { readonly least?: Least } {
-  return least === undefined ? {} : { least };
 }

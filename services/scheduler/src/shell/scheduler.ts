@@ -31,7 +31,7 @@ import { noMeter } from '@penstock/telemetry/metrics';
 import { Controls } from '../controls/controls.ts';
 import { withBoundedWrites } from './bounded-writes.ts';
 import { Definitions, type DefinitionSource } from '../run/definitions.ts';
-import { DemandAnnouncer } from '../dispatch/demand.ts';
+import { DemandAnnouncer, DemandParts } from '../dispatch/demand.ts';
 import { Dispatch } from '../dispatch/dispatch.ts';
 import { SchedulerMembership } from '../membership/membership.ts';
 import { ownerOf } from '../membership/ownership.ts';
@@ -119,6 +119,9 @@ export class SchedulerService implements Scheduler {
   #demands: BusSubscription | undefined;
   #callOffTick: () => void = () => {};
   readonly #demand = new DemandAnnouncer();
+  /** Of tenants with runners of their own. */
+  #demandOfTenants = new Map<string, DemandAnnouncer>();
+  readonly #demandParts = new DemandParts();
   readonly #unserved: UnservedNotices;
 
   constructor(
@@ -253,11 +256,8 @@ export class SchedulerService implements Scheduler {
     );
     this.#demands = bus.subscribe<Demand>(
       subjects.demand('*'),
-      this.#guarded('scheduler.demand', ({ scheduler, waiting }) => {
-        if (scheduler === this.member) return;
-        const below = waiting.filter((each) => (each.below ?? each.count) > 0).map(({ labels }) => labels);
-        this.#dispatch.waitsElsewhere(scheduler, below, this.#ports.time.bootNow());
-        if (below.length === 0) this.#match();
+      this.#guarded('scheduler.demand', (demand) => {
+        if (demand.scheduler !== this.member) this.#waitsElsewhere(demand);
       }),
     );
     await Promise.all([members.ready, runners.ready, this.#controls.follow(controls), fleet?.ready]);
@@ -553,15 +553,28 @@ export class SchedulerService implements Scheduler {
   }
 
   #announceDemand(): void {
-    for (const waiting of this.#demand.take(this.#dispatch.demand())) {
-      const demand: Demand = { scheduler: this.member, waiting };
-      this.#ports.bus.publish(subjects.demand(this.member), demand);
+    this.#announce(subjects.demand(this.member), this.#demand.take(this.#dispatch.demand()));
+    const before = this.#demandOfTenants;
+    this.#demandOfTenants = new Map();
+    for (const [tenant, all] of this.#dispatch.demandOfTenants()) {
+      const announcer = before.get(tenant) ?? new DemandAnnouncer();
+      this.#demandOfTenants.set(tenant, announcer);
+      this.#announce(subjects.demandOfTenant(this.member, tenant), announcer.take([all, []]));
     }
-    for (const [tenant, all] of this.#dispatch.demandOfTenants())
-      for (const waiting of new DemandAnnouncer().take(all)) {
-        const demand: Demand = { scheduler: this.member, waiting };
-        this.#ports.bus.publish(subjects.demandOfTenant(this.member, tenant), demand);
-      }
+  }
+
+  #announce(subject: string, messages: ReturnType<DemandAnnouncer['take']>): void {
+    for (const [index, waiting] of messages.entries()) {
+      const more = index + 1 < messages.length ? { more: true as const } : {};
+      this.#ports.bus.publish<Demand>(subject, { scheduler: this.member, waiting, ...more });
+    }
+  }
+
+  #waitsElsewhere(demand: Demand): void {
+    const labelSets = this.#demandParts.whole(demand);
+    if (labelSets === undefined) return;
+    this.#dispatch.waitsElsewhere(demand.scheduler, labelSets, this.#ports.time.bootNow());
+    if (labelSets.length === 0) this.#match();
   }
 
   #guarded<Args extends unknown[]>(name: BorderName, callback: (...args: Args) => unknown): (...args: Args) => void {

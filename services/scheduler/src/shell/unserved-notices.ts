@@ -21,11 +21,12 @@ export class UnservedNotices {
   }
 
   /** Called about every second with all that wait so. */
-  tell(unserved: readonly Unserved[]): void {
+  tell(unserved: Iterable<Unserved>): void {
     const known = this.#told;
-    const first = unserved
-      .slice(0, TOLD_MAX)
-      .map((each) => ({ ...each, id: JSON.stringify([each.labels, each.least]) }));
+    const first = [...Iterator.from(unserved).take(TOLD_MAX)].map((each) => ({
+      ...each,
+      id: JSON.stringify([each.labels, each.least]),
+    }));
     this.#told = new Set(first.map(({ id }) => id));
     for (const { id, labels, least, count } of first)
       if (!known.has(id))

@@ -1,0 +1,126 @@
+/**
+ * What waits, per set of labels, as it is announced (P11). Files may ask for any number of sets that no runner has: it owns where the
+ * look at those stands.
+ *
+ *  DEMANDSETS-1 What some runner could take comes apart from the rest, so that it need not wait for its turn among that.
+ *  DEMANDSETS-2 Of more than CLASSES_MAX classes, those near the sessions are looked at, LOOKS_MAX in one answer, and some of the others in turn.
+ */
+import type { Least } from '@penstock/pipeline';
+import type { Lane } from './lane.ts';
+import { isServed, type Pools } from './pools.ts';
+import type { ReadyClass } from './ready-class.ts';
+import type { ReadyClasses } from './ready-classes.ts';
+import type { Session, Sessions } from './sessions.ts';
+
+export interface Waiting {
+  readonly labels: readonly string[];
+  readonly least?: Least | undefined;
+  readonly count: number;
+  /** Of these, those of keys that may have another slot while others wait. */
+  readonly below: number;
+}
+
+/** What some runner could take, and what none could, as far as is known here. */
+export type WaitingSets = readonly [served: readonly Waiting[], others: readonly Waiting[]];
+
+export interface DemandSetsParts {
+  readonly classes: ReadonlyMap<string, ReadyClass>;
+  readonly near: Pick<ReadyClasses<ReadyClass>, 'near'>;
+  readonly sessions: Pick<Sessions, 'values' | 'size'>;
+  readonly pools: Pick<Pools, 'of'>;
+  readonly isPaused: (ready: ReadyClass, lane: Lane) => boolean;
+  readonly isFull: (ready: ReadyClass, lane: Lane) => boolean;
+}
+
+interface Counted {
+  readonly waiting: { -readonly [K in keyof Waiting]: Waiting[K] };
+  isServed: boolean;
+}
+
+/** They take some milliseconds. */
+const CLASSES_MAX = 10_000;
+const LOOKS_MAX = 10_000;
+const OTHERS_MAX = 1_000;
+
+export class DemandSets {
+  readonly #parts: DemandSetsParts;
+  #sessions: Iterator<Session> = [].values();
+  #others: Iterator<ReadyClass> = [].values();
+
+  constructor(parts: DemandSetsParts) {
+    this.#parts = parts;
+  }
+
+  take(): WaitingSets {
+    const counts = new Map<string, Counted>();
+    for (const ready of this.#looked()) this.#count(ready, counts);
+    const waiting = [...counts.values()].filter(({ waiting: { count } }) => count > 0);
+    const { served = [], others = [] } = Object.groupBy(waiting, (each) => (each.isServed ? 'served' : 'others'));
+    return [served.map((each) => each.waiting), others.map((each) => each.waiting)];
+  }
+
+  #count(ready: ReadyClass, counts: Map<string, Counted>): void {
+    const { pools, isPaused, isFull } = this.#parts;
+    let counted = counts.get(ready.labelSet);
+    if (counted === undefined) {
+      counted = { waiting: { labels: ready.labels, ...leastOf(ready), count: 0, below: 0 }, isServed: false };
+      counts.set(ready.labelSet, counted);
+    }
+    const { waiting } = counted;
+    for (const lane of ready.lanes.values()) {
+      if (isPaused(ready, lane)) continue;
+      waiting.count += lane.count;
+      if (lane.count > 0 && !isFull(ready, lane)) waiting.below += lane.count;
+    }
+    counted.isServed ||= isServed(pools.of(ready));
+  }
+
+  /** DEMANDSETS-2 */
+  #looked(): Iterable<ReadyClass> {
+    const { classes } = this.#parts;
+    if (classes.size <= CLASSES_MAX) return classes.values();
+    const looked = this.#nearSessions();
+    this.#others = nextOf(this.#others, classes, OTHERS_MAX, (ready) => looked.add(ready));
+    return looked;
+  }
+
+  #nearSessions(): Set<ReadyClass> {
+    const { near, sessions } = this.#parts;
+    const looked = new Set<ReadyClass>();
+    let looks = LOOKS_MAX;
+    const look = (session: Session): void => {
+      for (const ready of near.near(session.runner, session.labels)) {
+        if ((looks -= 1) < 0) return;
+        looked.add(ready);
+      }
+    };
+    for (let asked = 0; asked < sessions.size && looks > 0; asked += 1)
+      this.#sessions = nextOf(this.#sessions, { values: () => sessions.values()[Symbol.iterator]() }, 1, look);
+    return looked;
+  }
+}
+
+/** The next `count` of those that there are, from where an earlier walk stands; then it begins anew. */
+function nextOf<Item>(
+  walk: Iterator<Item>,
+  all: { values(): Iterator<Item> },
+  count: number,
+  take: (item: Item) => void,
+): Iterator<Item> {
+  let at = walk;
+  for (let taken = 0, begun = 0; taken < count && begun < 2;) {
+    const { value, done } = at.next();
+    if (done === true) {
+      at = all.values();
+      begun += 1;
+    } else {
+      take(value);
+      taken += 1;
+    }
+  }
+  return at;
+}
+
+export function leastOf({ least }: ReadyClass): { readonly least?: Least } {
+  return least === undefined ? {} : { least };
+}
