@@ -1,6 +1,6 @@
 /**
- * What a stage is that root's helper has made another user: by `unshare` where this machine's can, and by `setpriv` where not, which is
- * made here by another program in its place, in a mount namespace. It needs root.
+ * What a stage may that is its owner's own user; and what it is where root's helper has made it another one: by `unshare` where this machine's can, and by `setpriv` where not, which is
+ * made here by another program in its place, in a mount namespace. That needs root.
  */
 import { execFile } from 'node:child_process';
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { OwnerResult, OwnerTask } from './sandbox-owner.ts';
+import { makeWorld, titles, type World } from './sandbox-world.ts';
 
 const OWNER = fileURLToPath(new URL('./sandbox-owner.ts', import.meta.url));
 const UID = 325_001;
@@ -128,6 +129,31 @@ describe.runIf(isRoot).each([
     expect(await outputOf('ulimit -n; ulimit -Hn', { openFiles: 2_000 }, limits)).toBe('2000\n2000\n');
   });
 });
+
+describe.runIf(process.platform === 'linux' && titles().includes('an ordinary user'))(
+  "a stage that is its owner's own user",
+  () => {
+    let world: World;
+    beforeEach(() => {
+      world = makeWorld('an ordinary user');
+    });
+    afterEach(() => world.remove());
+
+    it('has no right, and a helper that has one alone, by which it is not to be reached', async () => {
+      const script = 'id -u; cat /proc/self/status; echo; cat /proc/1/status; cat /proc/1/environ || echo refused';
+      const [result] = await world.run({ kind: 'process', stages: [{ key: 'key', run: 'run', script }] });
+      expect(result?.exit, JSON.stringify(result)).toEqual({ kind: 'exit', code: 0 });
+      const [own = '', helper = ''] = (result?.stdout ?? '').split('\n\n');
+      const none = { CapInh: NONE, CapPrm: NONE, CapEff: NONE, CapBnd: NONE, CapAmb: NONE };
+      const uid = own.split('\n')[0];
+      expect(fieldsOf(own)).toMatchObject({ ...none, NoNewPrivs: '1', Uid: `${uid} ${uid} ${uid} ${uid}` });
+      const kill = '0000000000000020';
+      const rights = { CapInh: kill, CapPrm: kill, CapEff: kill, CapBnd: NONE, CapAmb: kill };
+      expect(fieldsOf(helper)).toMatchObject({ ...rights, NoNewPrivs: '1' });
+      expect(helper).toMatch(/refused\n$/);
+    });
+  },
+);
 
 /** Of a process, by their names. */
 function fieldsOf(status: string): Record<string, string> {

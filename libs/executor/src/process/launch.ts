@@ -81,7 +81,7 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits, hasU
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
       ...['setsid', ...(user ? asOwner() : isBounded ? bounded(limits) : AS_ROOT), '--no-new-privs', '--'],
       ...[HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'serve', ...helperArguments(limits)],
-      ...(user ? ['drop'] : isBounded ? ['bounded'] : []),
+      ...(user ? ['bounded'] : isBounded ? ['users'] : []),
     ]),
   };
 }
@@ -111,15 +111,15 @@ function bounded({ inherited }: ShellLimits): string[] {
 
 /**
  * Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the right to
- * undo them. Its helper is the same user and keeps two rights that the stage has not: so the kernel refuses the stage the helper's
- * memory and descriptors. One is needed to take them from stages, the other says nothing that PID 1 could not do anyway.
+ * undo them. Its helper is the same user and keeps a right that the stage has not: so the kernel refuses the stage the helper's
+ * memory and descriptors. It says nothing that PID 1 could not do anyway.
  */
 function asOwner(): string[] {
   const [uid, gid] = [process.getuid?.(), process.getgid?.()];
-  const rights = '-all,+setpcap,+kill';
+  const rights = '-all,+kill';
   return [
     ...['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps'],
-    ...['setpriv', `--inh-caps=${rights}`, `--ambient-caps=${rights}`, `--bounding-set=${rights}`],
+    ...['setpriv', `--inh-caps=${rights}`, `--ambient-caps=${rights}`, '--bounding-set=-all'],
   ];
 }
 
