@@ -6,7 +6,7 @@
  * Phases: `resuming` (looks at the state and goes on) -> `held` | `open` -> `ending` (ended, attempts still to be
  * confirmed gone) -> `settled`. A run restored from its events takes the same way in.
  */
-import { assign, createActor, setup, type Actor } from 'xstate';
+import { createActor, setup, type Actor } from 'xstate';
 import type { RunCommand } from './commands.ts';
 import { Decision } from './decide.ts';
 import type { RunEffect } from './effects.ts';
@@ -23,7 +23,7 @@ export interface RunContext {
   readonly run: RunState;
   readonly settings: RunSettings;
   /** Of the last command that was heard; compare `decided.command` to know whether it was the one just sent. */
-  readonly decided: Decision | undefined;
+  decided: Decision | undefined;
 }
 
 export interface RunInput {
@@ -50,12 +50,13 @@ function stageOf({ run }: RunContext, name: string, is: (stage: StagePicture) =>
   return stage !== undefined && is(stage);
 }
 
+/** In place, as `evolve` writes the run: an `assign` makes the machine's whole snapshot anew, which takes as long as most decisions. */
 const decide =
   (apply: (decision: Decision, command: RunCommand) => void) =>
-  ({ context, event }: { context: RunContext; event: RunCommand }) => {
+  ({ context, event }: { context: RunContext; event: RunCommand }): void => {
     const decision = new Decision(context.run, context.settings, event);
     apply(decision, event);
-    return { decided: decision };
+    context.decided = decision;
   };
 
 /** The handler of one type of command; XState routes by type, so another type never arrives. */
@@ -91,32 +92,28 @@ export const runMachine = setup({
       event.type === 'lose-workspace' && Object.values(context.run.workspaces).includes(event.runner),
   },
   actions: {
-    start: assign(
-      on('start', (decision, { at, held, ended }) =>
-        ended === undefined ? decision.start(at, held) : decision.endAtOnce(at, ended),
-      ),
+    start: on('start', (decision, { at, held, ended }) =>
+      ended === undefined ? decision.start(at, held) : decision.endAtOnce(at, ended),
     ),
-    approve: assign(on('approve', (decision, command) => decision.approve(command))),
-    giveUp: assign(on('give-up', (decision, { at }) => decision.giveUp(at))),
-    adopt: assign(on('adopt', (decision, command) => decision.adopt(command))),
-    loseParent: assign(on('lose-parent', (decision, { at }) => decision.loseParent(at))),
-    admit: assign(on('admit', (decision, { at }) => decision.admit(at))),
-    grant: assign(on('grant', (decision, command) => decision.grant(command))),
-    returnGrant: assign(on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage))),
-    takeResult: assign(on('result', (decision, command) => decision.result(command))),
-    lose: assign(on('lose', (decision, { at, stage, logSequence }) => decision.lose(at, stage, { logSequence }))),
-    wake: assign(on('wake', (decision, { at, due }) => decision.wake(at, due))),
-    loseWorkspace: assign(
-      on('lose-workspace', (decision, { at, runner, labelSets }) => decision.loseWorkspace(at, runner, labelSets)),
+    approve: on('approve', (decision, command) => decision.approve(command)),
+    giveUp: on('give-up', (decision, { at }) => decision.giveUp(at)),
+    adopt: on('adopt', (decision, command) => decision.adopt(command)),
+    loseParent: on('lose-parent', (decision, { at }) => decision.loseParent(at)),
+    admit: on('admit', (decision, { at }) => decision.admit(at)),
+    grant: on('grant', (decision, command) => decision.grant(command)),
+    returnGrant: on('return-grant', (decision, { at, stage }) => decision.returnGrant(at, stage)),
+    takeResult: on('result', (decision, command) => decision.result(command)),
+    lose: on('lose', (decision, { at, stage, logSequence }) => decision.lose(at, stage, { logSequence })),
+    wake: on('wake', (decision, { at, due }) => decision.wake(at, due)),
+    loseWorkspace: on('lose-workspace', (decision, { at, runner, labelSets }) =>
+      decision.loseWorkspace(at, runner, labelSets),
     ),
-    decideGate: assign(on('decide-gate', (decision, command) => decision.decideGate(command))),
-    cancel: assign(on('cancel', (decision, { at }) => decision.cancel(at))),
-    quarantine: assign(on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause))),
-    confirmGone: assign(
-      decide((decision, command) => {
-        if ('attempt' in command) decision.confirmGone(command.at, command.stage, command.attempt, logEndOf(command));
-      }),
-    ),
+    decideGate: on('decide-gate', (decision, command) => decision.decideGate(command)),
+    cancel: on('cancel', (decision, { at }) => decision.cancel(at)),
+    quarantine: on('quarantine', (decision, { at, cause }) => decision.quarantine(at, cause)),
+    confirmGone: decide((decision, command) => {
+      if ('attempt' in command) decision.confirmGone(command.at, command.stage, command.attempt, logEndOf(command));
+    }),
   },
 }).createMachine({
   id: 'run',
