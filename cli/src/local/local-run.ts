@@ -349,8 +349,8 @@ export class LocalRun {
       this.#busy += 1;
       if (ahead === undefined) {
         this.#ahead.makeRoom(this.#busy);
-        const env = stageEnvironment(own, { ...work.env, ...secretEnv }, place);
-        const asked = { user, folders, place: withLogins(work.place, logins), files };
+        const env = stageEnvironment({}, { ...work.env, ...secretEnv }, place);
+        const asked = { inherited: own, user, folders, place: withLogins(work.place, logins), files };
         attempt.process = executor.start({ ...specOf(work, cwd, env), ...asked }, masked);
       } else attempt.process = ahead.preparation.start(masked);
       this.#lookAhead();
@@ -408,8 +408,9 @@ export class LocalRun {
     const work = workOf(this.#actor.run, this.#actor.plan, stage);
     const outputFile = workspace.outputFile(false);
     const place = this.#placeOf(stage, 1, { workspace: workspace.folder, outputFile });
-    const env = stageEnvironment(inheritedEnv, work.env, place);
-    return { spec: specOf(work, workdirIn(workspace.folder, work.workdir), env), outputFile };
+    const env = stageEnvironment({}, work.env, place);
+    const spec = specOf(work, workdirIn(workspace.folder, work.workdir), env);
+    return { spec: { ...spec, inherited: inheritedEnv }, outputFile };
   }
 
   #wakeAt(at: number): void {

@@ -52,7 +52,7 @@ const NEW = [
 
 /** Their output and their end are what a shell of its own has for them. */
 const SAME = [
-  'echo $-; echo "$0 $#"; echo ${1-none}; echo [$shell$own$drop$rightless$unshares$stage$order$status$rounds]; type start',
+  'echo $-; echo "$0 $#"; echo ${1-none}; echo [$shell$own$drop$rightless$unshares$stage$order$asked$status$rounds]; type start; type ask',
   'echo one; false; echo two',
   'false || echo three; ! true; if false; then :; fi; echo four',
   'return 3; echo never',

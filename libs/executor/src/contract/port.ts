@@ -103,8 +103,10 @@ export interface StageSpec {
   readonly helperKey: string;
   /** Run in order; the first that fails ends the stage. See the README for how they share a shell. */
   readonly commands: readonly StageCommand[];
-  /** The whole environment of the stage: nothing of the owner's own is added but a PATH and a HOME where they lack. */
+  /** The environment of the stage, with `inherited`: nothing of the owner's own is added but a PATH and a HOME where they lack. */
   readonly env: Readonly<Record<string, string>>;
+  /** What many stages share of their environments; `env` wins. The same object, never changed, is put together once for all of them. */
+  readonly inherited?: Readonly<Record<string, string>> | undefined;
   /** A program's name or path that takes a script by `-c` (or `-e`, where that is its way). Default `sh`. */
   readonly shell?: string | undefined;
   /** Absent: the owner's own user. Only where `canChangeUser` says so. */

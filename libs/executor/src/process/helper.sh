@@ -12,7 +12,7 @@
 #
 # An order is a line: empty, or the number of the user and group that the stage runs as. What it is given as environment
 # counts only from then on: nothing of it is read by a program that still has rights. A word is for a job that waits for it (job.ts),
-# and no order.
+# and no order. From the second stage on the forked process awaits its order itself.
 #
 # Descriptors: 2 complaints of this shell and its launcher until it is ready, 3 the owner (a line each way: an order, the stage's exit
 # status), 4 the job, a file without a name that is sourced through /proc so that it is read from its beginning
@@ -37,6 +37,14 @@ start() {
   set --
   # The last: what came behind it would show where the script says `set -x`.
   eval "$stage"
+}
+
+# Awaits an order and passes over words whose job is gone.
+ask() {
+  while read -r order <&3; do
+    case $order in *[!0-9]*) ;; *) return 0 ;; esac
+  done
+  return 1
 }
 
 shell=$2 own=$4 drop=$5
@@ -72,10 +80,17 @@ echo ready >&3
 # There is nothing left to be taken from a stage of these but its user and groups: this takes two thirds of the time that `setpriv` does, which asks
 # the machine's lists of users for a number, too. Not every machine's can.
 [ "$drop" = users ] && unshare --setgid 0 --setuid 0 -- true && unshares=1
-while read -r order <&3; do
-  case $order in *[!0-9]*) continue ;; esac
-  ( start "$order" )
+# The first order is awaited here: before it the owner may bound this process, and with it what it forks from then on.
+ask || exit 0
+asked=1
+while :; do
+  # Each next process is there before its order is: the fork goes beside what the owner has to do between two stages.
+  (
+    [ -n "$asked" ] || ask || exit 129
+    start "$order"
+  )
   status=$?
+  asked=
   # An emptied job says that the stage is being stopped: what is left of it has its grace, until the owner ends us.
   while [ ! -s /proc/self/fd/4 ] && kill -0 -1; do sleep 0.02; done
   if kill -9 -1; then
@@ -89,5 +104,10 @@ while read -r order <&3; do
       [ $rounds -lt 50 ] || sleep 0.01
     done
   fi
-  echo $status >&3
+  echo $status >&3 || exit 0
+  # It may have been killed before it had read its order: nobody is to read that now. The owner ends us.
+  if [ $status -gt 128 ]; then
+    while read -r order <&3; do :; done
+    exit 0
+  fi
 done

@@ -8,6 +8,8 @@
  * HELPER-2. A stage that is stopped before its helper has read the job finds it empty: it never starts.
  * HELPER-3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
  * HELPER-4. A stage that is prepared has run no line of its own until `run`: its process waits for a word, and any other ends it.
+ * HELPER-5. Nobody reads an order but the process that is for it. One that a signal has ended may not have read its own, so after a status
+ *     of a signal its helper runs nothing any more.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, fchownSync, ftruncateSync, writeFileSync, writeSync } from 'node:fs';
@@ -356,6 +358,8 @@ export class Helper {
     const stage = this.#stage;
     if (stage === null) return this.#onNothingLeft();
     if (this.isolation !== 'group') {
+      // HELPER-5.
+      if (code > SIGNAL_BASE) this.usable = false;
       void this.#end(exitOf(code));
     } else if (stage.stopping !== null && this.#stageProcesses().length > 0) {
       // They have their grace; at its end the group is killed.
@@ -451,8 +455,10 @@ const signalNames = new Map<number, string>(
     .map(([name, number]) => [number, name]),
 );
 
-/** A status above 128 is how a shell reports a signal; `exit 137` looks the same, to every shell. */
+/** A status above it is how a shell reports a signal; `exit 137` looks the same, to every shell. */
+const SIGNAL_BASE = 128;
+
 export function exitOf(code: number): StageExit {
-  const signal = code > 128 ? signalNames.get(code - 128) : undefined;
+  const signal = code > SIGNAL_BASE ? signalNames.get(code - SIGNAL_BASE) : undefined;
   return signal === undefined ? { kind: 'exit', code } : { kind: 'signal', signal, code, oom: false };
 }

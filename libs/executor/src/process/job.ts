@@ -80,7 +80,8 @@ export function renderJob(
     return `${quote(shell)} ${flags.replace(/\s*-[cer]$/, '')} ${quote(path)}`;
   };
 
-  const { env, shellVariables } = sortVariables({ ...defaults, HOME: spec.cwd, ...spec.env });
+  const { inherited, all } = variablesOf(spec, { ...defaults, HOME: spec.cwd });
+  const { env, shellVariables } = sortVariables(all);
   const passed =
     shellVariables.length === 0
       ? ''
@@ -94,9 +95,10 @@ export function renderJob(
   if (isHelpers) lines.push(UNSET_HELPERS);
   if (POSIX_SHELLS.has(basename(shell))) {
     const { bindings, script } = joinCommands(spec.commands);
-    lines.push(...exports({ ...env, ...bindings }), ...(waits ? WAIT : []), ...enter(spec.cwd, shell));
+    lines.push(...inherited, ...exports({ ...env, ...bindings }), ...(waits ? WAIT : []), ...enter(spec.cwd, shell));
     const mayBeOwn = isHelpers && shell === 'sh' && passed === '' && Buffer.byteLength(script) <= SCRIPT_BYTES_MAX;
-    const needsAnother = mayBeOwn ? needsAnotherShell(spec.commands, env) : null;
+    const path = env['PATH'] ?? spec.inherited?.['PATH'];
+    const needsAnother = mayBeOwn ? needsAnotherShell(spec.commands, env, path) : null;
     if (needsAnother === null) lines.push(`exec ${passed}${invoke('-e -c', script)}`);
     else {
       checkText(script, 'script');
@@ -105,7 +107,7 @@ export function renderJob(
   } else {
     // Programs that know nothing of each other: a process each.
     const flag = SCRIPT_FLAGS[basename(shell)] ?? '-c';
-    lines.push(...exports(env), ...(waits ? WAIT : []), ...enter(spec.cwd, shell));
+    lines.push(...inherited, ...exports(env), ...(waits ? WAIT : []), ...enter(spec.cwd, shell));
     for (const command of spec.commands) {
       lines.push(
         `( ${exports(command.bindings).join('; ')}`,
@@ -142,7 +144,8 @@ function outputs(isHelpers: boolean, closed: string): string {
 export const GO = 'go';
 const WAIT = ['read -r _ <&3 || exit 0', `[ "$_" = ${GO} ] || exit 0`, 'exec 3>&- 4>&-', 'unset _'];
 /** What a script would find in a shell that is its helper's (helper.sh). */
-const UNSET_HELPERS = 'unset shell own drop rightless unshares stage descriptors order status rounds; unset -f start';
+const UNSET_HELPERS =
+  'unset shell own drop rightless unshares stage descriptors order asked status rounds; unset -f start ask';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
@@ -200,6 +203,25 @@ function enter(cwd: string, shell: string): string[] {
     );
   }
   return lines;
+}
+
+/** Of each object that stages inherit; null: some of it a shell keeps for itself, or what it is given decides how a script runs. */
+const inheritedLines = new WeakMap<Readonly<Record<string, string>>, readonly string[] | null>();
+
+/** Lines that set what many stages inherit, put together once; and what else this one is given. */
+function variablesOf(
+  { inherited = {}, env }: StageSpec,
+  defaults: Readonly<Record<string, string>>,
+): { inherited: readonly string[]; all: Readonly<Record<string, string>> } {
+  let lines = inheritedLines.get(inherited);
+  if (lines === undefined) {
+    const isPlain = sortVariables(inherited).shellVariables.length === 0 && !Object.hasOwn(inherited, 'IFS');
+    lines = isPlain ? exports(inherited) : null;
+    inheritedLines.set(inherited, lines);
+  }
+  if (lines === null) return { inherited: [], all: { ...defaults, ...inherited, ...env } };
+  const lacking = Object.entries(defaults).filter(([name]) => !Object.hasOwn(inherited, name));
+  return { inherited: lines, all: { ...Object.fromEntries(lacking), ...env } };
 }
 
 function sortVariables(all: Readonly<Record<string, string>>): {

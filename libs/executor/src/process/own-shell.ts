@@ -46,10 +46,11 @@ const FOLDERS_MAX = 100;
 export function needsAnotherShell(
   commands: readonly StageCommand[],
   env: Readonly<Record<string, string>>,
+  path = env['PATH'],
 ): string | null {
   if (!isDash || Object.hasOwn(env, KEPT_FROM_ENVIRONMENT)) return null;
   if (commands.some(({ script }) => DIFFERS.test(script.replaceAll(ESCAPES, '')))) return null;
-  return conditionOf(env['PATH'] ?? '');
+  return conditionOf(path ?? '');
 }
 
 /** For the PATH that was asked about last: stages of one machine mostly have the same. */

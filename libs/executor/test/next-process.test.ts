@@ -1,0 +1,91 @@
+/** A helper that has served has the process of its next stage there before it is asked for it (HELPER-5). */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { StageProcess } from '../src/contract/port.ts';
+import { ProcessExecutor } from '../src/process/executor.ts';
+import type { Isolation } from '../src/process/launch.ts';
+import { descendantsOf, isAlive, signalProcess, type ProcessIdentity } from '../src/system/proc.ts';
+import { RecordingSink } from '../src/testing/executor-suite.ts';
+
+const ways: Isolation[] = process.getuid?.() === 0 ? ['namespace', 'user-namespace'] : ['user-namespace'];
+const SUCCESS = { kind: 'exit', code: 0 };
+
+describe.each(ways)('the next process of a helper in a %s', (isolation) => {
+  let folder: string;
+  let executor: ProcessExecutor;
+  let helpers: Set<number>;
+  let next: ProcessIdentity;
+  beforeEach(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'penstock-next-'));
+    executor = new ProcessExecutor({ isolations: [isolation], warn: () => {} });
+    await executor.prewarm(1);
+    helpers = new Set(descendantsOf(process.pid).map(({ pid }) => pid));
+    await start('true').ended;
+    next = await forked();
+  });
+  afterEach(async () => {
+    await executor.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  function start(script: string): StageProcess {
+    const commands = [{ script, bindings: {} }];
+    return executor.start({ helperKey: 'key', commands, env: {}, cwd: folder, timeoutMs: 60_000 }, new RecordingSink());
+  }
+
+  /** Of the descriptor that an order comes by. */
+  const isReading = (pid: number): boolean => readFileSync(`/proc/${pid}/syscall`, 'latin1').startsWith('0 0x0 ');
+
+  async function forked(): Promise<ProcessIdentity> {
+    for (;;) {
+      const found = descendantsOf(process.pid).find(({ pid }) => !helpers.has(pid));
+      if (found !== undefined && isReading(found.pid)) return found;
+      await setImmediate();
+    }
+  }
+
+  /** And this process does nothing until whoever reads next has read what was for it. */
+  function kill(): void {
+    signalProcess(next, 'SIGKILL');
+    const helper = Math.max(...helpers);
+    while (!isReading(helper) && !existsSync(join(folder, 'ran')));
+  }
+
+  const ran = (): string => readFileSync(join(folder, 'ran'), 'utf8');
+
+  it('runs the next stage', async () => {
+    const stage = start('echo ran >>ran; exec sleep 600');
+    while (!existsSync(join(folder, 'ran'))) await setImmediate();
+    expect(isAlive(next)).toBe(true);
+    expect(readFileSync(`/proc/${next.pid}/cwd/ran`, 'utf8')).toBe('ran\n');
+    stage.stop('cancelled');
+    expect(await stage.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
+  });
+
+  it.each<[string, (stage: StageProcess) => void, object]>([
+    ['killed', kill, { kind: 'signal', signal: 'SIGKILL', code: 137, oom: false }],
+    ['stopped', (stage) => stage.stop('cancelled'), { kind: 'stopped', reason: 'cancelled' }],
+  ])(
+    'that is %s before it has read its order never runs its stage, and nobody else does',
+    async (_how, end, expected) => {
+      // It reads nothing any more.
+      signalProcess(next, 'SIGSTOP');
+      const stage = start('echo never >>ran');
+      end(stage);
+      expect(await stage.ended).toEqual(expected);
+      expect(await start('echo another >>ran').ended).toEqual(SUCCESS);
+      expect(await start('echo third >>ran').ended).toEqual(SUCCESS);
+      expect(ran()).toBe('another\nthird\n');
+    },
+  );
+
+  it('that is killed while no stage is there takes its helper with it, and stages go on', async () => {
+    signalProcess(next, 'SIGKILL');
+    while ([...helpers].some((pid) => existsSync(`/proc/${pid}`))) await setImmediate();
+    expect(await start('echo ran >>ran').ended).toEqual(SUCCESS);
+    expect(ran()).toBe('ran\n');
+  });
+});
