@@ -16,6 +16,8 @@ export interface TierLimits {
   /** Bytes of output kept for one attempt of a stage. */
   readonly logBytesMax: number;
   readonly artifactStorageMb: number;
+  /** Of all versions that a tenant has published. */
+  readonly packageStorageMb: number;
   /** Days that a run is kept once it has ended; 0: as `SERVICE_RETENTION` says. */
   readonly retentionDays: number;
   /** Newest runs of each pipeline that are kept whatever their age; 0: as `SERVICE_RETENTION_RUNS` says. */
@@ -39,6 +41,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 4 * MIB,
     artifactStorageMb: 500,
+    packageStorageMb: 500,
     retentionDays: 0,
     retentionRuns: 0,
     canUsePrivateExtensions: false,
@@ -50,6 +53,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 16 * MIB,
     artifactStorageMb: 10_000,
+    packageStorageMb: 10_000,
     retentionDays: 0,
     retentionRuns: 0,
     canUsePrivateExtensions: true,
@@ -61,6 +65,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 64 * MIB,
     artifactStorageMb: 100_000,
+    packageStorageMb: 100_000,
     retentionDays: 0,
     retentionRuns: 0,
     canUsePrivateExtensions: true,
@@ -72,6 +77,7 @@ const BUILT_IN: Readonly<Record<TierName, TierLimits>> = {
     keySlots: 0,
     logBytesMax: 256 * MIB,
     artifactStorageMb: UNLIMITED,
+    packageStorageMb: UNLIMITED,
     retentionDays: 0,
     retentionRuns: 0,
     canUsePrivateExtensions: true,

@@ -1,8 +1,21 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { BadUserInput, Conflict, Forbidden, NotFound, QuotaExceeded, Unauthenticated } from '@penstock/errors';
 import type { Registry } from '../src/testing.ts';
+import { loadTiers, type Tiers } from '@penstock/config';
 import { UPLOADS_OF_TENANT_MAX } from '../src/catalogue/uploads.ts';
-import { hashOf, makeWorld, nobody, packageOf, pieces, publish, service, upload, user, type World } from './support.ts';
+import {
+  hashOf,
+  makeWorld,
+  nobody,
+  packageOf,
+  pieces,
+  publish,
+  service,
+  upload,
+  user,
+  type SomePackage,
+  type World,
+} from './support.ts';
 
 let world: World;
 let registry: Registry;
@@ -232,6 +245,28 @@ it('the uploads of a tenant are bounded, too, where all begin at the same moment
   for (let index = count; index < UPLOADS_OF_TENANT_MAX; index++)
     await upload(registry, caller, Buffer.from(`one by one ${index}`));
   await expect(upload(registry, caller, Buffer.from('one more'))).rejects.toThrow(QuotaExceeded);
+});
+
+it('PUBLISH-4: a tenant has no more of published versions than its tier says; what is there already is no more', async () => {
+  const built = loadTiers();
+  const tiers: Tiers = { limitsOf: (tier) => ({ ...built.limitsOf(tier), packageStorageMb: 1 }) };
+  const limited = world.registry({ tiers });
+  const version = (minor: number): SomePackage => ({ id: 'build/hoard', version: `1.${minor}.0` });
+  const full = { code: 'QUOTA_EXCEEDED', message: expect.stringContaining('beyond the 1.0 MB of your tier') };
+  // Small ones count with 64 KiB each.
+  for (let minor = 0; minor < 14; minor += 1)
+    await publish(limited, user('hoarder-of-versions'), version(minor), { visibility: 'private' });
+  await expect(publish(limited, user('hoarder-of-versions'), version(15))).rejects.toMatchObject(full);
+  await expect(publish(limited, user('hoarder-of-versions'), { id: 'build/new' })).rejects.toMatchObject(full);
+  expect(await publish(limited, user('hoarder-of-versions'), version(3))).toMatchObject({ created: false });
+  expect(await publish(limited, user('other'), { id: 'build/theirs' })).toMatchObject({ created: true });
+  const another = world.registry({ tiers });
+  await another.load();
+  await expect(publish(another, user('hoarder-of-versions'), version(15))).rejects.toMatchObject(full);
+  for (const caller of [{ ...user('hoarder-of-versions'), isAdmin: true }, service])
+    expect(await publish(limited, caller, { id: `build/of-${caller.isAdmin}` })).toMatchObject({ created: true });
+  await limited.forgetTenant({ tenant: 'user/hoarder-of-versions' });
+  expect(await publish(limited, user('hoarder-of-versions'), { id: 'build/anew' })).toMatchObject({ created: true });
 });
 
 it('what is refused for its bytes waits no longer: mending a package in many steps uses up no uploads', async () => {

@@ -277,6 +277,7 @@ describe('limits', () => {
         retentionDays: 0,
         retentionRuns: 0,
         artifactStorageMb: 1,
+        packageStorageMb: 1,
         canUsePrivateExtensions: false,
         canPublishExtensions: false,
       }),

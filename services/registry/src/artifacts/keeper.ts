@@ -27,6 +27,7 @@ import type { Bus, LivingAttempt } from '@penstock/bus';
 import { BadUserInput, Forbidden, QuotaExceeded } from '@penstock/errors';
 import type { ObjectStore } from '@penstock/object-store';
 import { StoreUnavailable, type DocumentStore } from '@penstock/store';
+import { megabytes } from '../catalogue/megabytes.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
 import { Contents } from './contents.ts';
 import type { DirectDoor } from './direct-door.ts';
@@ -148,10 +149,6 @@ export class ArtifactKeeper {
         `${megabytes(bytes)} MB more would be ${megabytes(used + bytes)} MB of kept files; ${megabytes(artifactBytes)} MB may be kept.`,
       );
   }
-}
-
-function megabytes(bytes: number): string {
-  return (bytes / 1_000_000).toFixed(1);
 }
 
 function checked<T>(work: () => T): T {

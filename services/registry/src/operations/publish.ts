@@ -10,6 +10,7 @@
  * PUBLISH-2 A version's bytes never change: the same ones again are a success without a change, others are CONFLICT.
  * PUBLISH-3 A public id belongs to the tenant that published it first; nothing that looks like it can be published by others. A
  *    private id is its tenant's alone, so no answer here depends on another tenant's private extensions.
+ * PUBLISH-4 A tenant has no more bytes of versions than its tier says, but for what is published at the same moment.
  */
 import semver from 'semver';
 import type { Tiers } from '@penstock/config';
@@ -25,12 +26,14 @@ import {
   type Visibility,
   type YankRequest,
 } from '@penstock/extension';
-import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
+import { BadUserInput, Conflict, Forbidden, NotFound, QuotaExceeded, Unavailable } from '@penstock/errors';
 import { BoundedQueue } from '@penstock/async';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { extensionKey } from '../catalogue/names.ts';
+import { megabytes } from '../catalogue/megabytes.ts';
+import { VERSION_BYTES, type PackageBytes } from '../catalogue/package-bytes.ts';
 import { versionView, type ExtensionRecord, type VersionRecord } from '../catalogue/records.ts';
-import { mayUsePrivate, requirePublisher } from './rights.ts';
+import { mayUsePrivate, packageBytesMax, requirePublisher } from './rights.ts';
 import type { Signature, SigningKeys } from '../catalogue/signatures.ts';
 import { asUnavailable, UPLOAD_KEPT_MS, UPLOAD_USABLE_MS, type Upload, type Uploads } from '../catalogue/uploads.ts';
 
@@ -38,6 +41,7 @@ export interface PublisherOptions {
   readonly catalogue: Catalogue;
   readonly uploads: Uploads;
   readonly keys: SigningKeys;
+  readonly bytes: Pick<PackageBytes, 'of'>;
   readonly tiers: Tiers;
   /** `SERVICE_EXTENSION_POLICY` */
   readonly policy: 'any' | 'signed';
@@ -68,6 +72,8 @@ interface Candidate {
   readonly info: PackageInfo;
   readonly changelog: string;
   readonly signature: Signature | null;
+  /** PUBLISH-4 */
+  readonly bytesMax: number;
   readonly startedAt: number;
 }
 
@@ -100,7 +106,8 @@ export class Publisher {
     await this.#options.afterStep?.('inspected');
     const scope = await this.#scopeOf(tenant, info.manifest.id, request.visibility, caller);
     const changelog = request.changelog ?? info.changelog ?? '';
-    const candidate = { tenant, packageHash, scope, upload, info, changelog, signature, startedAt };
+    const bytesMax = packageBytesMax(caller, this.#options.tiers);
+    const candidate = { tenant, packageHash, scope, upload, info, changelog, signature, bytesMax, startedAt };
     return await this.#commit(candidate).catch((error: unknown) =>
       error instanceof OtherBytes ? this.#refused(tenant, packageHash, error) : Promise.reject(error),
     );
@@ -139,6 +146,7 @@ export class Publisher {
       await uploads.forget(tenant, packageHash);
       return await this.#unchanged(id, version);
     }
+    this.#checkRoom(candidate);
     const now = this.#options.now();
     const contentId = await catalogue.addContent(
       { extensionKey: key, scope, packageHash, createdAt: now },
@@ -169,6 +177,16 @@ export class Publisher {
     await uploads.forget(tenant, packageHash);
     await this.#options.afterStep?.('upload forgotten');
     return { version: versionView(id, added, texts), created: true };
+  }
+
+  /** Keeps PUBLISH-4. */
+  #checkRoom({ tenant, upload, bytesMax }: Candidate): void {
+    const used = this.#options.bytes.of(tenant);
+    const more = upload.sizeBytes + VERSION_BYTES;
+    if (used + more > bytesMax)
+      throw new QuotaExceeded(
+        `Your extensions have ${megabytes(used)} MB, and ${megabytes(more)} MB more would be beyond the ${megabytes(bytesMax)} MB of your tier.`,
+      );
   }
 
   /** What these bytes will never become does not wait among the tenant's uploads: who mends a package in forty steps goes on. */

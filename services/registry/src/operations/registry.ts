@@ -46,6 +46,7 @@ import { requirePublisher } from './rights.ts';
 import { QUERY_LENGTH_MAX, SearchIndex } from '../search/search-index.ts';
 import { SigningKeys } from '../catalogue/signatures.ts';
 import { sweep, type Swept } from './sweep.ts';
+import { PackageBytes } from '../catalogue/package-bytes.ts';
 import { asUnavailable, Uploads, type Upload } from '../catalogue/uploads.ts';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -89,6 +90,7 @@ export class Registry {
   readonly #uploads: Uploads;
   readonly #downloads: Downloads;
   readonly #index: SearchIndex;
+  readonly #bytes = new PackageBytes();
   readonly #publisher: Publisher;
   readonly #resolver: Resolver;
   readonly #parts = new BoundedQueue({ atOnce: PARTS_AT_ONCE });
@@ -112,12 +114,13 @@ export class Registry {
       catalogue: this.#catalogue,
       uploads: this.#uploads,
       keys: this.keys,
+      bytes: this.#bytes,
       tiers,
       policy,
       now,
       afterStep: options.afterStep,
       changed: (record) => {
-        this.#index.put(record);
+        this.#put(record);
         options.announce?.({ keys: [record.key] });
       },
     });
@@ -127,8 +130,7 @@ export class Registry {
   /** Reads everything that the index holds; again after messages may have been missed. */
   async load(): Promise<void> {
     await this.#downloads.load();
-    for await (const record of this.#catalogue.all())
-      this.#index.put((await this.#catalogue.rekeyed(record)) ?? record);
+    for await (const record of this.#catalogue.all()) this.#put((await this.#catalogue.rekeyed(record)) ?? record);
     this.#index.reorder();
   }
 
@@ -138,8 +140,8 @@ export class Registry {
     this.#index.reorder();
     for (const key of keys) {
       const record = await this.#catalogue.read(key);
-      if (record === null) this.#index.remove(key);
-      else this.#index.put(record);
+      if (record === null) this.#remove(key);
+      else this.#put(record);
     }
   }
 
@@ -205,7 +207,7 @@ export class Registry {
     if (tenant === '') throw new BadUserInput("'tenant' is empty.");
     const keys = await this.#catalogue.removePrivate(tenant, FORGOTTEN_AT_ONCE);
     for (const key of keys) {
-      this.#index.remove(key);
+      this.#remove(key);
       await this.#downloads.forget(key);
     }
     if (keys.length > 0) this.#options.announce?.({ keys });
@@ -242,6 +244,16 @@ export class Registry {
   /** Writes the downloads that are not counted yet. */
   close(): Promise<void> {
     return this.#downloads.flush();
+  }
+
+  #put(record: ExtensionRecord): void {
+    this.#index.put(record);
+    this.#bytes.put(record);
+  }
+
+  #remove(key: string): void {
+    this.#index.remove(key);
+    this.#bytes.remove(key);
   }
 
   #noteDownload(record: ExtensionRecord): void {

@@ -1,5 +1,5 @@
 /** What a caller may do in the registry, by its tenant and tier. */
-import type { Tiers } from '@penstock/config';
+import { UNLIMITED, type Tiers } from '@penstock/config';
 import type { RegistryCaller } from '@penstock/extension';
 import { Forbidden, Unauthenticated } from '@penstock/errors';
 import { SERVICE_TENANT } from '@penstock/run';
@@ -15,6 +15,12 @@ export function requirePublisher(caller: RegistryCaller, tiers: Tiers): string {
 /** Private extensions of one's own; public ones are for everybody. */
 export function mayUsePrivate(caller: RegistryCaller, tiers: Tiers): boolean {
   return isExempt(caller) || tiers.limitsOf(caller.tier).canUsePrivateExtensions;
+}
+
+/** Of all versions of its tenant together. */
+export function packageBytesMax(caller: RegistryCaller, tiers: Tiers): number {
+  const { packageStorageMb } = tiers.limitsOf(caller.tier);
+  return isExempt(caller) || packageStorageMb >= UNLIMITED ? Infinity : packageStorageMb * 1_000_000;
 }
 
 /** The server's own tenant and its admins are not held to a tier. */
