@@ -97,6 +97,14 @@ describe('kept files of earlier stages', () => {
     expect(readFileSync(join(workspace, 'file'), 'utf8')).toBe('file');
   });
 
+  it('fail the stage where a folder stands in the place of one of them, and its log says so', async () => {
+    mkdirSync(join(workspace, 'dist/app'), { recursive: true });
+    await expect(layOver([kept('dist/app')])).rejects.toThrow(
+      'the artifacts of \'dist/app\' cannot be laid out: a folder is in the place of "app"',
+    );
+    await layOver([kept('dist/app')], false);
+  });
+
   it('change nothing in a folder that this process does not know, and may have expired there', async () => {
     mkdirSync(workspace);
     writeFileSync(join(workspace, 'changed'), 'by a later stage');

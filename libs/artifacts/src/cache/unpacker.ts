@@ -130,6 +130,9 @@ function move(from: string, into: number): void {
     const isFolder = lstatSync(source).isDirectory();
     if (there?.isDirectory() === true) {
       if (isFolder) enter(source, target);
+      // A cache is done without; what a stage has kept is not.
+      else if (from !== undefined && request.replace)
+        throw new BadArchive(`a folder is in the place of ${JSON.stringify(name)}`);
       continue;
     }
     if (there !== undefined && !request.replace) continue;

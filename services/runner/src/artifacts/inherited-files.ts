@@ -29,6 +29,9 @@ export interface LayOverOptions {
   readonly user?: StageUser | undefined;
 }
 
+/** Of stages, in a line of the log. */
+const NAMES_SHOWN = 3;
+
 type Fill = (path: string) => Promise<void>;
 type Inherited = NonNullable<Job['inherits']>[number];
 
@@ -82,7 +85,16 @@ export class InheritedFiles {
         }
       }
       if (user !== undefined) await giveTree(staging, user);
-      await moveInto({ workspace, user, signal }, staging, isKnown);
+      await moveInto({ workspace, user, signal }, staging, isKnown).catch((error: unknown) => {
+        if (!(error instanceof ArtifactsFailed)) throw error;
+        const names = inherits
+          .slice(0, NAMES_SHOWN)
+          .map(({ stage }) => `'${stage}'`)
+          .join(', ');
+        throw new ArtifactsFailed('artifacts', `the artifacts of ${names} cannot be laid out: ${error.message}`, {
+          cause: error,
+        });
+      });
     } finally {
       await removeTree(staging);
     }
