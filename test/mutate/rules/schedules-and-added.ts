@@ -8,6 +8,14 @@ const added: Check = { tests: 'libs/run/test/added-stages.test.ts' };
 export const schedulesAndAdded: readonly Mutant[] = [
   {
     rule: 'P28',
+    breaks: 'leaves a line on its way for ever where something throws about its tick',
+    file: 'services/scheduler/src/partition/ticks.ts',
+    find: "it is tried again',\n      );\n      this.#again(due);",
+    replace: "it is tried again',\n      );",
+    noticedBy: [{ tests: 'services/scheduler/test/ticks.test.ts' }],
+  },
+  {
+    rule: 'P28',
     breaks: 'fires a tick whose run the store knows',
     file: 'services/scheduler/src/partition/ticks.ts',
     find: 'else if (stored.has(each.runId) || isKnown(each.runId)) this.#settle(each, () => this.#record(each));',
