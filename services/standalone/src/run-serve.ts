@@ -141,6 +141,10 @@ function prepare(
     },
   });
   const problems = tracesProblems(env);
+  if (settings.natsUrl === undefined && (settings.natsReplicas ?? 1) > 1)
+    problems.push(
+      `SERVICE_NATS_REPLICAS is '${settings.natsReplicas}'; the broker that comes along keeps one copy: leave it out, or name a cluster by SERVICE_NATS_URL`,
+    );
   if (problems.length > 0) throw new ConfigurationError(problems);
   const mode = serverMode(settings) ?? 'production';
   const reason = publicReason(settings);
