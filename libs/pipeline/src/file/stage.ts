@@ -51,6 +51,10 @@ export const NO_RETRY: RetryPolicy = {
   on: ['failure'],
 };
 
+/** What every client of the web takes out of an address: kept files of a stage with such a name could not be asked for. */
+const DOT_SEGMENTS: ReadonlySet<string> = new Set(['.', '..']);
+const NO_ADDRESS = "a stage that keeps files cannot be called '.' or '..': its name is a part of their addresses";
+
 /** Reads the stage of one entry of `stages`. Problems are noted; what could not be read has its default. */
 export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBudget): StageDraft {
   const { problems } = reader;
@@ -96,7 +100,10 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     idTokens: field('id_token', readIdTokens),
     idTokensSpan: keys.get('id_token')?.keySpan,
     place: readPlace(keys, path, reader, sites),
-    artifacts: field('artifacts', readArtifacts),
+    artifacts: field('artifacts', (value) => {
+      if (DOT_SEGMENTS.has(entry.key)) problems.add(entry.keySpan, path, NO_ADDRESS);
+      return readArtifacts(value);
+    }),
     reports: field('reports', readReports),
     quarantine: field('quarantine', readQuarantine),
     quarantineSpan: keys.get('quarantine')?.keySpan,
