@@ -4,8 +4,7 @@
  *
  * AHEAD-1. Only plain stages: what they are given is known from the definition alone, so nothing that runs before them changes it. They run
  *     nothing of their own before they are granted.
- * AHEAD-2. Of the slots only those without a stage are used. Where all others have one nothing is prepared: there is no processor to spare,
- *    and for an ordinary user, whose stages are two programs more, it was slower.
+ * AHEAD-2. Of the slots only those without a stage are used. Where all others have one nothing is prepared: there is no processor to spare.
  */
 import type { StagePreparation, StageSpec } from '@penstock/executor';
 import type { StageDefinition } from '@penstock/pipeline';

@@ -30,3 +30,14 @@ if (process.getuid?.() === 0)
     spec: { user: { uid: 330_101, gid: 330_101 } },
     loudBytes: 20_000_000,
   });
+
+if (process.platform === 'linux') {
+  const create = () => new ProcessExecutor({ isolations: ['user-namespace'], sharesRights: true, warn: () => {} });
+  runRenewedSuite('process executor, whose helpers share their rights', { create });
+  runExecutorSuite('process executor, whose helpers share their rights', {
+    create,
+    contains: true,
+    loudBytes: 20_000_000,
+    hasOwnDisk: true,
+  });
+}

@@ -9,6 +9,8 @@ export interface ProcessExecutorOptions extends HelperExecutorOptions {
   readonly covered?: CoveredFolder | undefined;
   /** Whether stages have users of their own where `canChangeUser`: their helpers have less rights, and change it faster. */
   readonly hasUsers?: boolean | undefined;
+  /** Whether stages are their owner's own, and may do all that their helpers may: in a user namespace each then starts in a third of the time. */
+  readonly sharesRights?: boolean | undefined;
   /** For tests: the ways to isolate that are tried, in order. */
   readonly isolations?: readonly Isolation[] | undefined;
 }
@@ -17,12 +19,12 @@ export class ProcessExecutor extends HelperExecutor {
   readonly kind = 'process';
 
   constructor(options: ProcessExecutorOptions = {}) {
-    const { covered, hasUsers, isolations = isolationsToTry() } = options;
+    const { covered, hasUsers, sharesRights, isolations = isolationsToTry() } = options;
     super(options, {
       ways: ({ pipesFolder: pipes }, limits) =>
         isolations.map((isolation) => ({
           isolation,
-          launch: () => launchPlain(isolation, { covered, pipes, limits, hasUsers }),
+          launch: () => launchPlain(isolation, { covered, pipes, limits, hasUsers, sharesRights }),
         })),
       placeOf,
       hidesScratch: covered?.keep !== undefined,

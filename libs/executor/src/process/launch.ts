@@ -43,6 +43,8 @@ export interface LaunchOptions {
   readonly limits: ShellLimits;
   /** Whether stages have users of their own, where this process can give them: the helper keeps what that takes, and no more. */
   readonly hasUsers?: boolean | undefined;
+  /** Whether stages may do all that their helper may: who runs what is his own, as in a local run. */
+  readonly sharesRights?: boolean | undefined;
 }
 
 export function isolationsToTry(): readonly Isolation[] {
@@ -50,7 +52,8 @@ export function isolationsToTry(): readonly Isolation[] {
   return process.getuid?.() === 0 ? ['namespace', 'user-namespace', 'group'] : ['user-namespace', 'group'];
 }
 
-export function launchPlain(isolation: Isolation, { covered, pipes, limits, hasUsers = false }: LaunchOptions): Launch {
+export function launchPlain(isolation: Isolation, options: LaunchOptions): Launch {
+  const { covered, pipes, limits, hasUsers = false, sharesRights = false } = options;
   if (isolation === 'group')
     return {
       isolation,
@@ -79,9 +82,9 @@ export function launchPlain(isolation: Isolation, { covered, pipes, limits, hasU
       // It sees the launcher's mounts come and go, and the launcher none of its own.
       ...['unshare', '--pid', '--mount', '--propagation', 'slave', '--mount-proc', '--fork', '--kill-child=KILL', '--'],
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
-      ...['setsid', ...(user ? asOwner() : isBounded ? bounded(limits) : AS_ROOT), '--no-new-privs', '--'],
+      ...['setsid', ...(user ? asOwner(sharesRights) : isBounded ? bounded(limits) : AS_ROOT), '--no-new-privs', '--'],
       ...[HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'serve', ...helperArguments(limits)],
-      ...(user ? ['bounded'] : isBounded ? ['users'] : []),
+      ...(user && !sharesRights ? ['bounded'] : isBounded ? ['users'] : []),
     ]),
   };
 }
@@ -112,11 +115,12 @@ function bounded({ inherited }: ShellLimits): string[] {
 /**
  * Inside a user namespace the mounts needed root's number; the stage gets the owner's own back, and with it loses the right to
  * undo them. Its helper is the same user and keeps a right that the stage has not: so the kernel refuses the stage the helper's
- * memory and descriptors. It says nothing that PID 1 could not do anyway.
+ * memory and descriptors. It says nothing that PID 1 could not do anyway. A helper that shares its rights has none, as its stages, which
+ * are forked from it as they are then: to take the right from each costs two programs more.
  */
-function asOwner(): string[] {
+function asOwner(sharesRights: boolean): string[] {
   const [uid, gid] = [process.getuid?.(), process.getgid?.()];
-  const rights = '-all,+kill';
+  const rights = sharesRights ? '-all' : '-all,+kill';
   return [
     ...['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--keep-caps'],
     ...['setpriv', `--inh-caps=${rights}`, `--ambient-caps=${rights}`, '--bounding-set=-all'],
