@@ -157,6 +157,14 @@ describe('what the shared folder of a run lacks', () => {
     expect(laid).toEqual([['a']]);
   });
 
+  it('is laid out by who laid out something else while the first failed', async () => {
+    const workspaces = new Workspaces(folder);
+    const { laid, source } = laying(1);
+    const both = await Promise.allSettled([complete([a], workspaces, source), complete([a, b], workspaces, source)]);
+    expect(both.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    expect(laid).toEqual([['b'], ['a']]);
+  });
+
   it('is known of a folder of this process, and forgotten with the folder', async () => {
     const workspaces = new Workspaces(folder);
     await workspaces.prepare({ runId: RUN, attempt: randomUUID(), fresh: false, declaresOutputs: false });

@@ -56,7 +56,8 @@ export async function layOutMissing(
       });
     }
     // What another stage lays out is waited for, and done here where that came to nothing.
-    const underway = Promise.allSettled(inherits.map(({ manifest }) => laidOut.get(manifest)));
-    if ((await unlessAborted(underway, signal)).every(({ status }) => status === 'fulfilled')) return;
+    await unlessAborted(Promise.allSettled(inherits.map(({ manifest }) => laidOut.get(manifest))), signal);
+    // It may have failed, and be forgotten, while something else was laid out.
+    if (inherits.every(({ manifest }) => laidOut.has(manifest))) return;
   }
 }
