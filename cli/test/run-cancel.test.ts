@@ -1,4 +1,5 @@
-import { readFileSync, readdirSync } from 'node:fs';
+import { once } from 'node:events';
+import { readFileSync, readdirSync, watch } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import {
@@ -50,6 +51,29 @@ describe('^C during penstock run', () => {
     ]);
     expect(events.at(-1)).toMatchObject({ type: 'pipeline_cancelled', cancelledStages: 2 });
     expect(processesWith(mark)).toEqual([]);
+    expect(readdirSync(temporary).filter((name) => name.startsWith('penstock-run-'))).toEqual([]);
+  });
+
+  it('leaves no folder behind where the signal comes as soon as the run has one', async () => {
+    const temporary = folder();
+    const made = watch(temporary);
+    const cwd = folder(pipeline('  one: {run: "sleep 600"}'));
+    const command = start(['run'], { cwd, env: { TMPDIR: temporary } });
+    await once(made, 'change');
+    made.close();
+    command.child.kill('SIGTERM');
+    expect(await command.ended).toMatchObject({ code: 143, signal: null });
+    expect(readdirSync(temporary).filter((name) => name.startsWith('penstock-run-'))).toEqual([]);
+  });
+
+  it('leaves no folder behind where the signal comes when the run is over', async () => {
+    const temporary = folder();
+    const command = start(['run'], { cwd: folder(pipeline('  one: {run: "true"}')), env: { TMPDIR: temporary } });
+    await command.until('stdout', '1 passed');
+    command.child.kill('SIGTERM');
+    // It may have ended before.
+    const { code, signal } = await command.ended;
+    expect(code ?? signal).toBe(code === null ? 'SIGTERM' : 0);
     expect(readdirSync(temporary).filter((name) => name.startsWith('penstock-run-'))).toEqual([]);
   });
 

@@ -197,6 +197,20 @@ export async function execute(
         startedAtMs: Date.now(),
         columns: terminal.columns(env),
       });
+  let hasSettled = false;
+  let clearedUp: Promise<void> | undefined;
+  // Before there is anything that a signal would leave behind.
+  const interrupts = new Interrupts({
+    first: (signal) => {
+      if (clearedUp !== undefined) {
+        void clearedUp.finally(() => dieOf(signal));
+        return;
+      }
+      terminal.note('penstock: cancelling; what runs has 10 s to end, a second ^C ends it at once.');
+      local.cancel();
+    },
+    again: (signal) => void leave(signal, executors, workspace, terminal.out),
+  });
   const workspace = new LocalWorkspace(cwd);
   const local = new LocalRun({
     id,
@@ -215,19 +229,6 @@ export async function execute(
     keepText: json,
     askGate: gatePrompt(process.stdin, terminal, args.flag('yes')),
   });
-  let isOver = false;
-  let hasSettled = false;
-  const interrupts = new Interrupts({
-    first: (signal) => {
-      if (isOver) {
-        dieOf(signal);
-        return;
-      }
-      terminal.note('penstock: cancelling; what runs has 10 s to end, a second ^C ends it at once.');
-      local.cancel();
-    },
-    again: (signal) => void leave(signal, executors, workspace, terminal.out),
-  });
   let isReaderGone = false;
   void terminal.out.closed.then(() => {
     isReaderGone = true;
@@ -244,12 +245,16 @@ export async function execute(
       (isReaderGone ? EXIT.brokenPipe : ending.status === 'SUCCESS' ? EXIT.success : EXIT.failure)
     );
   } finally {
-    isOver = true;
-    const closed = executors.close();
-    // Nobody is left who writes to the folder of a run that has settled: it goes while the helpers end.
-    if (!hasSettled) await closed;
-    await Promise.all([closed, workspace.remove()]);
+    clearedUp = clearUp(executors, workspace, hasSettled);
+    await clearedUp;
   }
+}
+
+async function clearUp(executors: LocalExecutors, workspace: LocalWorkspace, hasSettled: boolean): Promise<void> {
+  const closed = executors.close();
+  // Nobody is left who writes to the folder of a run that has settled: it goes while the helpers end.
+  if (!hasSettled) await closed;
+  await Promise.all([closed, workspace.remove()]);
 }
 
 function withoutVariables(
