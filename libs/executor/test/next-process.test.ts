@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { StageProcess } from '../src/contract/port.ts';
 import { ProcessExecutor } from '../src/process/executor.ts';
 import type { Isolation } from '../src/process/launch.ts';
-import { descendantsOf, isAlive, signalProcess, type ProcessIdentity } from '../src/system/proc.ts';
+import { descendantsOf, identityOf, isAlive, signalProcess, type ProcessIdentity } from '../src/system/proc.ts';
 import { RecordingSink } from '../src/testing/executor-suite.ts';
 
 const ways: Isolation[] = process.getuid?.() === 0 ? ['namespace', 'user-namespace'] : ['user-namespace'];
@@ -39,10 +39,13 @@ describe.each(ways)('the next process of a helper in a %s', (isolation) => {
   /** Of the descriptor that an order comes by. */
   const isReading = (pid: number): boolean => readFileSync(`/proc/${pid}/syscall`, 'latin1').startsWith('0 0x0 ');
 
+  const nextOf = (previous?: ProcessIdentity): ProcessIdentity | undefined =>
+    descendantsOf(process.pid).find(({ pid }) => !helpers.has(pid) && pid !== previous?.pid && isReading(pid));
+
   async function forked(): Promise<ProcessIdentity> {
     for (;;) {
-      const found = descendantsOf(process.pid).find(({ pid }) => !helpers.has(pid));
-      if (found !== undefined && isReading(found.pid)) return found;
+      const found = nextOf();
+      if (found !== undefined) return found;
       await setImmediate();
     }
   }
@@ -79,6 +82,26 @@ describe.each(ways)('the next process of a helper in a %s', (isolation) => {
       expect(await start('echo another >>ran').ended).toEqual(SUCCESS);
       expect(await start('echo third >>ran').ended).toEqual(SUCCESS);
       expect(ran()).toBe('another\nthird\n');
+    },
+  );
+
+  it.each<[string, (stage: StageProcess) => void]>([
+    ['stopped', (stage) => stage.stop('cancelled')],
+    ['out of its time', (stage) => stage.stop('timeout')],
+  ])(
+    'that dies of the signal for a stage which had just ended when it was %s costs no other stage',
+    async (_how, end) => {
+      const stage = start('true');
+      // Its end is reported, and nobody has heard it yet.
+      while (nextOf(next) === undefined);
+      const helper = identityOf(Math.max(...helpers));
+      signalProcess(helper, 'SIGSTOP');
+      end(stage);
+      await stage.ended;
+      const another = start('echo ran >>ran');
+      signalProcess(helper, 'SIGCONT');
+      expect(await another.ended).toEqual(SUCCESS);
+      expect(ran()).toBe('ran\n');
     },
   );
 

@@ -9,7 +9,7 @@
  * HELPER-3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
  * HELPER-4. A stage that is prepared has run no line of its own until `run`: its process waits for a word, and any other ends it.
  * HELPER-5. Nobody reads an order but the process that is for it. One that a signal has ended may not have read its own, so after a status
- *     of a signal its helper runs nothing any more.
+ *     of a signal its helper runs nothing any more; nor after a stop, whose signal may have met the next process of a stage that had just ended.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, fchownSync, ftruncateSync, writeFileSync, writeSync } from 'node:fs';
@@ -259,6 +259,8 @@ export class Helper {
       ftruncateSync(this.#jobFd, 0);
       this.#jobBytes = 0;
     }
+    // HELPER-5.
+    this.usable = false;
     // A stopped process would not see the first without the second.
     for (const signal of ['SIGTERM', 'SIGCONT'] as const) {
       if (this.isolation === 'group') this.#signalGroup(signal);
@@ -383,11 +385,11 @@ export class Helper {
     const stage = this.#stage;
     if (stage === null) return;
     clearTimeout(stage.timeout);
-    clearTimeout(stage.kill);
     const ending = stage.stopping === null ? exit : exitOfStop(stage.stopping);
     const pending = this.#pipes.finish();
     if (pending !== undefined) await pending;
     if (this.#stage !== stage) return;
+    clearTimeout(stage.kill);
     this.#stage = null;
     stage.resolve(ending);
   }
