@@ -42,8 +42,11 @@ const LIST_BATCH = 16;
 const NO_MESSAGE = 10037;
 const STREAM_NOT_FOUND = 10059;
 const STREAM_NAME_IN_USE = 10058;
-/** The bucket's own limit, and the two of the broker's storage. */
-const FULL_CODES = [10077, 10023, 10047];
+/** The two of the broker's storage. */
+const FULL_CODES = [10023, 10047];
+/** Whatever its store has failed of, in words: a broker that is ending says so with this code, too. */
+const STORE_FAILED = 10077;
+const FULL_WORDS = /maximum (?:bytes|messages) exceeded|no space left/u;
 
 interface StoredMessage {
   readonly data: Uint8Array;
@@ -99,6 +102,11 @@ async function makeStream(
 
 function hasCode(error: unknown, code: number): boolean {
   return error instanceof JetStreamApiError && error.code === code;
+}
+
+function isFull(error: unknown): boolean {
+  if (FULL_CODES.some((code) => hasCode(error, code))) return true;
+  return hasCode(error, STORE_FAILED) && FULL_WORDS.test((error as JetStreamApiError).message);
 }
 
 async function exists(manager: JetStreamManager, name: string): Promise<boolean> {
@@ -332,7 +340,6 @@ async function attempt<T>(what: string, work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (error) {
     const problem = `${what} failed (${error instanceof Error ? error.message : String(error)})`;
-    const isFull = FULL_CODES.some((code) => hasCode(error, code));
-    throw new (isFull ? ObjectsFull : ObjectsUnavailable)(problem, { cause: error });
+    throw new (isFull(error) ? ObjectsFull : ObjectsUnavailable)(problem, { cause: error });
   }
 }
