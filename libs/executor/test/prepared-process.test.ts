@@ -52,12 +52,14 @@ describe.runIf(isDash).each(ways)('a stage that is prepared in a %s', (isolation
     return preparation;
   }
 
+  /** What its owner writes. */
+  const isReading = (pid: number): boolean => readFileSync(`/proc/${pid}/syscall`, 'latin1').startsWith('0 0x0 ');
+
   /** The process that is forked for it, once it waits: it has read its job and opened its output anew. */
   async function waiting(): Promise<ProcessIdentity> {
     for (;;) {
       const forked = descendantsOf(process.pid).find(({ pid }) => !idle.has(pid));
-      if (forked !== undefined && readFileSync(`/proc/${forked.pid}/syscall`, 'latin1').startsWith('0 0x0 '))
-        return forked;
+      if (forked !== undefined && isReading(forked.pid)) return forked;
       await setImmediate();
     }
   }
@@ -118,6 +120,19 @@ describe.runIf(isDash).each(ways)('a stage that is prepared in a %s', (isolation
     while ([...idle].some((pid) => existsSync(`/proc/${pid}`))) await setImmediate();
     expect(await outcome(preparation)).toEqual([SUCCESS, '', '']);
     expect(readFileSync(join(folder, 'ran'), 'utf8')).toBe('ran\n');
+  });
+
+  it('takes its helper with it where it was killed, and nobody had heard of it, when it was discarded', async () => {
+    const preparation = prepared(specOf('touch ran'));
+    expect(preparation.begin()).toBe(true);
+    const helper = Math.max(...idle);
+    signalProcess(await waiting(), 'SIGKILL');
+    // It has said so, and reads what is left to be read.
+    while (!isReading(helper));
+    preparation.discard();
+    const next = executor.start(specOf('echo next', { timeoutMs: 4_000 }), new RecordingSink());
+    expect(await next.ended).toEqual(SUCCESS);
+    expect(existsSync(join(folder, 'ran'))).toBe(false);
   });
 
   it('may be stopped as soon as it was started', async () => {

@@ -358,10 +358,10 @@ export class Helper {
 
   #onStatus(code: number): void {
     const stage = this.#stage;
+    // HELPER-5.
+    if (code > SIGNAL_BASE) this.usable = false;
     if (stage === null) return this.#onNothingLeft();
     if (this.isolation !== 'group') {
-      // HELPER-5.
-      if (code > SIGNAL_BASE) this.usable = false;
       void this.#end(exitOf(code));
     } else if (stage.stopping !== null && this.#stageProcesses().length > 0) {
       // They have their grace; at its end the group is killed.
