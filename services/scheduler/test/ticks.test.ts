@@ -6,7 +6,7 @@ import type { LiveRun } from '../src/run/live-run.ts';
 import { LiveSchedule, packText } from '../src/run/live-schedule.ts';
 import { NOW, stage, text } from './support.ts';
 
-function schedule(name: string, packed = packText({ yaml: text([stage('a')]) })): LiveSchedule {
+function schedule(name: string, packed = packText({ yaml: text([stage('a')]) }), cron = '* * * * *'): LiveSchedule {
   const state: ScheduleState = {
     id: name,
     tenant: 'ada',
@@ -20,7 +20,7 @@ function schedule(name: string, packed = packText({ yaml: text([stage('a')]) }))
     source: '.pipeline.yaml',
     text: packed,
     idKey: 'secret',
-    lines: [{ id: `line of ${name}`, cron: '* * * * *', from: NOW - 1 }],
+    lines: [{ id: `line of ${name}`, cron, from: NOW - 1 }],
   };
   return new LiveSchedule(name, { state, sequence: 1 });
 }
@@ -54,6 +54,7 @@ function world(createOwn: (request: CreateRequest) => LiveRun | undefined): {
 
 const made = { state: { createdAt: NOW } } as unknown as LiveRun;
 const TOLD = 'a tick of a schedule cannot be fired; it is tried again';
+const NOT_UNDERSTOOD = 'a line of a schedule is not understood; it is looked at again';
 
 describe('TICKS-5: a tick of which even the run that has failed cannot be made', () => {
   it('is said, keeps no other from its turn, and is tried again', () => {
@@ -83,5 +84,18 @@ describe('TICKS-5: a tick of which even the run that has failed cannot be made',
     expect(said).toEqual([TOLD]);
     later(60_000);
     expect(said).toEqual([TOLD, TOLD]);
+  });
+
+  it('or whose line is not understood keeps no other from its turn either, and is looked at once in a while', () => {
+    const { ticks, fired, said, later } = world(() => made);
+    ticks.changed(schedule('first'), undefined);
+    ticks.changed(schedule('broken', undefined, '@whenever'), undefined);
+    ticks.changed(schedule('last'), undefined);
+    later(1_000);
+    expect(fired).toEqual(['first', 'last']);
+    for (let second = 0; second < 4; second++) later(1_000);
+    expect(said).toEqual([NOT_UNDERSTOOD]);
+    later(60_000);
+    expect(said).toEqual([NOT_UNDERSTOOD, NOT_UNDERSTOOD]);
   });
 });

@@ -118,13 +118,27 @@ export class Ticks {
         this.#lookAt(first.schedule, first.line, now + FULL_MS);
         continue;
       }
-      const found = this.#dueOf(first.schedule, first.line, now);
+      const found = this.#dueOrTold(first, now);
       if (found === undefined) continue;
       this.#underWay.add(first.line);
       this.#ofKey.add(found.state.key, 1);
       due.push(found);
     }
     if (due.length > 0) this.#lookUp(due);
+  }
+
+  /** Keeps TICKS-5 where the line itself is not understood, as one that a later release has taken. */
+  #dueOrTold({ schedule, line }: Look, now: number): Due | undefined {
+    try {
+      return this.#dueOf(schedule, line, now);
+    } catch (error) {
+      this.#host.ports.warn(
+        { err: error, schedule: schedule.id, line },
+        'a line of a schedule is not understood; it is looked at again',
+      );
+      this.#lookAt(schedule, line, now + RETRY.maxMs);
+      return undefined;
+    }
   }
 
   /** Undefined: nothing is due; it is looked at again when something is. */
