@@ -1,8 +1,11 @@
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { GetObjectCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import type { S3Address } from '@penstock/config';
 import { startTestS3Server } from '@penstock/testkit';
 import { describe, expect, it, vi } from 'vitest';
-import { ObjectsUnavailable } from '../src/errors.ts';
+import { ObjectsFull, ObjectsUnavailable } from '../src/errors.ts';
 import { openS3Store } from '../src/s3/s3-store.ts';
 import { objectStoreSuite } from './object-store-suite.ts';
 
@@ -50,5 +53,37 @@ describe.skipIf(server === null)('S3', { timeout: 120_000 }, () => {
     await expect(openS3Store({ ...address, endpoint: 'http://127.0.0.1:1' })).rejects.toBeInstanceOf(
       ObjectsUnavailable,
     );
+  });
+});
+
+describe('an S3 server that does not take an object', () => {
+  it.each([
+    [507, 'XMinioStorageFull', true],
+    [400, 'XMinioAdminBucketQuotaExceeded', true],
+    [403, 'QuotaExceeded', true],
+    [403, 'AccessDenied', false],
+  ])('and says %i %s is full: %s', async (status, code, full) => {
+    const refusing = createServer((request, response) => {
+      request.resume();
+      if (request.method === 'HEAD') response.end();
+      else request.once('end', () => response.writeHead(status).end(`<Error><Code>${code}</Code></Error>`));
+    });
+    await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = refusing.address() as AddressInfo;
+      const endpoint = `http://127.0.0.1:${port}`;
+      const store = await openS3Store({ kind: 's3', bucket: 'b', prefix: '', endpoint, region: 'us-east-1' });
+      const content = Buffer.from('content');
+      const bytes = (async function* given() {
+        yield content;
+      })();
+      const sha256 = createHash('sha256').update(content).digest('hex');
+      const put = store.put('key', bytes, { sha256, bytesMax: content.length }).catch((error: unknown) => error);
+      expect(await put).toBeInstanceOf(ObjectsUnavailable);
+      expect((await put) instanceof ObjectsFull).toBe(full);
+    } finally {
+      refusing.closeAllConnections();
+      refusing.close();
+    }
   });
 });

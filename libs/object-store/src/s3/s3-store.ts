@@ -36,8 +36,10 @@ const IDLE_MS_MAX = 30_000;
 /** Until an answer begins: a storage may take its time to put the parts of a large object together. */
 const ANSWER_MS_MAX = 120_000;
 const TRIES_MAX = 3;
-/** As MinIO says it. */
+/** As MinIO says it of its disks. */
 const INSUFFICIENT_STORAGE = 507;
+/** Of a bucket that has all it may have, as Ceph and MinIO say it; S3 itself knows no such bound. */
+const QUOTA_CODES: ReadonlySet<string> = new Set(['QuotaExceeded', 'XMinioAdminBucketQuotaExceeded']);
 
 /** Rejects with ObjectsUnavailable where there is no such bucket, or none that these credentials see. */
 export async function openS3Store(address: S3Address): Promise<ObjectStore> {
@@ -247,8 +249,12 @@ function absent(error: unknown): null {
 
 function unavailable(what: string, error: unknown): ObjectsUnavailable {
   const why = error instanceof S3ServiceException ? `${error.name} ${error.message}`.trim() : systemReason(error);
-  const isFull = error instanceof S3ServiceException && error.$metadata.httpStatusCode === INSUFFICIENT_STORAGE;
-  return new (isFull ? ObjectsFull : ObjectsUnavailable)(`${what} failed (${why})`, { cause: error });
+  return new (isFull(error) ? ObjectsFull : ObjectsUnavailable)(`${what} failed (${why})`, { cause: error });
+}
+
+function isFull(error: unknown): boolean {
+  if (!(error instanceof S3ServiceException)) return false;
+  return error.$metadata.httpStatusCode === INSUFFICIENT_STORAGE || QUOTA_CODES.has(error.name);
 }
 
 /** The upload gathers pieces until they are a part. */
