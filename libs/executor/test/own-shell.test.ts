@@ -73,7 +73,7 @@ const SAME = [
   'if true; then',
   'echo $((1 / 0)); echo never',
   'read line || echo end; echo "[$line]"',
-  'sleep 60 & kill $!; wait $! || echo $?',
+  'sleep 60 & kill $!; wait $! 2>/dev/null || echo $?',
   'echo $LINENO\ncat <<END\n$LINENO\nEND\necho $LINENO',
   'set -- a b; echo "$# $1"; getopts a: o -a x; echo "$o $OPTARG $OPTIND"',
   'x=$(false); echo never',
