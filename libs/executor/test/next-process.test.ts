@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { StageProcess } from '../src/contract/port.ts';
+import type { OutputSink, StageProcess } from '../src/contract/port.ts';
 import { ProcessExecutor } from '../src/process/executor.ts';
 import type { Isolation } from '../src/process/launch.ts';
 import { descendantsOf, identityOf, isAlive, signalProcess, type ProcessIdentity } from '../src/system/proc.ts';
@@ -31,9 +31,9 @@ describe.each(ways)('the next process of a helper in a %s', (isolation) => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  function start(script: string): StageProcess {
+  function start(script: string, sink: OutputSink = new RecordingSink()): StageProcess {
     const commands = [{ script, bindings: {} }];
-    return executor.start({ helperKey: 'key', commands, env: {}, cwd: folder, timeoutMs: 60_000 }, new RecordingSink());
+    return executor.start({ helperKey: 'key', commands, env: {}, cwd: folder, timeoutMs: 60_000 }, sink);
   }
 
   /** Of the descriptor that an order comes by. */
@@ -42,9 +42,9 @@ describe.each(ways)('the next process of a helper in a %s', (isolation) => {
   const nextOf = (previous?: ProcessIdentity): ProcessIdentity | undefined =>
     descendantsOf(process.pid).find(({ pid }) => !helpers.has(pid) && pid !== previous?.pid && isReading(pid));
 
-  async function forked(): Promise<ProcessIdentity> {
+  async function forked(previous?: ProcessIdentity): Promise<ProcessIdentity> {
     for (;;) {
-      const found = nextOf();
+      const found = nextOf(previous);
       if (found !== undefined) return found;
       await setImmediate();
     }
@@ -104,6 +104,28 @@ describe.each(ways)('the next process of a helper in a %s', (isolation) => {
       expect(ran()).toBe('ran\n');
     },
   );
+
+  it('that is killed while the output of the stage before is taken changes nothing of that one', async () => {
+    const taken: (() => void)[] = [];
+    let bytes = 0;
+    const sink: OutputSink = {
+      write: (_stream, part) => {
+        bytes += part.length;
+        return new Promise((resolve) => taken.push(resolve));
+      },
+    };
+    // More than is read at once: the rest is still to be read when it has ended.
+    const stage = start('exec head -c 100000 /dev/zero', sink);
+    let ended = false;
+    void stage.ended.then(() => (ended = true));
+    signalProcess(await forked(next), 'SIGKILL');
+    while (!isReading(Math.max(...helpers))) await setImmediate();
+    // Both reports have come, and none of the output was taken.
+    await setImmediate();
+    await setImmediate();
+    for (; !ended; await setImmediate()) taken.shift()?.();
+    expect([await stage.ended, bytes]).toEqual([SUCCESS, 100_000]);
+  });
 
   it('that is killed while no stage is there takes its helper with it, and stages go on', async () => {
     signalProcess(next, 'SIGKILL');

@@ -61,6 +61,8 @@ interface RunningStage {
   kill: NodeJS.Timeout | undefined;
   /** Reported by a helper that is ended for the proof that nothing is left. */
   reported: StageExit | null;
+  /** Its last output is being taken. */
+  ending: Promise<void> | undefined;
 }
 
 export class Helper {
@@ -223,7 +225,16 @@ export class Helper {
     this.#pipes.attach(sink);
     return new Promise<StageExit>((resolve) => {
       const timeout = setTimeout(() => this.stop('timeout'), Math.min(times.timeoutMs, TIMER_MS_MAX));
-      this.#stage = { sink, graceMs: times.graceMs, resolve, timeout, stopping: null, kill: undefined, reported: null };
+      this.#stage = {
+        sink,
+        graceMs: times.graceMs,
+        resolve,
+        timeout,
+        stopping: null,
+        kill: undefined,
+        reported: null,
+        ending: undefined,
+      };
       if (this.#prepared === job) this.#control.write(`${GO}\n`);
       else {
         this.#writeJob(job);
@@ -380,15 +391,17 @@ export class Helper {
     this.#onDiscarded = null;
   }
 
-  /** HELPER-1: called when nothing of the stage can write any more. */
+  /** HELPER-1: called when nothing of the stage can write any more. What is said later, while its output is taken, is not of it. */
   async #end(exit: StageExit): Promise<void> {
     const stage = this.#stage;
-    if (stage === null) return;
+    if (stage !== null) await (stage.ending ??= this.#endOf(stage, exit));
+  }
+
+  async #endOf(stage: RunningStage, exit: StageExit): Promise<void> {
     clearTimeout(stage.timeout);
     const ending = stage.stopping === null ? exit : exitOfStop(stage.stopping);
     const pending = this.#pipes.finish();
     if (pending !== undefined) await pending;
-    if (this.#stage !== stage) return;
     clearTimeout(stage.kill);
     this.#stage = null;
     stage.resolve(ending);
