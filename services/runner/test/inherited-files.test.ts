@@ -157,12 +157,41 @@ describe('what the shared folder of a run lacks', () => {
     expect(laid).toEqual([['a']]);
   });
 
-  it('is laid out by who laid out something else while the first failed', async () => {
+  it('is not there before who waited has laid it out, also for the others who waited', async () => {
+    const workspaces = new Workspaces(folder);
+    const { laid, source } = laying(1);
+    const done: number[] = [];
+    const waiting = (): Promise<void> => complete([a], workspaces, source).then(() => void done.push(laid.length));
+    await Promise.allSettled([complete([a], workspaces, source), waiting(), waiting()]);
+    expect([laid, done]).toEqual([[['a']], [1, 1]]);
+  });
+
+  it('is laid out by who needs more than the first that failed, all of it', async () => {
     const workspaces = new Workspaces(folder);
     const { laid, source } = laying(1);
     const both = await Promise.allSettled([complete([a], workspaces, source), complete([a, b], workspaces, source)]);
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
-    expect(laid).toEqual([['b'], ['a']]);
+    expect(laid).toEqual([['a', 'b']]);
+  });
+
+  it('is laid out when what it comes over is there, also where another stage takes long for that', async () => {
+    const workspaces = new Workspaces(folder);
+    const { laid, source } = laying();
+    const slow = Promise.withResolvers<void>();
+    const first = complete([a], workspaces, {
+      ...source,
+      layOver: async (...given) => {
+        await slow.promise;
+        await source.layOver(...given);
+      },
+    });
+    const second = complete([a, b], workspaces, source);
+    await new Promise(setImmediate);
+    await new Promise(setImmediate);
+    expect(laid).toEqual([]);
+    slow.resolve();
+    await Promise.all([first, second]);
+    expect(laid).toEqual([['a'], ['b']]);
   });
 
   it('is known of a folder of this process, and forgotten with the folder', async () => {

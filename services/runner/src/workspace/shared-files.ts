@@ -45,19 +45,21 @@ export async function layOutMissing(
   const { runId, inherits } = job;
   if (inherits === undefined) return;
   const { isKnown, laidOut } = workspaces.contentsOf(runId);
+  const there = (): (Promise<void> | undefined)[] => inherits.map(({ manifest }) => laidOut.get(manifest));
   for (;;) {
-    const missing = inherits.filter(({ manifest }) => !laidOut.has(manifest));
-    if (missing.length > 0) {
-      const laying = inherited.layOver(job, missing, workspace, { isKnown, signal, user });
-      for (const { manifest } of missing) laidOut.set(manifest, laying);
-      await laying.catch((error: unknown) => {
-        for (const { manifest } of missing) laidOut.delete(manifest);
-        throw error;
-      });
-    }
-    // What another stage lays out is waited for, and done here where that came to nothing.
-    await unlessAborted(Promise.allSettled(inherits.map(({ manifest }) => laidOut.get(manifest))), signal);
-    // It may have failed, and be forgotten, while something else was laid out.
-    if (inherits.every(({ manifest }) => laidOut.has(manifest))) return;
+    // What another stage lays out is waited for, so that later lists come over earlier ones; where that came to nothing it is done here.
+    const known = there();
+    await unlessAborted(Promise.allSettled(known), signal);
+    // Another stage may have begun something, or begun it anew, meanwhile.
+    if (there().some((each, index) => each !== known[index])) continue;
+    const missing = inherits.filter((_, index) => known[index] === undefined);
+    if (missing.length === 0) return;
+    const laying = inherited.layOver(job, missing, workspace, { isKnown, signal, user });
+    for (const { manifest } of missing) laidOut.set(manifest, laying);
+    await laying.catch((error: unknown) => {
+      for (const { manifest } of missing) laidOut.delete(manifest);
+      throw error;
+    });
+    return;
   }
 }
