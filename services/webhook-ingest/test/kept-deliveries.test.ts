@@ -165,6 +165,23 @@ describe('DECISION-5: beyond what is kept whole of a tenant in a day', () => {
       expect(await inserted(each, decided())).toMatchObject({ delivery: each, decision: decided() });
   });
 
+  it('what stands already, and what the store does not take, takes no room', async () => {
+    for (let time = 0; time < 100; time++) await deliveries.insert(push('again'), decided());
+    expect(await inserted(push('first'), decided())).toMatchObject({ decision: decided() });
+    let isFull = true;
+    const insert = (): Promise<string> =>
+      isFull ? Promise.reject(new Error('the disk is full')) : Promise.resolve('inserted');
+    const failing = new DeliveriesRepository({ collection: () => ({ insert }) } as unknown as DocumentStore, {
+      rows: 64 * KIB,
+      long: 64 * KIB,
+    });
+    const long = push('long', { paths: ['p'.repeat(8 * KIB)] });
+    for (let time = 0; time < 100; time++)
+      await expect(failing.insert(long, decided())).rejects.toThrow('disk is full');
+    isFull = false;
+    expect(await failing.insert(long, decided())).toMatchObject({ delivery: long, decision: decided() });
+  });
+
   it('of refused ones nothing is kept, which takes no room of pushes', async () => {
     const nothing: Decision = { kind: 'nothing', status: 'Ignored', source: 'none', trace: trace.slice(1) };
     for (let number = 0; number < 40; number++)
@@ -194,5 +211,12 @@ describe('the room of a day', () => {
       true,
       true,
     ]);
+  });
+
+  it('DAILYROOM-2: what is given back is there again', () => {
+    const room = new DailyRoom(100, () => 0);
+    expect(room.take('a', 100)).toBe(true);
+    room.giveBack('a', 60);
+    expect([room.take('a', 61), room.take('a', 60)]).toEqual([false, true]);
   });
 });

@@ -3,7 +3,7 @@
  * TENANTS_MAX tenants.
  *
  *  DAILYROOM-1 A tenant has `bytesMax` at once, and what it has used comes back within a day, steadily.
- *  DAILYROOM-2 What does not fit uses nothing, and is nobody else's matter.
+ *  DAILYROOM-2 What does not fit uses nothing, nor what is given back, and is nobody else's matter.
  */
 const DAY_MS = 24 * 60 * 60_000;
 /** Beyond it the tenant that used some longest ago has its whole room again. */
@@ -37,5 +37,11 @@ export class DailyRoom {
     const [longest] = this.#used.keys();
     if (this.#used.size > TENANTS_MAX && longest !== undefined) this.#used.delete(longest);
     return true;
+  }
+
+  /** What was taken a moment ago, and of which nothing was kept. */
+  giveBack(tenant: string, bytes: number): void {
+    const known = this.#used.get(tenant);
+    if (known !== undefined) this.#used.set(tenant, { ...known, bytes: Math.max(0, known.bytes - bytes) });
   }
 }

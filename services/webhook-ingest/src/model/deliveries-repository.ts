@@ -78,8 +78,16 @@ export class DeliveriesRepository {
 
   /** DECISION-1: null: a decision stands already. Else what stands from now on (DECISION-4, DECISION-5). */
   async insert(delivery: Delivery, decision: Decision): Promise<DecidedDelivery | null> {
-    const { row, ...kept } = this.#keptOf(delivery, decision);
-    return (await this.#deliveries.insert(row)) === 'inserted' ? { ...kept, revision: 0 } : null;
+    const taken: Taken = [];
+    const { row, ...kept } = this.#keptOf(delivery, decision, taken);
+    let isKept = false;
+    try {
+      isKept = (await this.#deliveries.insert(row)) === 'inserted';
+    } finally {
+      // A store that takes nothing for an hour is asked many times.
+      if (!isKept) for (const giveBack of taken) giveBack();
+    }
+    return isKept ? { ...kept, revision: 0 } : null;
   }
 
   /** One of which nothing comes, and which nobody was promised to find here: kept while there is room for it (DECISION-5). */
@@ -147,24 +155,28 @@ export class DeliveriesRepository {
   }
 
   /** Keeps DECISION-5. */
-  #keptOf(given: Delivery, decision: Decision): Omit<DecidedDelivery, 'revision'> & { readonly row: Row } {
-    const delivery = this.#withoutLong(given);
+  #keptOf(
+    given: Delivery,
+    decision: Decision,
+    taken: Taken,
+  ): Omit<DecidedDelivery, 'revision'> & { readonly row: Row } {
+    const delivery = this.#withoutLong(given, taken);
     const row = rowOf(delivery, decision, 0);
     // A long file goes when the run has it.
     const files = fileBytesOf(decision);
     const bytes = bytesOf(row) - (files > FILE_BYTES_KEPT ? files : 0);
-    if (this.#rowRoom.take(roomOf(delivery), bytes)) return { delivery, decision, row };
+    if (takes(this.#rowRoom, roomOf(delivery), bytes, taken)) return { delivery, decision, row };
     const message = shortMessage(delivery.message, SHORTENED_MESSAGE_CHARACTERS);
     const kept = { delivery: { ...delivery, message, paths: null }, decision: shortened(decision) };
     return { ...kept, row: rowOf(kept.delivery, kept.decision, 0) };
   }
 
   /** Keeps DECISION-4. */
-  #withoutLong(delivery: Delivery): Delivery {
+  #withoutLong(delivery: Delivery, taken: Taken): Delivery {
     const { message, paths } = delivery;
     // A path with what stands around it in JSON; about, for it is not made once more for that.
     const bytes = (paths ?? []).reduce((sum, path) => sum + path.length + 3, message?.length ?? 0);
-    if (bytes <= LONG_BYTES || this.#longRoom.take(roomOf(delivery), bytes)) return delivery;
+    if (bytes <= LONG_BYTES || takes(this.#longRoom, roomOf(delivery), bytes, taken)) return delivery;
     return { ...delivery, message: shortMessage(message, SHORT_MESSAGE_CHARACTERS), paths: null };
   }
 
@@ -190,6 +202,15 @@ export class DeliveriesRepository {
 interface Asker {
   resolve(found: DecidedDelivery | null): void;
   reject(error: unknown): void;
+}
+
+/** Gives it back, each. */
+type Taken = (() => void)[];
+
+function takes(room: DailyRoom, whose: string, bytes: number, taken: Taken): boolean {
+  const hasRoom = room.take(whose, bytes);
+  if (hasRoom) taken.push(() => room.giveBack(whose, bytes));
+  return hasRoom;
 }
 
 /** Whose room it takes. */
