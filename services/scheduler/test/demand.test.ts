@@ -142,6 +142,33 @@ describe('the sets of labels that are announced', () => {
     expect(heard.size).toBe(30_000);
   });
 
+  it('DEMANDSETS-3: are named in every answer, however many stand near all sessions and ask for what none has', () => {
+    const dispatch = new Dispatch();
+    const offer = (labels: readonly string[], memoryBytes?: number): void =>
+      dispatch.offer({
+        ...{ key: 'k', priority: 0, labels, labelSet: `${labels.join()} ${memoryBytes}`, count: 1 },
+        least: memoryBytes === undefined ? undefined : { memoryBytes },
+        ...{ since: () => undefined, boundTo: () => undefined, waits: () => true, grant: () => true },
+        rest() {
+          return this;
+        },
+      });
+    for (let runner = 0; runner < 20; runner += 1)
+      dispatch.sessionSeen({
+        ...{ runner: `r${runner}`, session: `s${runner}`, slots: 1, attempts: [] },
+        ...{ labels: runner === 19 ? ['gpu'] : [], capacity: { cpu: 4, memoryBytes: 2 ** 33 } },
+      });
+    for (let index = 0; index < 15_000; index += 1) offer([], 2 ** 40 + index);
+    dispatch.demand();
+    offer(['gpu']);
+    dispatch.demand();
+    for (let look = 0; look < 10; look += 1) {
+      const [served, others] = dispatch.demand();
+      expect(names(served)).toEqual(['gpu']);
+      expect(others.length).toBeLessThanOrEqual(11_000);
+    }
+  });
+
   it('are looked at from session to session where all of them are too many for one answer', () => {
     const dispatch = new Dispatch();
     const wanted = Array.from({ length: 12_000 }, (_, index) => [`only ${index}`]);

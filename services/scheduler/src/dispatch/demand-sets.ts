@@ -4,6 +4,8 @@
  *
  *  DEMANDSETS-1 What some runner could take comes apart from the rest, so that it need not wait for its turn among that.
  *  DEMANDSETS-2 Of more than CLASSES_MAX classes, those near the sessions are looked at, LOOKS_MAX in one answer, and some of the others in turn.
+ *  DEMANDSETS-3 What was found to be served is looked at in every answer, LOOKS_MAX as well, and what has come since before its turn: many that
+ *     stand near all sessions, and ask for more memory than any has, keep no others from being named.
  */
 import type { Least } from '@penstock/pipeline';
 import type { Lane } from './lane.ts';
@@ -46,9 +48,22 @@ export class DemandSets {
   readonly #parts: DemandSetsParts;
   #sessions: Iterator<Session> = [].values();
   #others: Iterator<ReadyClass> = [].values();
+  /** DEMANDSETS-3. By the last look at each. */
+  readonly #served = new Set<ReadyClass>();
+  #servedTurn: Iterator<ReadyClass> = [].values();
+  readonly #added = new Set<ReadyClass>();
 
   constructor(parts: DemandSetsParts) {
     this.#parts = parts;
+  }
+
+  added(ready: ReadyClass): void {
+    this.#added.add(ready);
+  }
+
+  deleted(ready: ReadyClass): void {
+    this.#added.delete(ready);
+    this.#served.delete(ready);
   }
 
   take(): WaitingSets {
@@ -72,7 +87,12 @@ export class DemandSets {
       waiting.count += lane.count;
       if (lane.count > 0 && !isFull(ready, lane)) waiting.below += lane.count;
     }
-    counted.isServed ||= isServed(pools.of(ready));
+    if (!isServed(pools.of(ready))) {
+      this.#served.delete(ready);
+      return;
+    }
+    this.#served.add(ready);
+    counted.isServed = true;
   }
 
   /** DEMANDSETS-2 */
@@ -80,8 +100,20 @@ export class DemandSets {
     const { classes } = this.#parts;
     if (classes.size <= CLASSES_MAX) return classes.values();
     const looked = this.#nearSessions();
+    this.#servedTurn = nextOf(this.#servedTurn, this.#served, LOOKS_MAX, (ready) => looked.add(ready));
+    this.#lookAtAdded(looked);
     this.#others = nextOf(this.#others, classes, OTHERS_MAX, (ready) => looked.add(ready));
     return looked;
+  }
+
+  /** Those that nobody serves have their turn among the others. */
+  #lookAtAdded(looked: Set<ReadyClass>): void {
+    let looks = LOOKS_MAX;
+    for (const ready of this.#added) {
+      if ((looks -= 1) < 0) return;
+      this.#added.delete(ready);
+      if (isServed(this.#parts.pools.of(ready))) looked.add(ready);
+    }
   }
 
   #nearSessions(): Set<ReadyClass> {

@@ -160,6 +160,7 @@ export class Dispatch {
       ready = new ReadyClass(id, stages, runner);
       this.#classes.set(id, ready);
       this.#near.add(ready);
+      this.#demand.added(ready);
     }
     this.#offered.add(ready);
     let lane = ready.laneOf(stages);
@@ -376,6 +377,7 @@ export class Dispatch {
   #deleteClass(ready: ReadyClass): void {
     this.#classes.delete(ready.id);
     this.#near.delete(ready);
+    this.#demand.deleted(ready);
     this.#offered.delete(ready);
     this.#withFull.delete(ready);
   }
