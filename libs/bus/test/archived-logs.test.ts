@@ -33,7 +33,7 @@ afterAll(async () => {
 });
 
 it('LOGS says which runs it has, how many chunks of each and how full it is; what is purged is gone', async () => {
-  expect(await loggedRuns(bus)).toEqual({ runs: [], isWhole: true, share: 0 });
+  expect(await loggedRuns(bus)).toEqual({ runs: [], spans: [['', '~']], share: 0 });
   const writer = createLogWriter(bus);
   const output = Buffer.alloc(64 * 1024, 'x');
   const bytes = encodeChunk({ stage: 's', attempt: 1, offset: 0, at: 1, parts: [['stdout', output.length]], output });
@@ -62,16 +62,20 @@ it('of more runs than are named at once LOGS says the oldest, the newest and som
   const named = new Set<string>();
   // The chance that any is never named among these is one in 10^11.
   for (let look = 0; look < 600; look += 1) {
-    const { runs, isWhole } = await loggedRuns(bus, 5);
+    const { runs, spans } = await loggedRuns(bus, 5);
     const ids = runs.map(({ runId }) => runId);
-    expect(isWhole).toBe(false);
+    expect(spans).toHaveLength(3);
+    const isNamed = (run: string): boolean => spans.some(([from, to]) => from <= run && run <= to);
+    expect(written.filter(isNamed)).toEqual(ids);
+    expect(['many-00-gone', 'nobody-yet'].filter(isNamed)).toHaveLength(2);
     expect([ids.slice(0, 5), ids.slice(-5)]).toEqual([written.slice(0, 5), written.slice(-5)]);
     expect(ids).toHaveLength(15);
     for (const id of ids) named.add(id);
   }
   expect([...named].toSorted()).toEqual(written);
   const all = await loggedRuns(bus, 14);
-  expect([all.isWhole, all.runs.map(({ runId }) => runId)]).toEqual([true, written]);
+  expect(all.runs.map(({ runId }) => runId)).toEqual(written);
+  expect([all.spans.at(0)?.[0], all.spans.at(-1)?.[1]]).toEqual(['', '~']);
   for (const run of written) await purgeLogs(bus, run);
 });
 

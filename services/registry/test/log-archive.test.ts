@@ -36,7 +36,7 @@ class FakeLogs {
 
   async runs(): Promise<LoggedRuns> {
     const all = [...this.stored].map(([runId, chunks]) => ({ runId, chunks: chunks.length }));
-    return { runs: all.toSorted((one, other) => (one.runId < other.runId ? -1 : 1)), isWhole: true, share: this.share };
+    return { runs: all.toSorted((one, other) => (one.runId < other.runId ? -1 : 1)), spans: [], share: this.share };
   }
 
   async *chunks(runId: string): AsyncGenerator<StoredChunk, void> {

@@ -41,7 +41,7 @@ function relieved(room: number, runs: Readonly<Record<string, Run>>, bytesMax = 
       room: async () => ({ share: share(), bytesMax }),
       runs: async () => ({
         runs: [...left].map(([runId, chunks]) => ({ runId, chunks })),
-        isWhole: true,
+        spans: [],
         share: share(),
       }),
       chunkBytes: async (runId) => (measured.push(runId), bytesOf(runId, 1)),

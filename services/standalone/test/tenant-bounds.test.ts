@@ -162,6 +162,9 @@ describe('the flow of a tenant', () => {
 });
 
 describe('the shares of the logs', () => {
+  const ALL = [['', '~']] as const;
+  const named = (...runs: string[]) => runs.map((runId) => ({ runId, chunks: 1 }));
+
   it('are a sixteenth for a tenant and a half for all, until what is archived or deleted is known to be gone', () => {
     let now = 0;
     const shares = new LogShares(1_600, () => now);
@@ -173,12 +176,26 @@ describe('the shares of the logs', () => {
     const others = Array.from({ length: 10 }, (_, index) => shares.take(`t${index}`, 'r', 100));
     expect(others.filter((isStored) => isStored)).toHaveLength(7);
     // Of what was stored a moment ago nothing is concluded.
-    shares.stillThere(new Set());
+    shares.stillThere({ runs: [], spans: ALL });
     expect(shares.take('ada', 'r3', 1)).toBe(false);
     now = 60_000;
-    shares.stillThere(new Set(['r2', 'r']));
+    shares.stillThere({ runs: named('r2', 'r'), spans: ALL });
     expect(shares.take('ada', 'r3', 60)).toBe(true);
     expect(shares.take('ada', 'r3', 1)).toBe(false);
+  });
+
+  it('are given back of what is gone also where not all that is stored can be named, and of nothing that was not looked at', () => {
+    let now = 0;
+    const shares = new LogShares(1_600, () => now);
+    for (const run of ['r1', 'r2', 'r5', 'r8']) expect(shares.take('ada', run, 25)).toBe(true);
+    now = 60_000;
+    const spans = [
+      ['', 'r3'],
+      ['r7', '~'],
+    ] as const;
+    shares.stillThere({ runs: named('r1', 'r3', 'r7', 'r8'), spans });
+    expect(shares.take('ada', 'r9', 25)).toBe(true);
+    expect(shares.take('ada', 'r9', 1)).toBe(false);
   });
 });
 

@@ -12,8 +12,11 @@ interface LoggedRun {
 export interface LoggedRuns {
   /** By id, so the oldest first; each once. */
   readonly runs: readonly LoggedRun[];
-  /** False: there are more, and these are the oldest, the newest and some of those between. */
-  readonly isWhole: boolean;
+  /**
+   * From which id to which these are all that there are. Where there are more than can be named: of the oldest, of the newest and of some of
+   * those between.
+   */
+  readonly spans: readonly (readonly [from: string, to: string])[];
   /** Of the bytes that `LOGS` may have, 0 to 1; 0 where it has no bound. */
   readonly share: number;
 }
@@ -30,6 +33,8 @@ const INFO_MS = 20_000;
 const PAGE_SUBJECTS = 100_000;
 /** Held in memory for a moment. */
 const PAGES_MAX = 3;
+/** Behind all ids. */
+const LAST = '~';
 
 /**
  * Of a run's chunks, to tell what they take: some at each of these places, each of which costs the broker a millisecond. Where they are nobody can
@@ -49,6 +54,7 @@ export async function loggedRuns(bus: Bus, pageSubjects = PAGE_SUBJECTS): Promis
   const wire = wireOf(bus);
   // A page may begin with what another has named.
   const chunks = new Map<string, number>();
+  const spans: (readonly [string, string])[] = [];
   let share = 0;
   let total = 0;
   const name = async (offset: number): Promise<number> => {
@@ -58,23 +64,29 @@ export async function loggedRuns(bus: Bus, pageSubjects = PAGE_SUBJECTS): Promis
     for (const [subject, count] of named) chunks.set(subject, count);
     share = shareOf(info);
     total = info.total ?? 0;
+    const [first = '', last = LAST] = [named.at(0), named.at(-1)].map((entry) => entry && runOf(entry[0]));
+    spans.push([offset === 0 ? '' : first, offset + named.length >= total ? LAST : last]);
     return named.length;
   };
   let end = await name(0);
-  const isWhole = total <= PAGES_MAX * pageSubjects;
-  if (isWhole) for (let named = end; named > 0 && end < total; end += named) named = await name(end);
+  if (total <= PAGES_MAX * pageSubjects)
+    for (let named = end; named > 0 && end < total; end += named) named = await name(end);
   else {
     // Whoever writes much now is among the newest; nobody can foretell where else is looked.
     await name(end + Math.floor(Math.random() * (total - 2 * pageSubjects - end + 1)));
     await name(total - pageSubjects);
   }
-  return { runs: byRun(chunks), isWhole, share };
+  return { runs: byRun(chunks), spans, share };
+}
+
+function runOf(subject: string): string {
+  return subject.split('.')[1] ?? '';
 }
 
 function byRun(chunks: ReadonlyMap<string, number>): LoggedRun[] {
   const runs = new Map<string, number>();
   for (const [subject, count] of chunks) {
-    const [, runId = ''] = subject.split('.');
+    const runId = runOf(subject);
     runs.set(runId, (runs.get(runId) ?? 0) + count);
   }
   return Array.from(runs, ([runId, count]) => ({ runId, chunks: count })).toSorted((one, other) =>

@@ -2,6 +2,8 @@
  * How much of `LOGS` the runners of each tenant have filled since this process began, by run, so that what has been archived or deleted
  * counts no more. Bounded in memory by the runs whose logs are there.
  */
+import type { LoggedRuns } from '@penstock/bus';
+
 interface Stored {
   bytes: number;
   /** When the last of it was stored. */
@@ -59,13 +61,15 @@ export class LogShares {
     return true;
   }
 
-  /** The runs that have anything stored. */
-  stillThere(runs: ReadonlySet<string>): void {
+  /** What a run that was not looked at has counts on. */
+  stillThere({ runs, spans }: Pick<LoggedRuns, 'runs' | 'spans'>): void {
     this.#isShort = false;
     const now = this.#now();
+    const named = new Set(runs.map(({ runId }) => runId));
+    const isGone = (run: string): boolean => !named.has(run) && spans.some(([from, to]) => from <= run && run <= to);
     for (const [tenant, share] of this.#shares) {
       for (const [runId, { bytes, at }] of share.runs) {
-        if (runs.has(runId) || now - at < RECENT_MS) continue;
+        if (now - at < RECENT_MS || !isGone(runId)) continue;
         share.runs.delete(runId);
         share.bytes -= bytes;
         this.#bytes -= bytes;

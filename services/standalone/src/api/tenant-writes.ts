@@ -76,8 +76,7 @@ export function lookAtTenantWrites(options: TenantWritesOptions): BusSubscriptio
   const timer = setInterval(() => {
     if (!shares.isShort) return;
     loggedRuns(bus).then(
-      // Of more than can be named at once nobody knows what is gone.
-      ({ runs, isWhole }) => isWhole && shares.stillThere(new Set(runs.map(({ runId }) => runId))),
+      (found) => shares.stillThere(found),
       (error: unknown) => log.warn({ err: error }, 'it could not be looked up which logs are still stored; later'),
     );
   }, options.lookMs ?? LOOK_MS);
