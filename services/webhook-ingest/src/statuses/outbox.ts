@@ -7,7 +7,8 @@
  *  STATUS-3 An entry is done when the host has the final state, or says that it will never take it.
  *  STATUS-4 A lane is a part of a repository of a tenant; tenants and hosts share the places (`Lanes`). So a repository with thousands of commits, a
  *     tenant with thousands of repositories, or a host that does not answer, delays what others' hosts show by as many requests as it has lanes.
- *  STATUS-5 The runs of one commit have one lane: what its host shows follows their order. Those of others go beside them, LANES_OF_REPOSITORY at a time.
+ *  STATUS-5 The runs of one commit have one lane: an ingest tells of one of them at a time, in the order in which they are due. So what the host did
+ *     not take comes after what was told of others meanwhile. Those of other commits go beside them, LANES_OF_REPOSITORY at a time.
  */
 import { hash } from 'node:crypto';
 import { backoffMs, Lanes, pauseOrAbort } from '@penstock/async';
