@@ -19,7 +19,7 @@ import { NotFound } from '@penstock/errors';
 import { Workspaces, type SharedContents } from '@penstock/executor';
 import { silentLogger } from '@penstock/telemetry';
 import { InheritedFiles } from '../src/artifacts/inherited-files.ts';
-import { layOutMissing, type InheritedSource } from '../src/workspace/shared-files.ts';
+import { fillShared, layOutMissing, type InheritedSource } from '../src/workspace/shared-files.ts';
 
 type Inherits = NonNullable<Job['inherits']>;
 
@@ -205,5 +205,15 @@ describe('what the shared folder of a run lacks', () => {
     await workspaces.remove(RUN);
     await complete([a], workspaces, source);
     expect(laid).toEqual([['a']]);
+  });
+
+  it('is known of a folder that this process has made for a run from before it', async () => {
+    await new Workspaces(folder).prepare({ runId: RUN, attempt: randomUUID(), fresh: true, declaresOutputs: false });
+    const workspaces = new Workspaces(folder);
+    expect(workspaces.contentsOf(RUN).isKnown).toBe(false);
+    await fillShared(workspace, async () => {}, jobWith([a]), workspaces);
+    const { laid, source } = laying();
+    await complete([a], workspaces, source);
+    expect([laid, workspaces.contentsOf(RUN).isKnown]).toEqual([[], true]);
   });
 });

@@ -75,8 +75,8 @@ export interface StageFolders {
 
 /** What the shared folder of a run holds beside what it was made with. */
 export interface SharedContents {
-  /** False: it is from before this process, which does not know all of it. */
-  readonly isKnown: boolean;
+  /** False: it is from before this process, which does not know all of it. For who fills it anew to set. */
+  isKnown: boolean;
   /** What was laid out there or is part of it, by names that the caller gives; settles when it is there. */
   readonly laidOut: Map<string, Promise<void>>;
 }

@@ -25,10 +25,12 @@ export async function fillShared(
   { runId, inherits = [] }: Job,
   workspaces: Pick<Workspaces, 'contentsOf'>,
 ): Promise<void> {
-  const { laidOut } = workspaces.contentsOf(runId);
-  laidOut.clear();
+  const contents = workspaces.contentsOf(runId);
+  contents.laidOut.clear();
   await fill(path);
-  for (const { manifest } of inherits) laidOut.set(manifest, Promise.resolve());
+  // The run may be from before this process, and have had other folders alone.
+  contents.isKnown = true;
+  for (const { manifest } of inherits) contents.laidOut.set(manifest, Promise.resolve());
 }
 
 /**
