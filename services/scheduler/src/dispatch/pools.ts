@@ -4,6 +4,7 @@
  *
  *  POOLS-1 A tenant's own runners are in no pool that is kept: they count for who names the tenant alone.
  */
+import type { Least } from '@penstock/pipeline';
 import type { Pool } from './key-slots.ts';
 import type { OwnLanes } from './own-lanes.ts';
 import type { ReadyClass } from './ready-class.ts';
@@ -18,6 +19,8 @@ export interface PoolsParts {
 export class Pools {
   readonly #parts: PoolsParts;
   #version = 0;
+  /** What the largest runners have. */
+  #largest = { version: -1, cpu: 0, memoryBytes: 0 };
 
   constructor(parts: PoolsParts) {
     this.#parts = parts;
@@ -38,8 +41,8 @@ export class Pools {
     const { sessions, own } = this.#parts;
     if (ready.pool?.version !== this.#version) {
       const isShared = (session: Session): boolean => session.tenant === undefined;
-      const of = this.#pooled(ready, [...sessions.fewestWith(ready.labels)].filter(isShared));
-      ready.pool = { version: this.#version, of };
+      const few = this.#isBeyondAll(ready.least) ? [] : [...sessions.fewestWith(ready.labels)].filter(isShared);
+      ready.pool = { version: this.#version, of: this.#pooled(ready, few) };
     }
     const shared = ready.pool.of;
     if (!own.has(tenant)) return shared;
@@ -49,6 +52,20 @@ export class Pools {
       runners: shared.runners.union(theirs.runners),
       drained: shared.drained + theirs.drained,
     };
+  }
+
+  /** Files may ask for any number of sizes that no runner has: to know it of each takes no look at all runners. */
+  #isBeyondAll(least: Least | undefined): boolean {
+    if (least === undefined) return false;
+    if (this.#largest.version !== this.#version) {
+      let [cpu, memoryBytes] = [0, 0];
+      for (const { capacity } of this.#parts.sessions.fewestWith([])) {
+        cpu = Math.max(cpu, capacity?.cpu ?? Infinity);
+        memoryBytes = Math.max(memoryBytes, capacity?.memoryBytes ?? Infinity);
+      }
+      this.#largest = { version: this.#version, cpu, memoryBytes };
+    }
+    return (least.cpu ?? 0) > this.#largest.cpu || (least.memoryBytes ?? 0) > this.#largest.memoryBytes;
   }
 
   #pooled(ready: ReadyClass, sessions: Iterable<Session>): Pool {
