@@ -50,7 +50,7 @@ export class LocalExecutors {
 
   constructor({ slots, warn }: LocalExecutorOptions) {
     this.#warn = warn;
-    this.#executors = [new ProcessExecutor({ idleMax: slots, sharesRights: true, warn })];
+    this.#executors = [new ProcessExecutor({ idleMax: slots, sharesRights: true, forksAhead: true, warn })];
     this.#lacking = lackingOf(this.#executors);
   }
 

@@ -20,7 +20,7 @@ describe.each(ways)('the next process of a helper in a %s', (isolation) => {
   let next: ProcessIdentity;
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'penstock-next-'));
-    executor = new ProcessExecutor({ isolations: [isolation], warn: () => {} });
+    executor = new ProcessExecutor({ isolations: [isolation], forksAhead: true, warn: () => {} });
     await executor.prewarm(1);
     helpers = new Set(descendantsOf(process.pid).map(({ pid }) => pid));
     await start('true').ended;

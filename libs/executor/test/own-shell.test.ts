@@ -52,7 +52,7 @@ const NEW = [
 
 /** Their output and their end are what a shell of its own has for them. */
 const SAME = [
-  'echo $-; echo "$0 $#"; echo ${1-none}; echo [$shell$own$drop$rightless$unshares$stage$order$asked$status$rounds]; type start; type ask',
+  'echo $-; echo "$0 $#"; echo ${1-none}; echo [$shell$own$drop$ahead$rightless$unshares$stage$order$asked$status$rounds]; type start; type ask',
   'echo one; false; echo two',
   'false || echo three; ! true; if false; then :; fi; echo four',
   'return 3; echo never',
@@ -92,7 +92,7 @@ describe.runIf(isDash).each([
   let executor: ProcessExecutor;
   beforeAll(async () => {
     folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-own-shell-')));
-    executor = new ProcessExecutor({ warn: () => {} });
+    executor = new ProcessExecutor({ forksAhead: isPrepared, warn: () => {} });
     await executor.prewarm(1);
   });
   afterAll(async () => {

@@ -32,9 +32,10 @@ if (process.getuid?.() === 0)
   });
 
 if (process.platform === 'linux') {
-  const create = () => new ProcessExecutor({ isolations: ['user-namespace'], sharesRights: true, warn: () => {} });
-  runRenewedSuite('process executor, whose helpers share their rights', { create });
-  runExecutorSuite('process executor, whose helpers share their rights', {
+  const create = () =>
+    new ProcessExecutor({ isolations: ['user-namespace'], sharesRights: true, forksAhead: true, warn: () => {} });
+  runRenewedSuite('process executor, as in a local run', { create });
+  runExecutorSuite('process executor, as in a local run', {
     create,
     contains: true,
     loudBytes: 20_000_000,

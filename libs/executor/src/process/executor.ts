@@ -11,6 +11,8 @@ export interface ProcessExecutorOptions extends HelperExecutorOptions {
   readonly hasUsers?: boolean | undefined;
   /** Whether stages are their owner's own, and may do all that their helpers may: in a user namespace each then starts in a third of the time. */
   readonly sharesRights?: boolean | undefined;
+  /** Whether the process of a helper's next stage is there before its order is: sooner where processors idle between stages, slower where not. */
+  readonly forksAhead?: boolean | undefined;
   /** For tests: the ways to isolate that are tried, in order. */
   readonly isolations?: readonly Isolation[] | undefined;
 }
@@ -19,12 +21,12 @@ export class ProcessExecutor extends HelperExecutor {
   readonly kind = 'process';
 
   constructor(options: ProcessExecutorOptions = {}) {
-    const { covered, hasUsers, sharesRights, isolations = isolationsToTry() } = options;
+    const { covered, hasUsers, sharesRights, forksAhead, isolations = isolationsToTry() } = options;
     super(options, {
       ways: ({ pipesFolder: pipes }, limits) =>
         isolations.map((isolation) => ({
           isolation,
-          launch: () => launchPlain(isolation, { covered, pipes, limits, hasUsers, sharesRights }),
+          launch: () => launchPlain(isolation, { covered, pipes, limits, hasUsers, sharesRights, forksAhead }),
         })),
       placeOf,
       hidesScratch: covered?.keep !== undefined,

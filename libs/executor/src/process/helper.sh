@@ -1,8 +1,10 @@
 # A helper: PID 1 of a namespace of its own, starts one stage at a time and ends what the stage leaves behind.
 #
-#   sh serve <shell> <limits> <own> [<drop>]          serves; where there is a fourth argument it has rights that a stage must not.
+#   sh serve <shell> <limits> <own> [<drop> [<ahead>]]
+#                                                     serves; where `drop` is not empty it has rights that a stage must not.
 #                                                     `bounded`, `users`: but no bounding set, nor new ones; as `users` it makes
-#                                                     stages other users
+#                                                     stages other users. `ahead`: it forks the process of the next stage
+#                                                     when it has reported one
 #   sh once <shell> <limits> <own>                    serves one stage without a namespace; its owner ends the group
 #
 # Limits are shell commands by which it bounds itself, and its stages with it; its own ones each stage bounds itself by.
@@ -12,7 +14,7 @@
 #
 # An order is a line: empty, or the number of the user and group that the stage runs as. What it is given as environment
 # counts only from then on: nothing of it is read by a program that still has rights. A word is for a job that waits for it (job.ts),
-# and no order. From the second stage on the forked process awaits its order itself.
+# and no order. Of who forks ahead the forked process awaits its order itself, from the second stage on.
 #
 # Descriptors: 2 complaints of this shell and its launcher until it is ready, 3 the owner (a line each way: an order, the stage's exit
 # status), 4 the job, a file without a name that is sourced through /proc so that it is read from its beginning
@@ -47,7 +49,7 @@ ask() {
   return 1
 }
 
-shell=$2 own=$4 drop=$5
+shell=$2 own=$4 drop=$5 ahead=$6
 case $drop in
 # Nothing can be ambient that is not inherited. Each more takes a tenth of the time.
 bounded | users) rightless='--inh-caps=-all' ;;
@@ -84,7 +86,7 @@ echo ready >&3
 ask || exit 0
 asked=1
 while :; do
-  # Each next process is there before its order is: the fork goes beside what the owner has to do between two stages.
+  # Ahead, each next process is there before its order is: the fork goes beside what the owner has to do between two stages.
   (
     [ -n "$asked" ] || ask || exit 129
     start "$order"
@@ -109,5 +111,9 @@ while :; do
   if [ $status -gt 128 ]; then
     while read -r order <&3; do :; done
     exit 0
+  fi
+  if [ -z "$ahead" ]; then
+    ask || exit 0
+    asked=1
   fi
 done

@@ -145,7 +145,7 @@ export const GO = 'go';
 const WAIT = ['read -r _ <&3 || exit 0', `[ "$_" = ${GO} ] || exit 0`, 'exec 3>&- 4>&-', 'unset _'];
 /** What a script would find in a shell that is its helper's (helper.sh). */
 const UNSET_HELPERS =
-  'unset shell own drop rightless unshares stage descriptors order asked status rounds; unset -f start ask';
+  'unset shell own drop ahead rightless unshares stage descriptors order asked status rounds; unset -f start ask';
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**

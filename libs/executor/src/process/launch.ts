@@ -45,6 +45,8 @@ export interface LaunchOptions {
   readonly hasUsers?: boolean | undefined;
   /** Whether stages may do all that their helper may: who runs what is his own, as in a local run. */
   readonly sharesRights?: boolean | undefined;
+  /** Whether a helper forks the process of its next stage when it has reported one. */
+  readonly forksAhead?: boolean | undefined;
 }
 
 export function isolationsToTry(): readonly Isolation[] {
@@ -53,7 +55,7 @@ export function isolationsToTry(): readonly Isolation[] {
 }
 
 export function launchPlain(isolation: Isolation, options: LaunchOptions): Launch {
-  const { covered, pipes, limits, hasUsers = false, sharesRights = false } = options;
+  const { covered, pipes, limits, hasUsers = false, sharesRights = false, forksAhead = false } = options;
   if (isolation === 'group')
     return {
       isolation,
@@ -84,7 +86,7 @@ export function launchPlain(isolation: Isolation, options: LaunchOptions): Launc
       // In a session of its own, so that a stage that signals its own group (`kill 0`) does not reach the launcher.
       ...['setsid', ...(user ? asOwner(sharesRights) : isBounded ? bounded(limits) : AS_ROOT), '--no-new-privs', '--'],
       ...[HELPER_SHELL, '-c', HELPER_TEXT, 'sh', 'serve', ...helperArguments(limits)],
-      ...(user && !sharesRights ? ['bounded'] : isBounded ? ['users'] : []),
+      ...[user && !sharesRights ? 'bounded' : isBounded ? 'users' : '', forksAhead ? 'ahead' : ''],
     ]),
   };
 }
