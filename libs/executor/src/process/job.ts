@@ -210,9 +210,10 @@ const inheritedLines = new WeakMap<Readonly<Record<string, string>>, readonly st
 
 /** Lines that set what many stages inherit, put together once; and what else this one is given. */
 function variablesOf(
-  { inherited = {}, env }: StageSpec,
+  { inherited, env }: StageSpec,
   defaults: Readonly<Record<string, string>>,
 ): { inherited: readonly string[]; all: Readonly<Record<string, string>> } {
+  if (inherited === undefined) return { inherited: [], all: { ...defaults, ...env } };
   let lines = inheritedLines.get(inherited);
   if (lines === undefined) {
     const isPlain = sortVariables(inherited).shellVariables.length === 0 && !Object.hasOwn(inherited, 'IFS');
