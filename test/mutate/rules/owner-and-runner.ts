@@ -52,7 +52,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P11',
     breaks: 'lets what some runner could take wait for its turn among what none could',
     file: 'services/scheduler/src/dispatch/demand-sets.ts',
-    find: 'counted.isServed ||= isServed(pools.of(ready));',
+    find: 'counted.isServed = true;',
     replace: '',
     noticedBy: [{ tests: 'services/scheduler/test/demand.test.ts', titles: ['DEMANDSETS-1:'] }],
   },

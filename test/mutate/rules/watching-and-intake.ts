@@ -214,7 +214,7 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P24',
     breaks: 'keeps every push whole, however many of one tenant come in a day',
     file: 'services/webhook-ingest/src/model/deliveries-repository.ts',
-    find: 'if (this.#rowRoom.take(roomOf(delivery), bytes)) return { delivery, decision, row };',
+    find: 'if (takes(this.#rowRoom, roomOf(delivery), bytes, taken)) return { delivery, decision, row };',
     replace: 'if (bytes > 0) return { delivery, decision, row };',
     noticedBy: [{ tests: 'services/webhook-ingest/test/kept-deliveries.test.ts', titles: ['DECISION-5:'] }],
   },
