@@ -169,17 +169,23 @@ describe('DECISION-5: beyond what is kept whole of a tenant in a day', () => {
     for (let time = 0; time < 100; time++) await deliveries.insert(push('again'), decided());
     expect(await inserted(push('first'), decided())).toMatchObject({ decision: decided() });
     let isFull = true;
+    let stored = 0;
     const insert = (): Promise<string> =>
-      isFull ? Promise.reject(new Error('the disk is full')) : Promise.resolve('inserted');
+      isFull ? Promise.reject(new Error('the disk is full')) : Promise.resolve('inserted').finally(() => (stored += 1));
     const failing = new DeliveriesRepository({ collection: () => ({ insert }) } as unknown as DocumentStore, {
       rows: 64 * KIB,
       long: 64 * KIB,
+      refused: 8 * KIB,
     });
     const long = push('long', { paths: ['p'.repeat(8 * KIB)] });
-    for (let time = 0; time < 100; time++)
+    for (let time = 0; time < 100; time++) {
       await expect(failing.insert(long, decided())).rejects.toThrow('disk is full');
+      await expect(failing.insertRefused(push('refused'), decided())).rejects.toThrow('disk is full');
+    }
     isFull = false;
     expect(await failing.insert(long, decided())).toMatchObject({ delivery: long, decision: decided() });
+    await failing.insertRefused(push('refused'), decided());
+    expect(stored).toBe(2);
   });
 
   it('of refused ones nothing is kept, which takes no room of pushes', async () => {

@@ -80,20 +80,14 @@ export class DeliveriesRepository {
   async insert(delivery: Delivery, decision: Decision): Promise<DecidedDelivery | null> {
     const taken: Taken = [];
     const { row, ...kept } = this.#keptOf(delivery, decision, taken);
-    let isKept = false;
-    try {
-      isKept = (await this.#deliveries.insert(row)) === 'inserted';
-    } finally {
-      // A store that takes nothing for an hour is asked many times.
-      if (!isKept) for (const giveBack of taken) giveBack();
-    }
-    return isKept ? { ...kept, revision: 0 } : null;
+    return (await this.#inserted(row, taken)) ? { ...kept, revision: 0 } : null;
   }
 
   /** One of which nothing comes, and which nobody was promised to find here: kept while there is room for it (DECISION-5). */
   async insertRefused(delivery: Delivery, decision: Decision): Promise<void> {
     const row = rowOf(delivery, decision, 0);
-    if (this.#refusedRoom.take(roomOf(delivery), bytesOf(row))) await this.#deliveries.insert(row);
+    const taken: Taken = [];
+    if (takes(this.#refusedRoom, roomOf(delivery), bytesOf(row), taken)) await this.#inserted(row, taken);
   }
 
   /** `outcome`: what has become of the decision, which is carried out. Keeps DECISION-3. */
@@ -152,6 +146,17 @@ export class DeliveriesRepository {
         limit: SWEEP_BATCH,
       });
     while (removed === SWEEP_BATCH);
+  }
+
+  /** What was taken for it is given back where it is not: a store that takes nothing for an hour is asked many times. */
+  async #inserted(row: Row, taken: Taken): Promise<boolean> {
+    let isInserted = false;
+    try {
+      isInserted = (await this.#deliveries.insert(row)) === 'inserted';
+    } finally {
+      if (!isInserted) for (const giveBack of taken) giveBack();
+    }
+    return isInserted;
   }
 
   /** Keeps DECISION-5. */
