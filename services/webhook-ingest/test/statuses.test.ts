@@ -1,5 +1,9 @@
+import { hash } from 'node:crypto';
+import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statusesSpec } from '../src/model/collections.ts';
+import type { StatusTarget } from '../src/statuses/host-api.ts';
+import { StatusOutbox } from '../src/statuses/outbox.ts';
 import { startFakeHost, type FakeHost } from './fake-host.ts';
 import {
   githubPush,
@@ -48,18 +52,21 @@ const pushA = (ingest: RunningIngest, commit: string, name = 'acme/demo') => {
   const text = JSON.stringify(githubPush({ url: repository.url, commit, repository: name }));
   return ingest.send(text, { 'x-github-event': 'push', 'x-hub-signature-256': githubSignature(text, 's') });
 };
-const expectNoneLeft = () =>
-  expect
-    .poll(
-      async () =>
-        (
-          await world.store
-            .collection(statusesSpec)
-            .list({ where: { done: false }, orderBy: { field: 'dueAt', direction: 'asc' }, limit: 10 })
-        ).length,
-      { timeout: 20_000 },
-    )
-    .toBe(0);
+/** Commits of a repository are in three lanes. */
+function newCommitOfLane(commit: string): string {
+  const laneOf = (of: string): number => hash('sha256', of, 'buffer').readUInt32BE(0) % 3;
+  for (;;) {
+    const other = newCommit();
+    if (laneOf(other) === laneOf(commit)) return other;
+  }
+}
+const undone = (limit: number) =>
+  world.store
+    .collection(statusesSpec)
+    .list({ where: { done: false }, orderBy: { field: 'dueAt', direction: 'asc' }, limit });
+const expectNoneLeft = () => expect.poll(async () => (await undone(10)).length, { timeout: 20_000 }).toBe(0);
+/** The run of the last one that the host took. */
+const lastTold = () => host.told.at(-1)?.body['target_url']?.split('/').at(-1);
 
 describe('commit statuses', () => {
   it('GitHub is told what the run became, with the address of the run', async () => {
@@ -157,7 +164,19 @@ describe('commit statuses', () => {
         ref: 'r',
         runId,
       };
-      return { id: runId, lane, done: false, dueAt, sent: '', failures: 0, revision: 0, step: 0, target, tenant };
+      return {
+        id: runId,
+        lane,
+        done: false,
+        dueAt,
+        claimedUntil: 0,
+        sent: '',
+        failures: 0,
+        revision: 0,
+        step: 0,
+        target,
+        tenant,
+      };
     };
     const rows = [
       ...Array.from({ length: 400 }, (_, index) =>
@@ -178,10 +197,10 @@ describe('commit statuses', () => {
     await expect.poll(() => host.statesOf('900'), { timeout: 30_000 }).toEqual(['pending']);
     await expect.poll(() => host.statesOf('901'), { timeout: 30_000 }).toEqual(['pending']);
     expect(host.told.filter(({ path }) => path.startsWith('/repos/many/'))).toEqual([]);
-    for (const { id } of rows) await entries.delete(id);
+    const closed = ingest.close();
     hold.release();
-    await ingest.close();
-    for (const { id } of rows) await entries.delete(id);
+    await closed;
+    for (const { id } of await undone(1_000)) await entries.delete(id);
   }, 90_000);
 
   it('STATUS-5: a commit at which the host hangs delays its own other run, and no other commit of its repository', async () => {
@@ -200,6 +219,80 @@ describe('commit statuses', () => {
     await expect.poll(told, { timeout: 20_000 }).toBe(others.length);
     await expectNoneLeft();
     expect(host.statesOf(slow).slice(-2)).toEqual(['success', 'success']);
+  });
+
+  it('STATUS-6: an older run whose status the host takes late does not stand over the newer one of its commit', async () => {
+    const ingest = await start({ waitSecs: 0 });
+    world.held = true;
+    const commit = newCommit();
+    host.answers.push({ status: 429, headers: { 'retry-after': '3' } });
+    const older = await pushA(ingest, commit);
+    await expect.poll(() => host.answers.length, { timeout: 10_000 }).toBe(0);
+    const newer = await pushA(ingest, commit);
+    await expect
+      .poll(() => world.jobs.some(({ runId }) => runId === newer.body.run_id), { timeout: 10_000 })
+      .toBe(true);
+    world.held = false;
+    world.release();
+    await expectNoneLeft();
+    expect(host.statesOf(commit).at(-1)).toBe('success');
+    expect(lastTold()).toBe(newer.body.run_id);
+    expect(older.body.run_id).not.toBe(newer.body.run_id);
+  });
+
+  it('STATUS-6: while one ingest tells of the older run no other tells of the newer, which is told next', async () => {
+    const commit = newCommit();
+    const hold = host.hold(`/repos/acme/demo/statuses/${commit}`);
+    await pushA(await start(), commit);
+    await expect.poll(hold.held, { timeout: 10_000 }).toBe(1);
+    const beside = await start({ beside: true });
+    const newer = await pushA(beside, commit);
+    // What comes behind it in the same lane is told of.
+    const other = newCommitOfLane(commit);
+    await pushA(beside, other);
+    await expect.poll(() => host.statesOf(other).at(-1), { timeout: 20_000 }).toBe('success');
+    expect(hold.held()).toBe(1);
+    hold.release();
+    await expectNoneLeft();
+    expect(lastTold()).toBe(newer.body.run_id);
+  });
+
+  it('STATUS-6: an older run that is added after the newer was told, and a restart, is not told', async () => {
+    await (await start()).close();
+    const target = (runId: string, ref = 'refs/heads/main', provider: 'git_host_a' | 'git_host_b' = 'git_host_a') => ({
+      provider,
+      ref,
+      runId,
+      repository: 'acme/late',
+      commit: 'd'.repeat(40),
+      tenant: 'service',
+      context: 'penstock/demo',
+    });
+    const [oldest = '', older = '', newest = ''] = (await world.runsOf()).map(({ id }) => id).toSorted();
+    const told = async (...targets: StatusTarget[]): Promise<(string | undefined)[]> => {
+      const outbox = new StatusOutbox({
+        ...world,
+        hosts: both(),
+        log: silentLogger(),
+        now: Date.now,
+        targetOf: () => undefined,
+        urlOfRun: (runId) => `https://ci.example/runs/${runId}`,
+      });
+      outbox.start();
+      const before = host.told.length;
+      for (const each of targets) {
+        await outbox.add(each);
+        await expectNoneLeft();
+      }
+      await outbox.stop();
+      return host.told.slice(before).map(({ body }) => body['target_url']?.split('/').at(-1));
+    };
+    expect(await told(target(older))).toEqual([older]);
+    expect(await told(target(oldest), target(older))).toEqual([]);
+    expect(await told(target(newest), target(older))).toEqual([newest]);
+    // GitLab shows those of other refs beside it.
+    expect(await told(target(newest, 'refs/heads/a', 'git_host_b'))).toEqual([newest]);
+    expect(await told(target(older, 'refs/heads/b', 'git_host_b'))).toEqual([older]);
   });
 
   it('nothing is told for skipped pushes, without a token, or for unsigned ones in production', async () => {

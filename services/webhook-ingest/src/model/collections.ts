@@ -57,16 +57,18 @@ export const proofsSpec = {
   indexes: [],
 } as const satisfies CollectionSpec;
 
-/** The state that a git host is to show for a commit; the id is that of the run. */
+/** The state that a git host is to show for a commit under one name; the id is a hash of these. Of earlier releases: one for each run, by its id. */
 export const statusesSpec = {
   name: 'commit_statuses',
   fields: {
     /** What takes turns; '' in documents of earlier releases. */
     lane: 'string',
-    /** The host has the final one, or will never take it. */
+    /** The host has the final one, or will never take it; since `dueAt`. */
     done: 'boolean',
     /** When it is to be looked at again, in milliseconds since 1970. */
     dueAt: 'integer',
+    /** Until then somebody tells of it; 0: nobody does. */
+    claimedUntil: 'integer',
     /** What the host was last sent: '', `pending`, `success` or `failure`. */
     sent: 'string',
     failures: 'integer',

@@ -9,6 +9,9 @@
  *     tenant with thousands of repositories, or a host that does not answer, delays what others' hosts show by as many requests as it has lanes.
  *  STATUS-5 The runs of one commit have one lane: an ingest tells of one of them at a time, in the order in which they are due. So what the host did
  *     not take comes after what was told of others meanwhile. Those of other commits go beside them, LANES_OF_REPOSITORY at a time.
+ *  STATUS-6 What a host shows under one name has one entry, of the newest run: an older one is told no more, however late the host takes it. The
+ *     entry of a newer run stands in the place of the older at once, and is told when the claim of who tells of the older is over or given
+ *     back. What is done stays for a week, so that an older run that comes later, after a restart as well, finds it.
  */
 import { hash } from 'node:crypto';
 import { backoffMs, Lanes, pauseOrAbort } from '@penstock/async';
@@ -44,8 +47,12 @@ const LOOK_MS = 1_000;
 /** A run whose end nobody heard of is looked at this often: of a run's age a share, for thousands may wait for days. */
 const RUNNING_LOOK = { minMs: 15_000, maxMs: 5 * 60_000, share: 1 / 4 };
 const RETRY = { firstMs: 1_000, maxMs: 5 * 60_000 };
-/** A host that was away for so long has lost interest in the commit. */
+/** A host that was away for so long has lost interest in the commit. As long as a delivery is known: none comes again later (P24). */
 const GIVEN_UP_MS = 7 * 24 * 60 * 60 * 1000;
+const SWEEP_MS = 60_000;
+const SWEPT_AT_ONCE = 500;
+/** Each time somebody else has written the entry. */
+const ADDS_MAX = 20;
 const CONCURRENCY = 8;
 /** As many as one tenant has of a host's places. */
 const LANES_OF_REPOSITORY = 3;
@@ -57,10 +64,11 @@ export class StatusOutbox {
   readonly #lanes: Lanes;
   #subscription: BusSubscription | undefined;
   #looking: Promise<void> | undefined;
-  /** Runs with an entry here whose end is waited for. */
-  readonly #running = new Set<string>();
+  /** Runs whose end is waited for, with their entries. */
+  readonly #running = new Map<string, string>();
   /** The last lane that was looked at of those in turn; undefined: the first is next, which may be '', of an earlier release. */
   #lastLooked: string | undefined;
+  #sweptAt = -Infinity;
 
   constructor(options: StatusOutboxOptions) {
     this.#options = options;
@@ -94,21 +102,34 @@ export class StatusOutbox {
     await this.#lanes.stop();
   }
 
-  /** Idempotent: the first of a run stands. */
+  /** Idempotent. STATUS-6: nothing comes of a run that is older than the one that stands there. */
   async add(target: StatusTarget): Promise<void> {
     if (this.#options.hosts[target.provider] === undefined) return;
-    await this.#entries.insert({
-      id: target.runId,
+    for (let added = 0; added < ADDS_MAX; added += 1)
+      if (await this.#isAdded(target)) return this.#begin(laneOf(target), target);
+    throw new Error(`the commit status of run ${target.runId} was written by others ${ADDS_MAX} times meanwhile`);
+  }
+
+  async #isAdded(target: StatusTarget): Promise<boolean> {
+    const fresh = {
+      id: idOf(target),
       lane: laneOf(target),
       done: false,
       dueAt: this.#options.now(),
+      claimedUntil: 0,
       sent: '',
       failures: 0,
       revision: 0,
       step: 0,
       target: JSON.stringify(target),
-    });
-    this.#begin(laneOf(target), target);
+    };
+    if ((await this.#entries.insert(fresh)) === 'inserted') return true;
+    const standing = await this.#entries.get(fresh.id);
+    if (standing === null) return false;
+    if (targetOf(standing).runId >= target.runId) return true;
+    this.#running.delete(targetOf(standing).runId);
+    const { revision, claimedUntil } = standing;
+    return (await this.#write(this.#dueSoon({ ...fresh, revision, claimedUntil }))) !== null;
   }
 
   /** By a schedule: nobody else tells of it. Every ingest hears of it, and the first adds it. */
@@ -132,6 +153,7 @@ export class StatusOutbox {
     while (!signal.aborted) {
       try {
         await this.#beginDue();
+        await this.#sweep();
       } catch (error) {
         this.#options.log.warn({ err: error }, 'commit statuses could not be looked through; tried again');
       }
@@ -148,6 +170,18 @@ export class StatusOutbox {
     for (const entry of due) this.#begin(entry.lane, targetOf(entry));
     // They may all be of one lane, and those of another stand behind them.
     if (due.length === LOOKED_AT) await this.#beginInTurn();
+  }
+
+  /** STATUS-6 */
+  async #sweep(): Promise<void> {
+    const now = this.#options.now();
+    if (now < this.#sweptAt + SWEEP_MS) return;
+    const swept = await this.#entries.deleteWhere({
+      where: { done: true, dueAt: { lt: now - GIVEN_UP_MS } },
+      orderBy: { field: 'dueAt', direction: 'asc' },
+      limit: SWEPT_AT_ONCE,
+    });
+    if (swept < SWEPT_AT_ONCE) this.#sweptAt = now;
   }
 
   async #beginInTurn(): Promise<void> {
@@ -180,14 +214,15 @@ export class StatusOutbox {
     const { now, log, hosts } = this.#options;
     const target = targetOf(entry);
     const host = hosts[target.provider];
-    const claimed = await this.#write({ ...entry, dueAt: now() + CLAIM_MS });
+    const claimedUntil = now() + CLAIM_MS;
+    const claimed = await this.#write({ ...entry, dueAt: claimedUntil, claimedUntil });
     if (claimed === null || host === undefined) return;
+    if (entry.id !== idOf(target)) return await this.#takeOver(claimed, target);
     let view: RunView | null;
     try {
       view = await this.#options.reads.view(target.runId, [target.tenant]);
     } catch {
-      await this.#write({ ...claimed, dueAt: now() + RETRY.firstMs });
-      return;
+      return await this.#giveBack(claimed, { dueAt: now() + RETRY.firstMs });
     }
     const state = stateOf(view);
     const final = view !== null && isEnded(view.status);
@@ -213,15 +248,21 @@ export class StatusOutbox {
         'a commit status was not taken; tried again',
       );
     const afterMs = Math.ceil(Math.max(answer.kind === 'later' ? answer.afterMs : 0, backoffMs(failures, RETRY)));
-    await this.#write({ ...claimed, failures, dueAt: now() + afterMs });
+    await this.#giveBack(claimed, { failures, dueAt: now() + afterMs });
+  }
+
+  /** An earlier release had an entry for each run. */
+  async #takeOver({ id, revision }: Entry, target: StatusTarget): Promise<void> {
+    await this.add(target);
+    await this.#entries.delete(id, { revision });
   }
 
   async #lookLater(entry: Entry, target: StatusTarget): Promise<void> {
     const { runId, tenant } = target;
-    this.#running.add(runId);
+    this.#running.set(runId, entry.id);
     const { minMs, maxMs, share } = RUNNING_LOOK;
     const afterMs = Math.ceil(Math.min(maxMs, Math.max(minMs, this.#ageOf(target) * share)));
-    await this.#write({ ...entry, dueAt: this.#options.now() + afterMs });
+    await this.#giveBack(entry, { sent: entry.sent, failures: entry.failures, dueAt: this.#options.now() + afterMs });
     // It may have ended between the look at it and this.
     const view = await this.#options.reads.view(runId, [tenant]).catch(() => null);
     if (view !== null && isEnded(view.status)) await this.#dueNow(runId);
@@ -232,22 +273,34 @@ export class StatusOutbox {
   }
 
   async #finish(entry: Entry): Promise<void> {
-    this.#running.delete(entry.id);
-    await this.#write({ ...entry, done: true });
-    await this.#entries.delete(entry.id);
+    this.#running.delete(targetOf(entry).runId);
+    await this.#giveBack(entry, { sent: entry.sent, done: true, dueAt: this.#options.now() });
+  }
+
+  /** The claim is over. Who has written the entry meanwhile waits for that: for a newer run, or because this one has ended. */
+  async #giveBack(claimed: Entry, changes: Partial<Entry>): Promise<void> {
+    if ((await this.#write({ ...claimed, ...changes, claimedUntil: 0 })) !== null) return;
+    const other = await this.#entries.get(claimed.id);
+    if (other?.claimedUntil === claimed.claimedUntil) await this.#write(this.#dueSoon({ ...other, claimedUntil: 0 }));
   }
 
   async #dueNow(runId: string): Promise<void> {
+    const id = this.#running.get(runId);
     this.#running.delete(runId);
+    if (id === undefined) return;
     try {
-      const entry = await this.#entries.get(runId);
-      // One that is claimed is looked at again by who has it.
-      if (entry === null || entry.done || entry.sent === '') return;
-      await this.#write({ ...entry, dueAt: this.#options.now() });
+      const entry = await this.#entries.get(id);
+      if (entry === null || entry.done || targetOf(entry).runId !== runId) return;
+      await this.#write(this.#dueSoon(entry));
       this.#begin(entry.lane, targetOf(entry));
     } catch {
       // Found at its next look.
     }
+  }
+
+  /** Not before the claim of who tells of it is over. */
+  #dueSoon(entry: Entry): Entry {
+    return { ...entry, dueAt: Math.max(this.#options.now(), entry.claimedUntil) };
   }
 
   /** STATUS-1: Null: somebody else has written it meanwhile. */
@@ -262,6 +315,12 @@ export class StatusOutbox {
 function laneOf({ provider, tenant, repository, commit }: StatusTarget): string {
   const part = hash('sha256', commit, 'buffer').readUInt32BE(0) % LANES_OF_REPOSITORY;
   return hash('sha256', JSON.stringify([provider, tenant, repository, part]), 'base64url');
+}
+
+/** STATUS-6: what a host shows in one place. GitLab shows a commit's statuses of each ref apart. */
+function idOf({ provider, tenant, repository, commit, context, ref }: StatusTarget): string {
+  const place = [provider, tenant, repository, commit, context, ...(provider === 'git_host_b' ? [ref] : [])];
+  return hash('sha256', JSON.stringify(place), 'base64url');
 }
 
 function targetOf({ target }: Pick<Entry, 'target'>): StatusTarget {
