@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { diagnosticLine, formatDiagnostics, parsePipeline } from '../src/index.ts';
 import type { Diagnostic } from '../src/index.ts';
+import { extension } from './suite-extension.ts';
 import { hostileFiles } from './fixtures/hostile-files.ts';
 
 /**
@@ -49,6 +50,21 @@ describe('bad files are refused with every problem at its place', () => {
     const texts = new Set(files.map((name) => readFileSync(join(FOLDER, name), 'utf8').replace(/^#.*\n/gm, '')));
     expect(texts.size).toBe(files.length);
     expect(files.length).toBeGreaterThanOrEqual(200);
+  });
+});
+
+describe('what was accepted before a rule came', () => {
+  it.each(['artifacts-dot.yaml', 'artifacts-dots.yaml'])('is read on where a run has it already: %s', (name) => {
+    const text = readFileSync(join(FOLDER, name), 'utf8');
+    expect(parsePipeline(text, { standing: true }).ok).toBe(true);
+    expect(parsePipeline(text).ok).toBe(false);
+  });
+
+  it('is so in the manifest of an extension as well', () => {
+    const extensions = [extension('test/dot@^1', "stages: {'.': {run: x, artifacts: dist/**}}\n")];
+    const text = 'pipeline: {name: p}\nstages: {s: {uses: test/dot@^1}}';
+    expect(parsePipeline(text, { extensions, standing: true })).toMatchObject({ ok: true });
+    expect(parsePipeline(text, { extensions }).ok).toBe(false);
   });
 });
 

@@ -70,7 +70,7 @@ export function planAfter(plan: Plan, event: StagesAdded): Plan {
   const options = addedTextOptions(plan, event.stage);
   // Of a run that cannot be restored there are the stages that its events name, and nothing is known of what they do.
   if (options === undefined) return plan;
-  const parsed = parsePipeline(event.text, options);
+  const parsed = parsePipeline(event.text, { ...options, standing: true });
   if (!parsed.ok) throw new NotAdded('pipeline_file', parsed.diagnostics.map(diagnosticLine).join('\n'));
   return planWith(plan, event, parsed.definition);
 }
@@ -95,7 +95,7 @@ export async function readAdded(
   for (const event of events) {
     const options = event.type === 'stages_added' ? addedTextOptions(plan, event.stage) : undefined;
     if (event.type !== 'stages_added' || options === undefined) continue;
-    const parsed = await read(event.text, options);
+    const parsed = await read(event.text, { ...options, standing: true });
     if (!parsed.ok) throw new NotAdded('pipeline_file', parsed.diagnostics.map(diagnosticLine).join('\n'));
     plan = planWith(plan, event, parsed.definition);
   }

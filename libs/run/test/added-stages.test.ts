@@ -256,6 +256,23 @@ describe('a run with added stages, from its events', () => {
     expect(summary).toBe("'plan' added 2 stages: 'plan/more', 'plan/b'");
   });
 
+  it('are restored from a text that was good before a rule came', async () => {
+    const added = started(PLAN);
+    add(added, 'plan', TWO);
+    const upTo = added.events.findIndex(({ type }) => type === 'stages_added') + 1;
+    const events = (): RunEvent[] =>
+      journaled(added.events.slice(0, upTo)).map((event) =>
+        event.type === 'stages_added' ? { ...event, text: "'.': {run: x, artifacts: dist/**}" } : event,
+      );
+    const { definition } = added;
+    const names = (of: readonly RunEvent[]): string[] =>
+      viewAt(RUN_ID, definition, of, of.length).stages.map(({ name }) => name);
+    expect(names(events())).toEqual(['plan', 'plan/.']);
+    const read = events();
+    await readAdded(definition, read, async (...asked) => parsePipeline(...asked));
+    expect(names(read)).toEqual(['plan', 'plan/.']);
+  });
+
   it('cannot be restored from a text that means nothing', async () => {
     const { definition, events } = finished();
     const broken = journaled(events).map((event) =>

@@ -61,6 +61,14 @@ describe('texts of runs that are read off the thread', () => {
     await expect(reader.readAgain({ yaml: LARGE.replace('name', 'nom') }, 3)).rejects.toThrow(BadPipeline);
   });
 
+  it('of a run that exists are good where a rule has come since', async () => {
+    const dot = "pipeline: {name: dot}\nstages: {'.': {run: x, artifacts: dist/**}}\n";
+    expect(parsePipeline(dot).ok).toBe(false);
+    const reader = new DefinitionReader(new Definitions(), { warn: () => {} });
+    for (const yaml of [dot, `${dot}#`.padEnd(4_000, '.')])
+      expect((await reader.readAgain({ yaml }, 3)).definition.stages.map(({ name }) => name)).toEqual(['.']);
+  });
+
   it('of a run that exists give way to what else has to be done, however small they are', async () => {
     const reader = new DefinitionReader(new Definitions(), { warn: () => {} });
     const done: string[] = [];

@@ -28,12 +28,15 @@ export interface ExtensionCatalogOptions {
   readonly acceptsUnresolved: boolean;
   /** They are used by stages that are added to a run, whose extensions are what its file uses. */
   readonly isOfRun?: boolean | undefined;
+  readonly standing?: boolean | undefined;
   readonly read: ReadManifest;
   /** Why what is not in the list is not in it, by its `uses`. */
   readonly refusals?: ReadonlyMap<string, string> | undefined;
 }
 
 export class ExtensionCatalog {
+  /** See `ParseOptions`; of the manifests as well. */
+  readonly standing: boolean;
   readonly #resolved = new Map<string, ResolvedExtension>();
   readonly #findings = new Map<string, Finding>();
   /** The `uses` whose manifests are being read, the outermost first. */
@@ -48,6 +51,7 @@ export class ExtensionCatalog {
     this.#acceptsUnresolved = options.acceptsUnresolved;
     this.#isOfRun = options.isOfRun === true;
     this.#read = options.read;
+    this.standing = options.standing === true;
     this.#refusals = options.refusals;
     const text = resolved.reduce((sum, { manifest }) => sum + manifest.length, 0);
     if (resolved.length > PIPELINE_LIMITS.extensionsMax)

@@ -42,6 +42,8 @@ export interface ParseOptions {
   readonly lacking?: Lacking | undefined;
   /** The text is what a stage adds to its run; absent: a pipeline file. */
   readonly added?: AddedBy | undefined;
+  /** A run or a schedule has the text already, so it was good at a door: rules that have come since do not hold. */
+  readonly standing?: boolean | undefined;
 }
 
 /** Reads a pipeline file. Diagnostics stand in the order of the file; there is at least one where `ok` is false. */
@@ -68,6 +70,7 @@ function readerOf(text: string, options: ParseOptions, problems: Problems): Stag
     acceptsUnresolved: options.unresolved === 'accept',
     isOfRun: options.added !== undefined,
     refusals: options.refusals,
+    standing: options.standing,
     read: readManifest,
   });
   return { text, problems, extensions };

@@ -101,7 +101,7 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
     idTokensSpan: keys.get('id_token')?.keySpan,
     place: readPlace(keys, path, reader, sites),
     artifacts: field('artifacts', (value) => {
-      if (DOT_SEGMENTS.has(entry.key)) problems.add(entry.keySpan, path, NO_ADDRESS);
+      if (DOT_SEGMENTS.has(entry.key) && !reader.extensions.standing) problems.add(entry.keySpan, path, NO_ADDRESS);
       return readArtifacts(value);
     }),
     reports: field('reports', readReports),

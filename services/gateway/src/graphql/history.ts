@@ -201,7 +201,12 @@ async function definitionOf(created: RunEvent | undefined, run: RunView): Promis
   if (created?.type !== 'run_created' || created.yaml === '')
     return { name: run.pipelineName, schedule: [], stages: [] };
   const { yaml, extensions } = created;
-  const options = { template: true, key: run.tenant, ...(extensions === undefined ? {} : { extensions }) } as const;
+  const options = {
+    template: true,
+    standing: true,
+    key: run.tenant,
+    ...(extensions === undefined ? {} : { extensions }),
+  } as const;
   const parsed = await parsePipelineOffThread(yaml, options, PARSE_MS_MAX);
   if (!parsed.ok) throw new BadUserInput(`The file of the run '${run.id}' cannot be read any more by this version.`);
   return parsed.definition;

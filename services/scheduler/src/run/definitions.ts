@@ -136,12 +136,13 @@ export class Definitions implements DefinitionSource {
   }
 }
 
-/** How the engine reads a text: what was good at its door, whether sent or the server's template. */
+/** How the engine reads a text: what was good at its door, whether sent or the server's template, and at the time. */
 export function readOptions(extensions: readonly ResolvedExtension[] | undefined): {
   readonly template: true;
+  readonly standing: true;
   readonly extensions?: readonly ResolvedExtension[];
 } {
-  return { template: true, ...(extensions === undefined ? {} : { extensions }) };
+  return { template: true, standing: true, ...(extensions === undefined ? {} : { extensions }) };
 }
 
 function hashOf(yaml: string, extensions: readonly ResolvedExtension[] | undefined): string {
