@@ -60,8 +60,8 @@ describe.each(ways)('the next process of a helper in a %s', (isolation) => {
   const ran = (): string => readFileSync(join(folder, 'ran'), 'utf8');
 
   it('runs the next stage', async () => {
-    const stage = start('echo ran >>ran; exec sleep 600');
-    while (!existsSync(join(folder, 'ran'))) await setImmediate();
+    const stage = start('echo ran >>ran; echo >done; exec sleep 600');
+    while (!existsSync(join(folder, 'done'))) await setImmediate();
     expect(isAlive(next)).toBe(true);
     expect(readFileSync(`/proc/${next.pid}/cwd/ran`, 'utf8')).toBe('ran\n');
     stage.stop('cancelled');

@@ -32,7 +32,7 @@ describe.runIf(isDash).each(ways)('a stage that is prepared in a %s', (isolation
   let idle: Set<number>;
   beforeEach(async () => {
     folder = mkdtempSync(join(tmpdir(), 'penstock-prepared-'));
-    executor = new ProcessExecutor({ isolations: [isolation], warn: () => {} });
+    executor = new ProcessExecutor({ isolations: [isolation], forksAhead: true, warn: () => {} });
     await executor.prewarm(1);
     idle = new Set(descendantsOf(process.pid).map(({ pid }) => pid));
   });

@@ -107,13 +107,12 @@ while :; do
     done
   fi
   echo $status >&3 || exit 0
-  # It may have been killed before it had read its order: nobody is to read that now. The owner ends us.
-  if [ $status -gt 128 ]; then
-    while read -r order <&3; do :; done
-    exit 0
-  fi
   if [ -z "$ahead" ]; then
     ask || exit 0
     asked=1
+  # It may have been killed before it had read its order: nobody is to read that now. The owner ends us.
+  elif [ $status -gt 128 ]; then
+    while read -r order <&3; do :; done
+    exit 0
   fi
 done

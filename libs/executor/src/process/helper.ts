@@ -8,8 +8,9 @@
  * HELPER-2. A stage that is stopped before its helper has read the job finds it empty: it never starts.
  * HELPER-3. What ends the namespace is SIGKILL to its PID 1; the launcher then exits by itself, and its exit is the proof.
  * HELPER-4. A stage that is prepared has run no line of its own until `run`: its process waits for a word, and any other ends it.
- * HELPER-5. Nobody reads an order but the process that is for it. One that a signal has ended may not have read its own, so after a status
- *     of a signal its helper runs nothing any more; nor after a stop, whose signal may have met the next process of a stage that had just ended.
+ * HELPER-5. Nobody reads an order but the process that is for it. Where the forked process reads it (`forksAhead`), one that a signal has ended may
+ *     not have read its own, so after a status of a signal such a helper runs nothing any more; nor after a stop, whose signal may have met
+ *     the next process of a stage that had just ended. Another helper reads all orders itself, forks nothing without one, and serves on.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, fchownSync, ftruncateSync, writeFileSync, writeSync } from 'node:fs';
@@ -271,7 +272,7 @@ export class Helper {
       this.#jobBytes = 0;
     }
     // HELPER-5.
-    this.usable = false;
+    if (this.launch.forksAhead === true) this.usable = false;
     // A stopped process would not see the first without the second.
     for (const signal of ['SIGTERM', 'SIGCONT'] as const) {
       if (this.isolation === 'group') this.#signalGroup(signal);
@@ -370,7 +371,7 @@ export class Helper {
   #onStatus(code: number): void {
     const stage = this.#stage;
     // HELPER-5.
-    if (code > SIGNAL_BASE) this.usable = false;
+    if (code > SIGNAL_BASE && this.launch.forksAhead === true) this.usable = false;
     if (stage === null) return this.#onNothingLeft();
     if (this.isolation !== 'group') {
       void this.#end(exitOf(code));

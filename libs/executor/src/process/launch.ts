@@ -27,6 +27,8 @@ export interface Launch extends LaunchCommand {
   readonly hasStack?: boolean | undefined;
   /** What its processes may ask of the kernel, as a program for seccomp. */
   readonly filter?: Uint8Array | undefined;
+  /** Whether the helper forks the process of its next stage when it has reported one. */
+  readonly forksAhead?: boolean | undefined;
 }
 
 export interface CoveredFolder {
@@ -77,6 +79,7 @@ export function launchPlain(isolation: Isolation, options: LaunchOptions): Launc
     isolation,
     mounts: table(entries),
     bases,
+    forksAhead,
     ...commandOf([
       ...(isBounded ? ['setpriv', '--pdeathsig', 'KILL', `--inh-caps=-all,${USER_RIGHTS}`, '--'] : DIE_WITH_OWNER),
       ...['unshare', ...(user ? ['--user', '--map-root-user'] : []), '--mount', '--propagation', 'private', '--'],

@@ -33,8 +33,9 @@ export class PreparedProcess implements StagePreparation {
     if (this.#helper !== null) return true;
     const helper = this.#pool.takeIdle({ key: this.#key, place: '', view: viewOf(undefined) });
     if (helper === null) return false;
-    if (helper.isolation === 'group') {
-      // There the end of a stage is the end of its helper.
+    if (helper.isolation === 'group' || helper.launch.forksAhead !== true) {
+      // In a group the end of a stage is the end of its helper. And what is left of a word that a killed process has begun to read may be an order to
+      // its helper: one that forks ahead runs nothing after such an end (HELPER-5).
       this.#pool.release(helper);
       return false;
     }
