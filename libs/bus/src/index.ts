@@ -89,7 +89,14 @@ export { markLogEnds } from './jetstream/log-marks.ts';
 export { purgeLogs } from './jetstream/log-purge.ts';
 export { type LookedWrite, lookAtWrites } from './jetstream/looked-writes.ts';
 export { createLogWriter, type LogWriter } from './jetstream/log-writer.ts';
-export { lastChunks, type LiveChunk, readChunks, subscribeLiveChunks } from './jetstream/log-reader.ts';
+export {
+  allLastChunks,
+  lastChunks,
+  type LiveChunk,
+  readAllChunks,
+  readChunks,
+  subscribeLiveChunks,
+} from './jetstream/log-reader.ts';
 export { chunkBytes, loggedRuns, logsRoom, type LoggedRuns, type LogsRoom } from './jetstream/logged-runs.ts';
 export { accountsConfiguration, type BrokerCredential } from './permissions/accounts.ts';
 export {

@@ -61,8 +61,8 @@ export class StreamCluster {
     return cluster;
   }
 
-  async newBus(name: string): Promise<Bus> {
-    const bus = await connectBus({ servers: this.brokers.url, name });
+  async newBus(name: string, servers = this.brokers.url): Promise<Bus> {
+    const bus = await connectBus({ servers, name });
     this.#buses.push(bus);
     return bus;
   }

@@ -2,10 +2,13 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { allLastChunks, createLogWriter, encodeChunk, readAllChunks, subjects } from '../src/index.ts';
+import { streams } from '../src/contract/subjects.ts';
 import { expectNothingLost, StreamCluster, STREAMS } from './cluster-load.ts';
 
 /** An election and catching up. */
 const TEST_MS_MAX = 90_000;
+const CATCH_UP_MS_MAX = 30_000;
 
 let cluster: StreamCluster;
 
@@ -28,6 +31,51 @@ describe('three brokers', () => {
   it(
     'P1, P2, P5, P21: lose nothing and double nothing when the leader is killed under load',
     () => expectNothingLost(cluster, 1),
+    TEST_MS_MAX,
+  );
+
+  it(
+    'P21: of what a leader of LOGS that was cut off does not know nothing counts as missing',
+    async () => {
+      const chunk = (offset: number): Uint8Array =>
+        encodeChunk({ stage: 'a', attempt: 1, offset, at: 0, parts: [['stdout', 1]], output: Buffer.from('x') });
+      const { brokers } = cluster;
+      await brokers.inStep(streams.logs);
+      const leader = await brokers.leaderOf(streams.logs);
+      const others = brokers.brokers.filter((one) => one !== leader).map(({ url }) => url);
+      const [reader, bus] = await Promise.all([
+        cluster.newBus('reader', leader.url),
+        cluster.newBus('writer', others.join(',')),
+      ]);
+      const writer = createLogWriter(bus, { attemptTimeoutMs: 500 });
+      await writer.publish(subjects.log('cut', 'r1'), chunk(0));
+      brokers.isolate(leader);
+      try {
+        // Acknowledged by those that have elected another.
+        await writer.publish(subjects.log('cut', 'r1'), chunk(1));
+        await writer.publish(subjects.log('gone', 'r1'), chunk(0));
+        for (const [runId, chunks] of [
+          ['cut', 2],
+          ['gone', 1],
+        ] as const) {
+          const read = Array.fromAsync(readAllChunks(reader, runId, 1)).then(
+            ({ length }) => length,
+            (error: Error) => error.name,
+          );
+          expect(await read).toBeOneOf([chunks, 'StoreRefused', 'RequestTimeout', 'NoResponders']);
+        }
+      } finally {
+        brokers.rejoin(leader);
+        writer.close();
+      }
+      await brokers.inStep(streams.logs);
+      // The one that was away asks the new leader for what it lacks when it likes.
+      await expect
+        .poll(async () => await Array.fromAsync(readAllChunks(reader, 'cut', 1)), { timeout: CATCH_UP_MS_MAX })
+        .toHaveLength(2);
+      expect((await allLastChunks(reader, 'gone')).map(({ runner }) => runner)).toEqual(['r1']);
+      expect(await allLastChunks(reader, 'another')).toEqual([]);
+    },
     TEST_MS_MAX,
   );
 });

@@ -70,8 +70,10 @@ function replicaIsBehind(last: number, batches: number): void {
       headers,
       timeoutMs,
       (message, handle) => {
-        if (isOld && Number(message.headers?.get('Nats-Sequence') || 0) > last) handle.touch();
-        else onMessage(message, handle);
+        if (isOld && Number(message.headers?.get('Nats-Sequence') || 0) > last) return handle.touch();
+        if (isOld && message.headers?.has('Nats-UpTo-Sequence') === true)
+          message.headers.set('Nats-UpTo-Sequence', String(last));
+        onMessage(message, handle);
       },
       onEnd,
     );

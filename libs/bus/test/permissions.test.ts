@@ -595,7 +595,6 @@ const forbidden: {
       '$JS.API.CONSUMER.CREATE.KV_members.c',
       '$JS.API.CONSUMER.CREATE.LOGS.c',
       '$JS.API.DIRECT.GET.KV_members',
-      '$JS.API.STREAM.INFO.LOGS',
       '$KV.revocations.session.s',
       'delivery.x',
     ],

@@ -32,6 +32,8 @@ class HeardRun implements RunSource {
   readonly stored: StoredChunk[] = [];
   readonly committed: RunEvent[] = [created(), started('a', 1, 'r1'), started('b', 1, 'r2')];
   readonly readFrom: number[] = [];
+  /** Who is asked without proof is one that has been deposed, and has nothing from this sequence on. */
+  deposedFrom = Infinity;
   hearsChunks = true;
   /** So many chunks have come by themselves. */
   heard = 0;
@@ -46,13 +48,17 @@ class HeardRun implements RunSource {
     return this.committed.slice(after);
   }
 
-  async *chunks(from: number): AsyncIterable<StoredChunk> {
+  async *chunks(from: number, _signal: AbortSignal, needsAll = false): AsyncIterable<StoredChunk> {
     this.readFrom.push(from);
-    yield* this.stored.filter(({ sequence }) => sequence >= from);
+    yield* this.#known(needsAll).filter(({ sequence }) => sequence >= from);
   }
 
-  async lastSequences(): Promise<ReadonlyMap<string, number>> {
-    return new Map(this.stored.map(({ runner, sequence }) => [runner, sequence]));
+  async lastSequences(_signal: AbortSignal, needsAll = false): Promise<ReadonlyMap<string, number>> {
+    return new Map(this.#known(needsAll).map(({ runner, sequence }) => [runner, sequence]));
+  }
+
+  #known(needsAll: boolean): readonly StoredChunk[] {
+    return needsAll ? this.stored : this.stored.filter(({ sequence }) => sequence < this.deposedFrom);
   }
 
   listen(listeners: Parameters<RunSource['listen']>[0]): Listening {
@@ -112,6 +118,25 @@ it("FEED-5: a runner's last chunk that was missed while another's later one was 
   const cursor = Cursor.decode(cut.encode(RUN_ID), RUN_ID);
   const missing = emitted(feed).filter(({ position }) => cursor?.emittedOf(position) === 0);
   expect(outlineOf(missing)).toEqual(['stage_completed b', 'a| missed', 'stage_completed a', 'pipeline_completed']);
+});
+
+it('FEED-8: what a deposed leader of LOGS does not know is not taken for gone', async () => {
+  const run = new HeardRun();
+  const feed = await watched(run);
+  run.deposedFrom = 5;
+  run.store(chunk(5, 'a', 'missed\n', { runner: 'r1' }), 'missed');
+  run.store(chunk(6, 'a', 'heard\n', { runner: 'r1', offset: 7 }), 'heard');
+  await expect.poll(() => outlineOf(emitted(feed))).toContain('a| heard');
+  run.store(chunk(7, 'b', 'at the end\n', { runner: 'r2' }), 'missed');
+  run.commit(completed('a', 13), completed('b', 11), runCompleted());
+  await expect.poll(() => outlineOf(emitted(feed)).at(-1)).toBe('pipeline_completed');
+  const lines = outlineOf(emitted(feed)).filter((line) => /^[ab][|!]/.test(line));
+  expect(lines).toEqual(['a| missed', 'a| heard', 'b| at the end']);
+
+  const client = new OpenClient();
+  expect(await new Follower(client, RUN_ID, new Cursor()).read(run)).toBe('ended');
+  expect(client.text).toContain('at the end');
+  expect(client.text).not.toContain('no longer available');
 });
 
 it('a chunk that is heard while what stood before it is gone for good is shown once a round has looked for that', async () => {
@@ -178,6 +203,21 @@ class HeldClient implements StreamSink {
         .toString()
         .matchAll(/"line":"(\d+) /gu),
     ].map(([, line = '']) => line);
+  }
+}
+
+/** One that takes whatever there is. */
+class OpenClient extends HeldClient {
+  override get hasRoom(): boolean {
+    return true;
+  }
+
+  override room(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.sent).toString();
   }
 }
 

@@ -44,6 +44,22 @@ export const watchingAndIntake: readonly Mutant[] = [
   },
   {
     rule: 'P21',
+    breaks: 'takes what a leader lacks for gone, whoever follows it',
+    file: 'libs/bus/src/jetstream/proved-last.ts',
+    find: 'if (!isSure(cluster?.replicas ?? [])) return null;',
+    replace: '',
+    noticedBy: [{ tests: 'libs/bus/test/cluster.test.ts' }],
+  },
+  {
+    rule: 'P21',
+    breaks: 'says that something is missing without a proof',
+    file: 'services/gateway/src/sse/feed.ts',
+    find: '      await this.#readMissing(true);\n',
+    replace: '      await this.#readMissing();\n',
+    noticedBy: [{ tests: 'services/gateway/test/feed.test.ts' }],
+  },
+  {
+    rule: 'P21',
     breaks: 'makes chunks larger than 64 KiB',
     file: 'libs/executor/src/output/chunker.ts',
     find: 'const CHUNK_BYTES_MAX = 64 * 1024;',

@@ -3,7 +3,7 @@ import type { Bus } from '../wire/bus.ts';
 import { encodeChunk } from '../contract/chunk.ts';
 import { subjects } from '../contract/subjects.ts';
 import { wireOf } from '../wire/nats-bus.ts';
-import { readChunks } from './log-reader.ts';
+import { readAllChunks } from './log-reader.ts';
 import { store } from './stored.ts';
 
 /** Whose log it is. */
@@ -51,7 +51,7 @@ async function firstMarks(
   signal: AbortSignal,
 ): Promise<ReadonlyMap<string, number>> {
   const found = new Map<string, number>();
-  for await (const { sequence, runner, chunk } of readChunks(bus, runId, 1, signal)) {
+  for await (const { sequence, runner, chunk } of readAllChunks(bus, runId, 1, signal)) {
     const name = nameOf({ runner, stage: chunk.stage, attempt: chunk.attempt });
     if (chunk.mark !== true || !wanted.has(name) || found.has(name)) continue;
     found.set(name, sequence);

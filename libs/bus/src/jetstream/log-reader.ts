@@ -1,6 +1,7 @@
 /**
  * Reading a run's chunks: those that are stored, and new ones as they are stored (P20, P21). They are read from any replica, which may be
- * behind; what the stream's leader has says whether it is, so that nothing counts as missing that is stored.
+ * behind; what the stream's leader has says whether it is. A leader may have been deposed and not know it: nothing counts as missing,
+ * for good, but by what `readAllChunks` and `allLastChunks` answer.
  */
 import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from '../wire/backoff.ts';
@@ -9,6 +10,7 @@ import { decodeChunk } from '../contract/chunk.ts';
 import type { StoredChunk } from '../contract/log-frame.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { StoreRefused } from '../contract/errors.ts';
+import { provedLast } from './proved-last.ts';
 import { abortable, directBatch, leaderMessage, type StoredMessage } from './stored.ts';
 import { streams, subjects } from '../contract/subjects.ts';
 
@@ -24,6 +26,7 @@ const READ_CHUNKS = 256;
 const READ_BYTES = 4 * 1024 * 1024;
 /** Any replica answers, so a few tries find one that is not behind; beyond this the reader is told. */
 const TRIES_MAX = 8;
+const LOGS_SUBJECTS = 'log.>';
 /** What the broker answers at most for wildcards. */
 const RUNNERS_MAX = 1_024;
 
@@ -37,15 +40,34 @@ export async function* readChunks(
   fromSequence: number,
   signal?: AbortSignal,
 ): AsyncIterable<StoredChunk> {
+  yield* chunksUpTo(bus, runId, fromSequence, await abortable(lastAtLeader(bus, runId), signal), signal);
+}
+
+/** As `readChunks`, and none is missing that was stored before the call. Throws `StoreRefused` also while nobody can say so for sure. */
+export async function* readAllChunks(
+  bus: Bus,
+  runId: string,
+  fromSequence: number,
+  signal?: AbortSignal,
+): AsyncIterable<StoredChunk> {
+  yield* chunksUpTo(bus, runId, fromSequence, lastOf(await allLastChunks(bus, runId, signal)), signal);
+}
+
+async function* chunksUpTo(
+  bus: Bus,
+  runId: string,
+  fromSequence: number,
+  last: number,
+  signal: AbortSignal | undefined,
+): AsyncIterable<StoredChunk> {
   const wire = wireOf(bus);
-  const last = await abortable(lastAtLeader(bus, runId), signal);
   let next = Math.max(1, fromSequence);
   for (let tries = 1; next <= last;) {
     const request = { seq: next, next_by_subj: subjects.logOfRun(runId), batch: READ_CHUNKS, max_bytes: READ_BYTES };
     const messages = await abortable(directBatch(wire, streams.logs, request, READ_TIMEOUT_MS), signal);
     if (messages.length === 0) {
       // The oldest chunks make room for new ones: the last may have gone meanwhile.
-      if ((await abortable(lastAtLeader(bus, runId), signal)) < next) return;
+      if (lastOf(await allLastChunks(bus, runId, signal)) < next) return;
       await isBehind(runId, tries++, signal);
       continue;
     }
@@ -67,6 +89,23 @@ export async function lastChunks(bus: Bus, runId: string, signal?: AbortSignal):
   }
 }
 
+/** As `lastChunks`, and of none is a later one missing that was stored before the call. Throws as `readAllChunks`. */
+export async function allLastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly StoredChunk[]> {
+  const wire = wireOf(bus);
+  for (let tries = 1; ; tries += 1) {
+    const last = await abortable(
+      provedLast(wire, streams.logs, subjects.logOfRun(runId), LOGS_SUBJECTS, RUNNERS_MAX, READ_TIMEOUT_MS),
+      signal,
+    );
+    if (last !== null) return last.map(storedChunk);
+    await isBehind(runId, tries, signal);
+  }
+}
+
+function lastOf(chunks: readonly StoredChunk[]): number {
+  return chunks.reduce((last, { sequence }) => Math.max(last, sequence), 0);
+}
+
 /** 0: there is none. */
 async function lastAtLeader(bus: Bus, runId: string): Promise<number> {
   const which = { last_by_subj: subjects.logOfRun(runId) };
@@ -74,7 +113,12 @@ async function lastAtLeader(bus: Bus, runId: string): Promise<number> {
 }
 
 async function isBehind(runId: string, tries: number, signal: AbortSignal | undefined): Promise<void> {
-  if (tries >= TRIES_MAX) throw new StoreRefused(subjects.logOfRun(runId), 404, 'its replicas lack what is stored');
+  if (tries >= TRIES_MAX)
+    throw new StoreRefused(
+      subjects.logOfRun(runId),
+      404,
+      'its replicas lack what is stored, or no leader is sure of it',
+    );
   await pause(backoffMs(tries, BROKER_BACKOFF), signal);
 }
 

@@ -169,12 +169,23 @@ export interface BatchRequest {
 }
 
 /** The next messages in order, from any replica; empty: there are none (there). `timeoutMs` is between two of them. */
-export function directBatch(
+export async function directBatch(
   wire: Wire,
   stream: string,
   request: BatchRequest,
   timeoutMs: number,
 ): Promise<StoredMessage[]> {
+  return (await batchUpTo(wire, stream, request, timeoutMs)).messages;
+}
+
+interface Batch {
+  readonly messages: StoredMessage[];
+  /** Of `multi_last`, where it found any: up to which sequence the replica had looked. Else 0. */
+  readonly upTo: number;
+}
+
+/** As `directBatch`. */
+export function batchUpTo(wire: Wire, stream: string, request: BatchRequest, timeoutMs: number): Promise<Batch> {
   const subject = `$JS.API.DIRECT.GET.${stream}`;
   return new Promise((resolve, reject) => {
     const messages: StoredMessage[] = [];
@@ -187,7 +198,7 @@ export function directBatch(
         const code = message.headers?.code ?? 0;
         // 204 ends a batch, 404 is an empty one.
         if (code === 204 || code === 404) {
-          resolve(messages);
+          resolve({ messages, upTo: Number(message.headers?.get('Nats-UpTo-Sequence') || 0) });
           return handle.done();
         }
         if (code !== 0)

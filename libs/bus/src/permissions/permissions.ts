@@ -217,7 +217,8 @@ function gatewayUser(): PeerUser {
     asks: [
       ...ownersAsked(),
       ...(['decide', 'delete', 'waits', 'schedules', 'pause'] as const).map((verb) => many(subjects.owner(ANY, verb))),
-      one(api(`STREAM.MSG.GET.${streams.logs}`)),
+      // Whether a chunk is gone for good its leader alone can say, if it is sure to be the leader.
+      ...['STREAM.MSG.GET', 'STREAM.INFO'].map((verb) => one(api(`${verb}.${streams.logs}`))),
       many(api(`DIRECT.GET.${streams.logs}`)),
       ...watchOf(buckets.revocations).map(one),
       // What an administrator pauses.

@@ -11,6 +11,7 @@
  *     for it, so that an output which is faster than every client is read once, and not by each of them from its beginning.
  *  FEED-7 While it is behind, chunks come as they are read and in no other way: it listens again once it has read all there are, and
  *     asks for what came before it did.
+ *  FEED-8 Before it says that something is missing it reads what is sure to be all that is stored.
  */
 import { machineTime, type Time } from '@penstock/async';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
@@ -223,6 +224,10 @@ export class Feed {
     this.#advance();
     const { version } = eventStream;
     await this.#readMissing();
+    this.#advance();
+    // FEED-8
+    if (eventStream.waitsFor === 'chunks' || this.#held.some((chunk) => this.#missed.has(chunk)))
+      await this.#readMissing(true);
     eventStream.chunksAsked(version);
     if (this.#isBehind && this.#lead === undefined) this.#listenAgain();
   }
@@ -235,16 +240,16 @@ export class Feed {
   }
 
   /** Reading begins behind the runner that lacks the most: that may lie before what others have sent (FEED-5). */
-  async #readMissing(): Promise<void> {
+  async #readMissing(needsAll = false): Promise<void> {
     const { signal } = this.#stopped;
-    const stored = await this.source.lastSequences(signal);
+    const stored = await this.source.lastSequences(signal, needsAll);
     const lacking = [...stored].flatMap(([runner, last]) => {
       const given = Math.max(this.#lastOf.get(runner) ?? 0, this.#completeTo);
       return last > given ? [given] : [];
     });
     if (lacking.length > 0) {
       let given = 0;
-      for await (const chunk of this.source.chunks(Math.min(...lacking) + 1, signal)) {
+      for await (const chunk of this.source.chunks(Math.min(...lacking) + 1, signal, needsAll)) {
         this.#add(chunk);
         given += 1;
         if (given % CHUNKS_IN_A_GO === 0) this.#advance();

@@ -72,16 +72,24 @@ export class Follower {
     };
     await ask();
     const version = eventStream.version;
-    for await (const chunk of source.chunks(1, signal)) {
-      eventStream.addChunk(chunk);
-      await this.#send(eventStream.take());
-      if (eventStream.waitsFor === 'events') {
-        // All chunks of this reading were stored before it began: whatever names one of them is known now.
-        await ask();
-        eventStream.eventsAsked(Number.MAX_SAFE_INTEGER);
+    for (const needsAll of [false, true]) {
+      // Before it says that something is missing it reads what is sure to be all that is stored.
+      if (needsAll) await this.#send(eventStream.take());
+      if (needsAll && eventStream.waitsFor !== 'chunks') break;
+      let isAsked = !needsAll;
+      for await (const chunk of source.chunks(eventStream.sequence + 1, signal, needsAll)) {
+        if (!isAsked) await ask();
+        isAsked = true;
+        eventStream.addChunk(chunk);
         await this.#send(eventStream.take());
+        if (eventStream.waitsFor === 'events') {
+          // All chunks of this reading were stored before it began: whatever names one of them is known now.
+          await ask();
+          eventStream.eventsAsked(Number.MAX_SAFE_INTEGER);
+          await this.#send(eventStream.take());
+        }
+        if (signal.aborted || eventStream.ended) break;
       }
-      if (signal.aborted || eventStream.ended) break;
     }
     eventStream.chunksAsked(version);
     await this.#send(eventStream.take());

@@ -9,8 +9,10 @@
 import { bootMs } from '@penstock/async';
 import { NotFound, Unavailable } from '@penstock/errors';
 import {
+  allLastChunks,
   lastChunks,
   LOGS_READ_WITHIN_MS,
+  readAllChunks,
   readChunks,
   subjects,
   subscribeLiveChunks,
@@ -32,10 +34,13 @@ export interface RunSource {
    * that nobody knows any more.
    */
   events(after: number): Promise<readonly RunEvent[]>;
-  /** The stored chunks from this sequence on, in stored order, up to the last at the time of the call. */
-  chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk>;
-  /** The sequence of the last chunk that each runner has stored for the run. */
-  lastSequences(signal: AbortSignal): Promise<ReadonlyMap<string, number>>;
+  /**
+   * The stored chunks from this sequence on, in stored order, up to the last at the time of the call. `needsAll`: what is missing is gone
+   * for good; rejects where nobody can say so for sure.
+   */
+  chunks(fromSequence: number, signal: AbortSignal, needsAll?: boolean): AsyncIterable<StoredChunk>;
+  /** The sequence of the last chunk that each runner has stored for the run. `needsAll`: as above. */
+  lastSequences(signal: AbortSignal, needsAll?: boolean): Promise<ReadonlyMap<string, number>>;
   /** What happens from now on; whatever may have been missed is announced by `onAskAgain`. */
   listen(listeners: {
     readonly onEvents: (first: number, events: readonly RunEvent[]) => void;
@@ -88,14 +93,15 @@ export class BusRunSource implements RunSource {
     return events;
   }
 
-  async *chunks(fromSequence: number, signal: AbortSignal): AsyncIterable<StoredChunk> {
+  async *chunks(fromSequence: number, signal: AbortSignal, needsAll = false): AsyncIterable<StoredChunk> {
+    const readLogs = needsAll ? readAllChunks : readChunks;
     let next = fromSequence;
     let gone: string | undefined;
     for (;;) {
       const archived = await this.#archived();
       const chunks =
         archived === null
-          ? readChunks(this.#sources.bus, this.runId, next, signal)
+          ? readLogs(this.#sources.bus, this.runId, next, signal)
           : this.#sources.archive.chunks(archived, next, signal);
       try {
         for await (const chunk of chunks) {
@@ -113,18 +119,18 @@ export class BusRunSource implements RunSource {
         if (!this.#isLost(archived.pack))
           throw new Unavailable('The archive lacks a part of this log.', { cause: error });
         // What `LOGS` still has counts; what nobody has any more is said in its place, and the stream has an end.
-        yield* readChunks(this.#sources.bus, this.runId, next, signal);
+        yield* readLogs(this.#sources.bus, this.runId, next, signal);
         return;
       }
       if (archived !== null || this.#isInLogs()) return;
     }
   }
 
-  async lastSequences(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
+  async lastSequences(signal: AbortSignal, needsAll = false): Promise<ReadonlyMap<string, number>> {
     for (;;) {
       const archived = await this.#archived();
       if (archived !== null) return new Map(Object.entries(archived.last));
-      const chunks = await lastChunks(this.#sources.bus, this.runId, signal);
+      const chunks = await (needsAll ? allLastChunks : lastChunks)(this.#sources.bus, this.runId, signal);
       if (this.#isInLogs()) return new Map(chunks.map(({ runner, sequence }) => [runner, sequence]));
     }
   }

@@ -1,6 +1,14 @@
 /** The archive of logs as a part of a running registry: when it works, what it says of it, and its answers to gateways. */
 import { machineTime, type Time } from '@penstock/async';
-import { chunkBytes, loggedRuns, logsRoom, purgeLogs, readChunks, type Bus, type BusSubscription } from '@penstock/bus';
+import {
+  chunkBytes,
+  loggedRuns,
+  logsRoom,
+  purgeLogs,
+  readAllChunks,
+  type Bus,
+  type BusSubscription,
+} from '@penstock/bus';
 import type { ObjectStore } from '@penstock/object-store';
 import { answerCalls } from '@penstock/service';
 import { LogArchive, type DocumentStore } from '@penstock/store';
@@ -61,7 +69,7 @@ export class LogArchiveService {
       time,
       logs: {
         runs: () => loggedRuns(bus),
-        chunks: (runId, signal) => readChunks(bus, runId, 1, signal),
+        chunks: (runId, signal) => readAllChunks(bus, runId, 1, signal),
         purge: (runId) => purgeLogs(bus, runId),
       },
     });
