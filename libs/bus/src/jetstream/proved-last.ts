@@ -1,5 +1,5 @@
 /**
- * The last messages of some subjects, with proof that there are no later ones.
+ * The last messages of some subjects, with proof that there are no later ones (P21).
  *
  * Who leads a stream answers for it by itself, and one that was cut off from the others goes on doing so for seconds after they have
  * elected another, without what has been stored since (nats-server 2.15.1: for some three). It does say for how long it has not heard
