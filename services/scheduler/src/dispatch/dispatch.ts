@@ -25,13 +25,15 @@ import { EarlierResults } from './earlier-results.ts';
 import { FleetEntries } from './fleet-entries.ts';
 import type { Least } from '@penstock/pipeline';
 import { KeySlots } from './key-slots.ts';
-import type { Lane } from './lane.ts';
+import { comesBefore, type Lane } from './lane.ts';
 import { NamedRuns } from './named-runs.ts';
 import { type OwnLane, OwnLanes } from './own-lanes.ts';
 import { classId, type Queues } from './place.ts';
 import { isServed, Pools } from './pools.ts';
-import { comesBefore, ReadyClass } from './ready-class.ts';
+import { ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
+import type { ReadyGroup } from './ready-group.ts';
+import { ReadyGroups } from './ready-groups.ts';
 import type { ReadyStages } from './ready-stage.ts';
 import { KeyTurns } from './key-turns.ts';
 import {
@@ -50,11 +52,11 @@ import { waitingSets, type WaitingSet } from './waiting-sets.ts';
 import { invariant } from '../run/invariant.ts';
 import { Lengths } from '../run/lengths.ts';
 
-/** Classes looked at in one match: 10 ms at the most. */
+/** Groups looked at in one match: 10 ms at the most. */
 const LOOKS_MAX = 50_000;
 /** Of so many stages, queues and sessions all invariants are looked at in a few milliseconds. */
 const SAMPLED = 5_000;
-/** Of so many new classes each idle session is asked about each; of more, each session looks for itself. */
+/** Of so many new groups each idle session is asked about each; of more, each session looks for itself. */
 const OFFERED_LOOKS_MAX = 16;
 
 type Picked = NonNullable<ReturnType<Lane['take']>>;
@@ -91,12 +93,13 @@ export class Dispatch {
   readonly #leftBehind = new Set<string>();
   readonly #classes = new Map<string, ReadyClass>();
   readonly #near = new ReadyClasses<ReadyClass>();
+  readonly #groups = new ReadyGroups();
   /** Sessions that may find something: they have new credits or labels, or the last match left them to the next. */
   readonly #wanting = new Set<Session>();
   /** Sessions that have found nothing for their credits: nothing is for them until more is offered. */
   readonly #idle = new Set<Session>();
-  /** Classes in which something was offered since. */
-  readonly #offered = new Set<ReadyClass>();
+  /** Groups in which something was offered since. */
+  readonly #offered = new Set<ReadyGroup>();
   #looksLeft = 0;
   /** Where the samples of the queues' invariants stand. */
   #sampled: Iterator<OwnLane, undefined> | undefined;
@@ -107,8 +110,8 @@ export class Dispatch {
   readonly lengths = new Lengths();
   /** For who asks where a stage stands; nothing is changed through it. */
   readonly queues: Queues;
-  /** Classes with lanes of full keys. */
-  readonly #withFull = new Set<ReadyClass>();
+  /** Groups with turns of full keys. */
+  readonly #withFull = new Set<ReadyGroup>();
   /** By scheduler, what waits at the others: the labels of stages whose keys may have another slot. */
   readonly #elsewhere = new Map<
     string,
@@ -162,10 +165,12 @@ export class Dispatch {
       this.#near.add(ready);
       this.#demand.added(ready);
     }
-    this.#offered.add(ready);
+    const group = this.#groups.of(ready);
+    this.#offered.add(group);
     let lane = ready.laneOf(stages);
     if (lane === undefined) {
       lane = ready.newLane(stages, this.#turns.joins(stages.key));
+      group.add(ready, lane);
       this.#own.added(ready, lane);
     }
     if (stages.tenant !== undefined && this.#own.has(stages.tenant)) this.#offeredTo.add(stages.tenant);
@@ -230,6 +235,7 @@ export class Dispatch {
     this.#own.leave(session);
     session.tenant = tenant;
     this.#own.join(session, () => this.#lanes());
+    if (tenant === undefined) this.#groups.seen(session);
     if (session.leased) this.#changeAllPools();
     this.#mayFind(session);
   }
@@ -245,6 +251,7 @@ export class Dispatch {
     if (session.slots !== lease.slots || !isSameCapacity(session.capacity, lease.capacity)) {
       session.slots = lease.slots;
       session.capacity = lease.capacity;
+      if (session.tenant === undefined) this.#groups.seen(session);
       this.#poolsChanged(session);
       this.#mayFind(session);
     }
@@ -284,6 +291,7 @@ export class Dispatch {
     // Who wants something goes on wanting it.
     if (!this.controls.areKnown || this.controls.isAllPaused) return false;
     this.#looksLeft = LOOKS_MAX;
+    if (this.#groups.renew(this.#sessions.values())) this.#lookAnew();
     do {
       this.#wakeIdle();
       for (const session of this.#wanting) {
@@ -294,6 +302,13 @@ export class Dispatch {
     this.#offered.clear();
     this.#offeredTo.clear();
     return false;
+  }
+
+  /** The groups are others: what is remembered of them stands for nothing any more. */
+  #lookAnew(): void {
+    this.#offered.clear();
+    this.#withFull.clear();
+    for (const session of this.#idle) this.#mayFind(session);
   }
 
   /** What is paused or drained has changed: everybody looks anew. */
@@ -378,8 +393,10 @@ export class Dispatch {
     this.#classes.delete(ready.id);
     this.#near.delete(ready);
     this.#demand.deleted(ready);
-    this.#offered.delete(ready);
-    this.#withFull.delete(ready);
+    const group = this.#groups.delete(ready);
+    if (group === undefined) return;
+    this.#offered.delete(group);
+    this.#withFull.delete(group);
   }
 
   /**
@@ -392,10 +409,11 @@ export class Dispatch {
       for (const lane of ready.lanes.values()) {
         if (this.#leftBehind.has(lane.key)) this.#waiting -= lane.clearUp();
         this.#dropIdle(lane);
+        if (lane.count > 0) continue;
+        this.#groups.of(ready).delete(lane);
+        ready.deleteLane(lane);
       }
-      // Looking for the first lets go of lanes that are empty; what is paused is nobody's first, and stays.
-      const hasFirst = this.#firstLane(ready) !== undefined || this.#firstFull(ready) !== undefined;
-      if (!hasFirst && ready.lanes.size === 0) this.#deleteClass(ready);
+      if (ready.lanes.size === 0) this.#deleteClass(ready);
     }
     this.#leftBehind.clear();
     for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
@@ -480,19 +498,14 @@ export class Dispatch {
   assertInvariants(): void {
     let waiting = 0;
     for (const ready of this.#classes.values()) {
-      const { id, lanes, orderedLanes } = ready;
-      invariant('CLASS-1', orderedLanes === lanes.size, 'a lane is not in the order of its class once', () => ({
-        class: id,
-        lanes: lanes.size,
-        inOrder: orderedLanes,
-      }));
-      for (const lane of lanes.values()) {
+      for (const lane of ready.lanes.values()) {
         waiting += lane.count;
         this.#assertLane(ready, lane);
       }
     }
     const facts = (): Record<string, unknown> => ({ counted: this.#waiting, waiting });
     invariant('DISPATCH-4', waiting === this.#waiting, 'the stages in the queues are not those counted', facts);
+    this.#groups.assertInvariants();
     for (const session of this.#sessions.values()) assertCredits(session);
   }
 
@@ -543,7 +556,7 @@ export class Dispatch {
     for (;;) {
       const lane =
         session.tenant === undefined
-          ? (this.#bestLane(session, (ready) => this.#firstLane(ready)) ?? this.#bestFull(session))
+          ? (this.#bestLane(session, (group) => this.#firstLane(group)) ?? this.#bestFull(session))
           : this.#bestOwn(session);
       const picked = lane?.take();
       if (lane === undefined || picked === undefined) return undefined;
@@ -604,38 +617,34 @@ export class Dispatch {
   /** DISPATCH-5: only while nobody else waits for such a slot. */
   #bestFull(session: Session): Lane | undefined {
     if (this.#withFull.size === 0 || this.#isWantedElsewhere(session)) return undefined;
-    return this.#bestLane(session, (ready) => this.#firstFull(ready));
+    return this.#bestLane(session, (group) => this.#firstFull(group));
   }
 
-  #bestLane(session: Session, laneIn: (ready: ReadyClass) => Lane | undefined): Lane | undefined {
+  #bestLane(session: Session, laneIn: (group: ReadyGroup) => Lane | undefined): Lane | undefined {
     let best: Lane | undefined;
     this.#looksLeft -= 1;
     const isDrained = this.controls.isDrained(session.runner);
-    for (const ready of this.#near.near(session.runner, session.labels)) {
+    for (const group of this.#groups.near(session)) {
       this.#looksLeft -= 1;
-      if (!canTake(session, ready) || (isDrained && ready.runner === undefined)) continue;
-      const lane = laneIn(ready);
-      if (lane === undefined) {
-        if (ready.lanes.size === 0) this.#deleteClass(ready);
-      } else if (best === undefined || comesBefore(lane, best)) best = lane;
+      if (!canTake(session, group) || (isDrained && group.runner === undefined)) continue;
+      const lane = laneIn(group);
+      if (lane !== undefined && (best === undefined || comesBefore(lane, best))) best = lane;
     }
     return best;
   }
 
-  /** The lane of this class whose turn it is, of keys that may have another slot. Those that are paused stand with the full ones. */
-  #firstLane(ready: ReadyClass): Lane | undefined {
-    const lane = ready.first(this.#turns.passOf, (next) => {
-      this.#dropIdle(next);
-      return next.count > 0 && (this.#isPaused(ready, next) || this.#isFull(ready, next));
-    });
-    if (ready.fullLanes > 0) this.#withFull.add(ready);
+  /** The lane of this group whose turn it is, of keys that may have another slot. Those that are paused stand with the full ones. */
+  #firstLane(group: ReadyGroup): Lane | undefined {
+    const isOut = (ready: ReadyClass, lane: Lane): boolean => this.#isPaused(ready, lane) || this.#isFull(ready, lane);
+    const lane = group.first(this.#turns.passOf, (each) => this.#dropIdle(each), isOut);
+    if (group.fullTurns > 0) this.#withFull.add(group);
     return lane;
   }
 
-  #firstFull(ready: ReadyClass): Lane | undefined {
-    this.#looksLeft -= ready.fullLanes;
-    const isOut = (lane: Lane): boolean => this.#isPaused(ready, lane);
-    return ready.firstFull(this.#turns.passOf, (lane) => this.#dropIdle(lane), isOut);
+  #firstFull(group: ReadyGroup): Lane | undefined {
+    this.#looksLeft -= group.fullTurns;
+    const isOut = (ready: ReadyClass, lane: Lane): boolean => this.#isPaused(ready, lane);
+    return group.firstFull(this.#turns.passOf, (lane) => this.#dropIdle(lane), isOut);
   }
 
   #isPaused({ labels }: ReadyClass, { key }: Lane): boolean {
@@ -667,11 +676,11 @@ export class Dispatch {
     this.#back(key);
   }
 
-  /** Full lanes take their places again: whether they are full is to be looked at anew. */
+  /** Full turns take their places again: whether they are full is to be looked at anew. */
   #back(key?: string): void {
-    for (const ready of this.#withFull) {
-      if (ready.back(key)) this.#offered.add(ready);
-      if (ready.fullLanes === 0) this.#withFull.delete(ready);
+    for (const group of this.#withFull) {
+      if (group.back(key)) this.#offered.add(group);
+      if (group.fullTurns === 0) this.#withFull.delete(group);
     }
   }
 

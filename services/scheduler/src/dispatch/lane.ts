@@ -12,7 +12,7 @@ export class Lane {
   /** Whose the key is. */
   readonly tenant: string | undefined;
   readonly priority: number;
-  /** The key's pass when the lane was put into the heap; the heap is put right when it comes to the top. */
+  /** The key's pass when the lane was made, or when its turn was last looked at. */
   pass: number;
   /** What is before the head has been taken, and holds nothing of its run any more. */
   readonly #waiting: (ReadyStages | undefined)[] = [];
@@ -129,6 +129,10 @@ export class Lane {
     this.#roomFor = Math.max(ROOM_MIN, 2 * left.length);
     return before - this.#count;
   }
+}
+
+export function comesBefore(a: Pick<Lane, 'priority' | 'pass'>, b: Pick<Lane, 'priority' | 'pass'>): boolean {
+  return a.priority === b.priority ? a.pass < b.pass : a.priority > b.priority;
 }
 
 function waitsFrom(stages: ReadyStages, from: number): boolean {

@@ -1,0 +1,165 @@
+/** Stages that ask for sizes: files may ask for any number of them, runners have few. */
+import { expect, it } from 'vitest';
+import { Dispatch, type ReadyStages } from '@penstock/scheduler/testing';
+
+interface Stage {
+  readonly key: string;
+  readonly priority: number;
+  readonly memoryBytes: number | undefined;
+  readonly cpu: number | undefined;
+  waits: boolean;
+}
+
+class World {
+  readonly dispatch: Dispatch;
+  readonly stages: Stage[] = [];
+  readonly granted: { readonly stage: Stage; readonly session: string }[] = [];
+  /** Each time that somebody looks how much a stage asks for, or whether it waits. */
+  looks = 0;
+  #credit = 0;
+
+  constructor(keySlots?: number) {
+    this.dispatch = new Dispatch({ keySlots });
+  }
+
+  offer(of: Partial<Stage>): Stage {
+    const stage: Stage = { key: 'k', priority: 0, memoryBytes: undefined, cpu: undefined, ...of, waits: true };
+    this.stages.push(stage);
+    const { key, priority, memoryBytes, cpu } = stage;
+    const looked = (): void => void (this.looks += 1);
+    const least = {
+      get memoryBytes() {
+        looked();
+        return memoryBytes;
+      },
+      ...(cpu === undefined ? {} : { cpu }),
+    };
+    const ready: ReadyStages = {
+      key,
+      priority,
+      labels: ['os=linux'],
+      labelSet: `os=linux ${memoryBytes} ${cpu}`,
+      ...(memoryBytes === undefined && cpu === undefined ? {} : { least: least as NonNullable<ReadyStages['least']> }),
+      count: 1,
+      since: () => undefined,
+      boundTo: () => undefined,
+      waits: () => {
+        looked();
+        return stage.waits;
+      },
+      grant: (_, { session }) => {
+        this.granted.push({ stage, session });
+        stage.waits = false;
+        return true;
+      },
+      rest: () => ready,
+    };
+    this.dispatch.offer(ready);
+    return stage;
+  }
+
+  lease(session: string, memoryBytes: number, cpu = 8): void {
+    const capacity = { cpu, memoryBytes };
+    this.dispatch.sessionSeen({ runner: session, session, labels: ['os=linux'], slots: 4, attempts: [], capacity });
+  }
+
+  withdraw(session: string): void {
+    this.dispatch.withdraw(
+      session,
+      Array.from({ length: this.#credit }, (_, index) => index + 1),
+    );
+  }
+
+  /** The keys that get the slots. */
+  credits(session: string, count = 1): string[] {
+    const before = this.granted.length;
+    const credits = Array.from({ length: count }, () => (this.#credit += 1));
+    this.dispatch.addCredits(0, { runner: session, session, credits });
+    while (this.dispatch.match(0));
+    return this.granted.slice(before).map(({ stage }) => stage.key);
+  }
+}
+
+type Capacity = Record<'memoryBytes' | 'cpu', number>;
+
+/** One slot of a session goes to a stage that fits, of the highest priority, where there is one. */
+function assertPick(world: World, session: string, has: Capacity): void {
+  const fits = ({ waits, memoryBytes = 0, cpu = 0 }: Stage): boolean =>
+    waits && memoryBytes <= has.memoryBytes && cpu <= has.cpu;
+  const fitting = world.stages.filter(fits);
+  const before = world.granted.length;
+  world.credits(session);
+  const picked = world.granted.slice(before);
+  expect(picked).toHaveLength(Math.min(1, fitting.length));
+  const highest = Math.max(...fitting.map(({ priority }) => priority));
+  for (const { stage, session: to } of picked) {
+    expect(to).toBe(session);
+    expect(fitting).toContain(stage);
+    expect(stage.priority).toBe(highest);
+  }
+  // Else it would have what comes next.
+  if (picked.length === 0) world.withdraw(session);
+}
+
+it('GROUP-1: a key that asks for thousands of sizes is one turn: what another key gets takes as few looks as without it', () => {
+  const world = new World();
+  for (const [index, memoryBytes] of [100, 200, 300].entries()) world.lease(`r${index}`, memoryBytes);
+  for (let size = 1; size <= 4_000; size += 1) world.offer({ key: 'many', memoryBytes: size / 10 });
+  expect(world.credits('r0')).toEqual(['many']);
+  world.looks = 0;
+  for (const session of ['r0', 'r1', 'r2']) {
+    world.offer({ key: 'other', memoryBytes: 7 });
+    expect(world.credits(session, 2).toSorted()).toEqual(['many', 'other']);
+  }
+  expect(world.looks).toBeLessThan(400);
+  world.dispatch.assertInvariants();
+});
+
+it('what fits a runner goes to it, in the order of the keys, whatever sizes there are and however runners change', () => {
+  let state = 11;
+  const random = (below: number): number => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+  const world = new World();
+  const capacities = new Map<string, Capacity>();
+  for (let step = 0; step < 3_000; step += 1) {
+    const session = `r${random(5)}`;
+    const kind = random(10);
+    if (kind < 5) {
+      const sized = random(4) > 0;
+      world.offer({
+        key: `k${random(4)}`,
+        priority: random(2),
+        ...(sized ? { memoryBytes: random(60), cpu: random(3) === 0 ? random(6) : undefined } : {}),
+      });
+    } else if (kind === 5) {
+      const waiting = world.stages.filter(({ waits }) => waits);
+      const cancelled = waiting[random(waiting.length)];
+      if (cancelled !== undefined) cancelled.waits = false;
+    } else if (kind === 6 || !capacities.has(session)) {
+      const has = { memoryBytes: 10 * random(5), cpu: random(5) };
+      capacities.set(session, has);
+      world.lease(session, has.memoryBytes, has.cpu);
+    } else if (kind === 7) world.dispatch.forgetIdle(0);
+    else {
+      assertPick(world, session, capacities.get(session) ?? { memoryBytes: 0, cpu: 0 });
+    }
+    world.dispatch.assertInvariants();
+  }
+  expect(world.granted.length).toBeGreaterThan(200);
+});
+
+it('a key that has all its slots stands back with all its sizes, and comes again when one is free', () => {
+  const world = new World(1);
+  world.lease('r', 100);
+  for (let size = 1; size <= 20; size += 1) world.offer({ key: 'many', memoryBytes: size });
+  world.dispatch.keySlots.add('many', 'r', 1);
+  for (let count = 0; count < 3; count += 1) world.offer({ key: 'other', memoryBytes: 50 });
+  expect(world.credits('r', 2)).toEqual(['other', 'other']);
+  world.dispatch.keySlots.add('many', 'r', -1);
+  // It has had less.
+  expect(world.credits('r', 2)).toEqual(['many', 'many']);
+  expect(world.credits('r', 19)).toHaveLength(19);
+  world.dispatch.assertInvariants();
+});
