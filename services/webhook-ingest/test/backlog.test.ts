@@ -82,6 +82,23 @@ async function work(backlog: Backlog, lane: string, stream: Stream, most = Infin
 const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index + 1);
 
 describe('the backlog', () => {
+  it('shows of a piece that is asked for again what has come behind it since', async () => {
+    const stream = new Stream();
+    const backlog = stream.open();
+    backlog.add(stream.head(stream.store('a')));
+    const behind = async (): Promise<string[] | undefined> => (await backlog.next('a'))?.behind().map(({ id }) => id);
+    expect(await behind()).toEqual([]);
+    const { reads } = stream;
+    expect(await behind()).toEqual([]);
+    expect(stream.reads).toBe(reads);
+    backlog.add(stream.head(stream.store('a')));
+    backlog.add(stream.head(stream.store('a')));
+    expect(await behind()).toEqual(['2', '3']);
+    expect(await behind()).toEqual(['2', '3']);
+    expect(stream.reads).toBe(reads + 1);
+    expect(backlog.waitingIn('a').deliveries).toBe(3);
+  });
+
   it('tells of a piece what was read ahead behind it, the next first, and no more than a few', async () => {
     const stream = new Stream();
     const backlog = stream.open();

@@ -218,6 +218,19 @@ describe('the head of a pull request', () => {
     expect((await answer).body).toMatchObject({ status: 'Success', commit });
   });
 
+  it('P27: that moved on, as its host has told since, is not waited for', LONG, async () => {
+    const ingest = await world.ingest({ ...SECRETS, waitSecs: 0 });
+    const old = head({ new: 'old' });
+    const commit = head({ new: 'new' });
+    const looks = world.looks.length;
+    const stale = (await github(ingest, { commit: old })).body.run_id;
+    // It waits by then for its ref to get there, with nothing behind it.
+    await expect.poll(() => world.looks.length, { timeout: 20_000 }).toBeGreaterThan(looks);
+    const next = (await github(ingest, { commit, action: 'synchronize', before: old })).body.run_id;
+    await expect.poll(() => view(next), { timeout: 30_000 }).toMatchObject({ status: 'SUCCESS', commit });
+    expect(await view(stale)).toMatchObject({ status: 'CANCELLED' });
+  });
+
   it('P27: of a delivery that is decided about when its ref is elsewhere nothing runs', LONG, async () => {
     const ingest = await world.ingest(SECRETS);
     const commit = head({ new: 'old' });

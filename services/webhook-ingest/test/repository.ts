@@ -129,6 +129,8 @@ export interface PullOptions {
   readonly fork?: boolean;
   readonly url: string;
   readonly commit: string;
+  /** As GitHub says it of `synchronize`. */
+  readonly before?: string;
 }
 
 /** As GitHub sends it, the part of it that matters. */
@@ -141,11 +143,13 @@ export function githubPull({
   fork = false,
   url,
   commit,
+  before,
 }: PullOptions): Record<string, unknown> {
   const base = { id: 1, full_name: repository, clone_url: url, default_branch: 'trunk', private: false };
   return {
     action,
     number,
+    ...(before === undefined ? {} : { before, after: commit }),
     pull_request: {
       number,
       state,

@@ -36,7 +36,7 @@ export interface Piece {
   /** By the broker's clock. */
   readonly storedAt: number;
   readonly delivery: Delivery;
-  /** What was read ahead of its lane, the next first; a few. */
+  /** What was read ahead of its lane, the next first; a few. Of a piece that is asked for again it is what came since, too. */
   readonly behind: () => readonly Delivery[];
 }
 
@@ -83,6 +83,8 @@ interface Lane {
   /** How often something came. */
   came: number;
   ahead: Ahead[];
+  /** The piece that was given last. */
+  given: number;
   /** In the stream behind what was read ahead. */
   behind: number;
   /** Of what is known of the lane: for the mean. */
@@ -243,8 +245,10 @@ export class Backlog {
     const lane = this.#lanes.get(name);
     if (lane === undefined) return null;
     for (;;) {
+      if (wantsMore(lane)) this.#dropAhead(lane);
       const first = lane.ahead[0];
       if (first !== undefined) {
+        lane.given = first.sequence;
         const { ahead } = lane;
         const behind = (): Delivery[] => ahead.slice(1, 1 + BEHIND_MAX).map(deliveryOf);
         return { sequence: first.sequence, storedAt: first.storedAtMs, delivery: deliveryOf(first), behind };
@@ -307,6 +311,7 @@ export class Backlog {
       newest: 0,
       came: 0,
       ahead: [],
+      given: 0,
       behind: 0,
       measured: 0,
       bytesMeasured: 0,
@@ -376,12 +381,18 @@ export class Backlog {
   }
 
   #goBack(lane: Lane, position: number): void {
-    for (const { bytes } of lane.ahead) this.#bytesAhead -= bytes.length;
-    lane.ahead = [];
+    this.#dropAhead(lane);
     lane.position = position;
     lane.storedAt = -Infinity;
     lane.isLocating = true;
     this.#count(lane);
+  }
+
+  /** To be read again. */
+  #dropAhead(lane: Lane): void {
+    for (const { bytes } of lane.ahead) this.#bytesAhead -= bytes.length;
+    lane.ahead = [];
+    lane.given = 0;
   }
 
   #forget(name: string, lane: Lane): void {
@@ -399,6 +410,11 @@ export class Backlog {
 
 function nameOf(lane: string | null, sequence: number): string {
   return lane ?? `${ALONE}${sequence}`;
+}
+
+/** The piece that was given was not done, something came behind it, and nobody has read that. */
+function wantsMore({ ahead, behind, given }: Lane): boolean {
+  return ahead.length === 1 && ahead[0]?.sequence === given && behind > 0;
 }
 
 function deliveryOf(ahead: Ahead): Delivery {

@@ -52,8 +52,8 @@ export interface DecisionSources {
   readonly bus: Bus;
   readonly mirrors: CommitSource & RefSource;
   readonly clones: CloneCredentials;
-  /** Whether the head of a pull request may be on its way to the host's ref; asked each time that it is not there. */
-  mayMove?(delivery: Delivery): boolean;
+  /** Whether the head of a pull request may be on its way to the host's ref; asked each time that this stands elsewhere (null: nowhere). */
+  mayMove?(head: string | null): boolean;
   /** Commits that are wanted next from the same address. */
   readonly along?: readonly string[] | undefined;
   /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
@@ -121,7 +121,7 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
     if (pullRequest !== undefined) {
       const { cloneUrl: url, ref, key } = delivery;
       const head = await sources.mirrors.findRef({ url, ref, key, credential });
-      if (head !== delivery.commit && sources.mayMove?.(delivery) === true) throw new HeadElsewhere();
+      if (head !== delivery.commit && sources.mayMove?.(head) === true) throw new HeadElsewhere();
       if (head !== delivery.commit) {
         const stands = head === null ? 'is not there' : `stands at ${head}`;
         trace.push({ step: 'head', passed: false, detail: `${delivery.ref} ${stands}, and not at ${delivery.commit}` });

@@ -36,6 +36,7 @@ import { sharingOf } from '../model/lane-name.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
 import { Backlog, type Piece, type WhatWaits } from './backlog.ts';
 import { FailingLanes } from './failing-lanes.ts';
+import { HeadsAwaited } from './heads-awaited.ts';
 import { OldDeliveries } from './old-deliveries.ts';
 import { Pace } from './pace.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
@@ -77,10 +78,6 @@ const SWEEP_MS = 60_000;
 const STOP_MS_MAX = 5_000;
 /** With the pauses between them they take some ten seconds, in which a full disk may have room again. */
 const STRANGE_FAILURES_MAX = 6;
-/** For so long a ref is looked at that does not stand at the delivery's commit. */
-const HEAD_MS = 60_000;
-/** More are looked at once. */
-const HEADS_AWAITED_MAX = 10_000;
 /** More than are processed a second by far. */
 const HEADS_PER_SECOND_FOR_OTHERS = 1_000;
 /** Some of the time of this thread, so that other requests do not stand behind those of a long backlog. */
@@ -96,8 +93,7 @@ export class Processing {
   readonly #old: OldDeliveries;
   /** How often deciding about a delivery has failed in a way of which nobody knows that it passes. */
   readonly #strange = new Map<string, number>();
-  /** Heads that their refs did not stand at: since when each is looked at. */
-  readonly #headsAwaited = new Map<string, number>();
+  readonly #headsAwaited = new HeadsAwaited();
   readonly #failing: FailingLanes;
   readonly #stopped = new AbortController();
   readonly #pace = new Pace();
@@ -273,7 +269,7 @@ export class Processing {
     const { deliveries } = this.#options;
     const known = await deliveries.get(delivery.id);
     if (known !== null) return known;
-    const decision = await this.#decide(delivery, commitsBehind(delivery, behind()));
+    const decision = await this.#decide(delivery, behind);
     const standing = await deliveries.insert(delivery, decision);
     if (standing !== null) return standing;
     const first = await deliveries.get(delivery.id);
@@ -282,11 +278,15 @@ export class Processing {
   }
 
   /** Keeps PROCESSING-3. */
-  async #decide(delivery: Delivery, along: readonly string[]): Promise<Decision> {
+  async #decide(delivery: Delivery, behind: Piece['behind']): Promise<Decision> {
     try {
-      const decision = await decide(delivery, { ...this.#options, along, mayMove: () => this.#mayMove(delivery) });
+      const decision = await decide(delivery, {
+        ...this.#options,
+        along: commitsBehind(delivery, behind()),
+        mayMove: (head) => this.#headsAwaited.mayMove(delivery, head, behind()),
+      });
       this.#strange.delete(delivery.id);
-      this.#headsAwaited.delete(delivery.id);
+      this.#headsAwaited.forget(delivery.id);
       return decision;
     } catch (error) {
       if (
@@ -317,14 +317,6 @@ export class Processing {
         trace: [{ step: 'fetched', passed: false, detail: fault.message }],
       };
     }
-  }
-
-  /** P27: a host tells of a head and moves its ref in any order; by a clock that nobody sets. */
-  #mayMove({ id }: Delivery): boolean {
-    const since = this.#headsAwaited.get(id);
-    if (since !== undefined) return bootMs() - since < HEAD_MS;
-    if (this.#headsAwaited.size < HEADS_AWAITED_MAX) this.#headsAwaited.set(id, bootMs());
-    return this.#headsAwaited.has(id);
   }
 
   /**

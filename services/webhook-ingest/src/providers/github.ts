@@ -4,6 +4,7 @@ import { BadUserInput } from '@penstock/errors';
 import { hmacOf } from './digest.ts';
 import {
   actorOf,
+  beforeOf,
   changedPaths,
   defaultBranchOf,
   fieldsOf,
@@ -110,6 +111,7 @@ function readPullRequest(payload: Fields, repository: Fields): Reading {
         type,
         // Where it comes from may be gone by now.
         fork: from['full_name'] !== name || from['id'] !== (into['id'] ?? repository['id']),
+        ...beforeOf(payload['before']),
       },
     },
   };

@@ -3,6 +3,7 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { BadUserInput } from '@penstock/errors';
 import {
   actorOf,
+  beforeOf,
   changedPaths,
   defaultBranchOf,
   fieldsOf,
@@ -116,6 +117,7 @@ function readMergeRequest(payload: Fields, project: Fields, repository: Fields):
         branch: requireBranch(merge['target_branch'], 'object_attributes.target_branch'),
         type,
         fork: typeof from !== 'number' || from !== into,
+        ...beforeOf(merge['oldrev']),
       },
     },
   };

@@ -35,6 +35,8 @@ export interface PullRequestEvent {
   readonly type: PullRequestType;
   /** Its commits come from another repository, or nobody knows from which. */
   readonly fork: boolean;
+  /** Where its head was; absent: it was nowhere, or the payload does not say. */
+  readonly before?: string | undefined;
 }
 
 export type Reading =
@@ -131,6 +133,12 @@ export function requireCommit(value: unknown, field: string): string {
   if (!COMMIT.test(commit) || NO_COMMIT.test(commit))
     throw new BadUserInput(`The payload's '${field}' is not a commit: 40 or 64 hexadecimal digits.`, { field });
   return commit;
+}
+
+/** The commit before it as a member of a pull request, where the host says one. */
+export function beforeOf(value: unknown): Pick<PullRequestEvent, 'before'> {
+  const before = textOf(value).toLowerCase();
+  return COMMIT.test(before) && !NO_COMMIT.test(before) ? { before } : {};
 }
 
 export function requireNumber(value: unknown, field: string): number {
