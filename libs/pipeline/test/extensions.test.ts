@@ -371,7 +371,7 @@ describe('what does not fit is refused where it is used', () => {
   it('a manifest that this version refuses', () => {
     const bad = extension('build/bad@1.0.0', 'run: x\nsecret: y\n');
     expect(refused('  a: {uses: build/bad@1.0.0}\n', [bad])).toEqual([
-      "line 3, column 13: extension 'build/bad@1.0.0' cannot be used: its extension.yaml is refused, line 5, column 1: unknown key 'secret' in the manifest",
+      "line 3, column 13: extension 'build/bad@1.0.0' cannot be used: its extension.yaml is refused, line 5, column 1: unknown key 'secret' in the manifest (there are 'id', 'version', 'description', 'inputs', 'outputs', 'env', 'run', 'shell', 'image', 'services', 'resources', 'network' and 'stages')",
     ]);
   });
 

@@ -3,7 +3,7 @@ import { formatDuration, parseDuration } from '../model/duration.ts';
 import { isPlainName, quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
 import { didYouMean } from '../text/suggest.ts';
-import { keyHint } from './foreign-names.ts';
+import { keyHint, placeHint } from './foreign-names.ts';
 import { hasExpression } from './template.ts';
 import { otherName } from './vocabulary.ts';
 import type { MapEntry, MapNode, ScalarNode, YamlNode } from '../yaml/yaml-tree.ts';
@@ -62,21 +62,43 @@ export function readKeys(
         'write the keys out, or use an alias for a whole value',
       );
     else {
-      problems.add(keySpan, keyPath, `unknown key ${quoted(key)} ${where}`, () => {
-        const hint = keyHint(key, allowed);
-        if (hint !== undefined) return hint;
-        const other = otherName(key, allowed);
-        if (other !== undefined) return `did you mean '${other}'?`;
-        return didYouMean(key, allowed) ?? (isStageOutside(entry, allowed) ? "stages stand under 'stages'" : undefined);
-      });
+      problems.add(keySpan, keyPath, `unknown key ${quoted(key)} ${where}`, () => remedyOf(entry, allowed));
     }
   }
   return found;
 }
 
+function remedyOf(entry: MapEntry, allowed: readonly string[]): string {
+  const { key } = entry;
+  const hint = keyHint(key, allowed);
+  if (hint !== undefined) return hint;
+  const other = otherName(key, allowed);
+  if (other !== undefined) return `did you mean '${other}'?`;
+  return (
+    placeHint(key, allowed) ??
+    didYouMean(key, allowed) ??
+    (isStageOutside(entry, allowed) ? "stages stand under 'stages'" : `there ${allOf(allowed)}`)
+  );
+}
+
+function allOf(names: readonly string[]): string {
+  const shown = names.map((name) => `'${name}'`);
+  return shown.length < 2 ? `is ${shown.join('')}` : `are ${shown.slice(0, -1).join(', ')} and ${shown.at(-1) ?? ''}`;
+}
+
 /** A map with commands at the top of the file. */
 function isStageOutside({ value }: MapEntry, allowed: readonly string[]): boolean {
-  return allowed.includes('stages') && value.kind === 'map' && value.entries.some(({ key }) => COMMAND_KEYS.has(key));
+  return allowed.includes('stages') && hasCommands(value);
+}
+
+function hasCommands(node: YamlNode): boolean {
+  return node.kind === 'map' && node.entries.some(({ key }) => COMMAND_KEYS.has(key));
+}
+
+/** Of a step of other systems among the commands of a stage. */
+export function stepRemedy(node: YamlNode): string | undefined {
+  if (!hasCommands(node)) return undefined;
+  return "an entry is a command itself: a step with a name or variables of its own, or one with 'uses', is a stage";
 }
 
 export function joinPath(path: string, key: string): string {
@@ -122,8 +144,13 @@ export function nameFault(text: string, lengthMax: number): string | undefined {
     : `has characters that a name cannot have (line breaks, control characters, blanks at its ends): ${quoted(text)}`;
 }
 
-/** One text or a list of them, each with its place. A list may be empty. */
-export function readList(field: Field, wanted: string, countMax: number): ScalarNode[] | undefined {
+/** One text or a list of them, each with its place. A list may be empty. `remedy`: of an entry that is no text. */
+export function readList(
+  field: Field,
+  wanted: string,
+  countMax: number,
+  remedy?: (entry: YamlNode) => string | undefined,
+): ScalarNode[] | undefined {
   const { node } = field;
   if (node.kind === 'scalar') {
     const only = readScalar(field, wanted);
@@ -138,7 +165,10 @@ export function readList(field: Field, wanted: string, countMax: number): Scalar
   const items: ScalarNode[] = [];
   for (const item of node.items) {
     if (item.kind === 'scalar' && !isNull(item)) items.push(item);
-    else field.problems.add(item, field.path, `'${field.name}' must be ${wanted}; this entry is ${kindOf(item)}`);
+    else
+      field.problems.add(item, field.path, `'${field.name}' must be ${wanted}; this entry is ${kindOf(item)}`, () =>
+        remedy?.(item),
+      );
   }
   return items.length === node.items.length && items.length <= countMax ? items : undefined;
 }

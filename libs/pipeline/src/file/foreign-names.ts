@@ -1,9 +1,20 @@
-/** What people bring from GitHub Actions, GitLab CI, Woodpecker and Buildkite, and where that is said in a pipeline file. */
+/**
+ * What people bring from GitHub Actions, GitLab CI, Woodpecker, Buildkite, Azure Pipelines and CircleCI, and where that is said in a
+ * pipeline file. Keys stand here by their normal form.
+ */
+import { normalForm, otherName, STAGE_KEYS, TOP_KEYS } from './vocabulary.ts';
 
 const TRIGGERS = "which pushes start the pipeline is decided by 'on.push' at the top";
 const SHARED = "YAML's anchors share values between stages: '&name' before one, '*name' in its place";
 const PUT_INTO_RUN = "put it into 'run', which takes a list of commands";
 const UNDER_STAGES = "stages stand under 'stages', each with a name and a 'run'";
+const CHECKED_OUT = 'the repository is checked out before the first stage; leave it out';
+const EXTENSIONS = "a stage names the extension that it uses, as 'uses'";
+const APPROVAL = "a stage with 'approval' and no 'run' waits for a person";
+const NAMED_BY_KEY = "a stage is named by its key under 'stages'";
+const HANDED_ON = "'artifacts' keeps files, and stages after this one have them";
+const WITH_SHELL = "put it into 'run', and name the program as 'shell'";
+const ONE_PIPELINE = 'a file is one pipeline; leave it out';
 const ENVIRONMENT = "variables stand under 'env'; there are no environments to deploy to";
 
 type Hints = ReadonlyMap<string, string>;
@@ -18,6 +29,7 @@ const TOP: Hints = new Map([
   ['trigger', "did you mean 'on'?"],
   ['push', "it stands under 'on'"],
   ['pull_request', "it stands under 'on'"],
+  ['pr', "it stands under 'on', as 'pull_request'"],
   ['branches', "it stands under 'on.push'"],
   ['tags', "it stands under 'on.push'"],
   ['paths', "it stands under 'on.push'"],
@@ -28,16 +40,24 @@ const TOP: Hints = new Map([
   ['default', SHARED],
   ['defaults', SHARED],
   ['permissions', 'a run has no rights of its own; leave it out'],
-  ['clone', 'the repository is checked out before the first stage; leave it out'],
+  ['clone', CHECKED_OUT],
+  ['checkout', CHECKED_OUT],
   ['workspace', "it stands in a stage, as 'shared' or 'fresh'"],
   ['agents', "labels of runners stand in each stage, as 'runs_on'"],
   ['labels', "labels of runners stand in each stage, as 'runs_on'"],
-  ['matrix', 'it stands in a stage'],
   ['image', 'it stands in each stage that runs in a container'],
   ['container', "it stands in each stage that runs in a container, as 'image'"],
   ['services', 'they stand in the stage that needs them'],
   ['resources', 'they stand in each stage'],
   ['secrets', 'they stand in each stage, which gets those that it names'],
+  ['version', ONE_PIPELINE],
+  ['kind', ONE_PIPELINE],
+  ['type', ONE_PIPELINE],
+  ['workflows', UNDER_STAGES],
+  ['orbs', EXTENSIONS],
+  ['plugins', EXTENSIONS],
+  ['group', "it stands in 'concurrency'"],
+  ['cancel_in_progress', "it stands in 'concurrency'"],
   ['notify', "a stage with 'when: always()' and 'uses: notify/webhook@^1' tells of the end"],
 ]);
 
@@ -58,13 +78,55 @@ const STAGE: Hints = new Map([
   ['concurrency', "it stands at the top: runs of a group go one at a time; 'max_parallel' bounds a 'matrix'"],
   ['plugins', "did you mean 'uses'?"],
   ['environment', ENVIRONMENT],
-  ['label', "a stage is named by its key under 'stages'"],
-  ['key', "a stage is named by its key under 'stages'"],
-  ['name', "a stage is named by its key under 'stages'"],
+  ['label', NAMED_BY_KEY],
+  ['key', NAMED_BY_KEY],
+  ['name', NAMED_BY_KEY],
+  ['id', NAMED_BY_KEY],
+  ['job', NAMED_BY_KEY],
+  ['display_name', NAMED_BY_KEY],
   ['permissions', 'a run has no rights of its own; leave it out'],
-  ['block', 'approvals are not supported yet'],
-  ['input', 'approvals are not supported yet'],
-  ['manual', 'approvals are not supported yet'],
+  ['block', APPROVAL],
+  ['input', APPROVAL],
+  ['manual', APPROVAL],
+  ['checkout', CHECKED_OUT],
+  ['clone', CHECKED_OUT],
+  ['bash', WITH_SHELL],
+  ['powershell', WITH_SHELL],
+  ['pwsh', WITH_SHELL],
+  ['concurrency_group', "'concurrency' at the top lets runs go one at a time"],
+  ['persist_to_workspace', HANDED_ON],
+  ['attach_workspace', HANDED_ON],
+  ['volumes', "a stage has the folder of its run; what the next run is to find is 'cache'"],
+  ['privileged', 'no stage is privileged; leave it out'],
+  ['detach', "what runs beside a stage stands under 'services'"],
+  ['skip', "'when' says whether a stage runs"],
+  ['start_in', `nothing delays a stage; ${APPROVAL}`],
+  ['coverage', "a command of 'run' can print it; leave it out"],
+  ['inherit', "a stage has what stands in it, and the 'env' of the top; leave it out"],
+  ['pages', PUT_INTO_RUN],
+  ['release', PUT_INTO_RUN],
+  ['entrypoint', "it stands in 'image'"],
+  ['user', "it stands in 'image'"],
+  ['pull', "it stands in 'image'"],
+  ['cpu', "it stands in 'resources'"],
+  ['memory', "it stands in 'resources'"],
+  ['include', "it stands in 'matrix'"],
+  ['exclude', "it stands in 'matrix'"],
+  ['fail_fast', "it stands in 'matrix'"],
+  ['cancel_in_progress', "it stands in 'concurrency' at the top of the file"],
+  ['max_parallel', "it stands in 'matrix'"],
+  ['backoff', "it stands in 'retry'"],
+  ['delay', "it stands in 'retry'"],
+  ['approvers', "it stands in 'approval'"],
+  ['expire', "it stands in 'artifacts'"],
+  ['junit', "it stands in 'reports'"],
+]);
+
+const SERVICE: Hints = new Map([
+  ['ports', 'a stage reaches a service by its name, at any port; leave it out'],
+  ['name', "a service is named by its key under 'services'"],
+  ['alias', "a service is named by its key under 'services'"],
+  ['volumes', 'a service has the files of its image; leave it out'],
 ]);
 
 const ON: Hints = new Map([
@@ -83,8 +145,8 @@ const ON: Hints = new Map([
 
 const PULL_REQUEST: Hints = new Map([
   ['branch', "did you mean 'branches'?"],
-  ['branches-ignore', "begin a pattern of 'branches' with '!' to take it out again"],
-  ['paths-ignore', "begin a pattern of 'paths' with '!' to take it out again"],
+  ['branches_ignore', "begin a pattern of 'branches' with '!' to take it out again"],
+  ['paths_ignore', "begin a pattern of 'paths' with '!' to take it out again"],
   ['labels', "a stage's 'when' cannot read labels; 'types' may name 'labeled'"],
 ]);
 
@@ -97,7 +159,19 @@ const PUSH: Hints = new Map([
 
 /** What to write instead of a key that a list of ours does not hold. */
 export function keyHint(key: string, allowed: readonly string[]): string | undefined {
-  return hintsBeside(allowed)?.get(key);
+  return hintsBeside(allowed)?.get(normalForm(key));
+}
+
+/** Where a key stands that is known at the top of a file, or in a stage, but not here. */
+export function placeHint(key: string, allowed: readonly string[]): string | undefined {
+  if (allowed === TOP_KEYS) return placed(key, STAGE_KEYS, 'it stands in a stage');
+  return allowed === STAGE_KEYS ? placed(key, TOP_KEYS, 'it stands at the top of the file') : undefined;
+}
+
+function placed(key: string, there: readonly string[], where: string): string | undefined {
+  const name = otherName(key, there);
+  if (name === undefined) return undefined;
+  return name === key ? where : `${where}, as '${name}'`;
 }
 
 function hintsBeside(allowed: readonly string[]): Hints | undefined {
@@ -105,6 +179,7 @@ function hintsBeside(allowed: readonly string[]): Hints | undefined {
   if (allowed.includes('concurrency')) return TOP;
   if (allowed.includes('push')) return ON;
   if (allowed.includes('cancel_superseded')) return PULL_REQUEST;
+  if (allowed.includes('ready')) return SERVICE;
   return allowed.includes('branches') ? PUSH : undefined;
 }
 

@@ -98,8 +98,10 @@ function readPipeline(
     const entry = keys.get(key);
     return entry === undefined ? undefined : use(entry);
   };
-  if (!keys.has('pipeline')) problems.add(top, 'pipeline', "'pipeline.name' is missing");
-  if (!keys.has('stages')) problems.add(top, 'stages', "'stages' is missing");
+  if (!keys.has('pipeline'))
+    problems.add(top, 'pipeline', "'pipeline.name' is missing", 'write pipeline: {name: …} at the top of the file');
+  if (!keys.has('stages'))
+    problems.add(top, 'stages', "'stages' is missing", "it is a map of names to stages, each with a 'run'");
   const engine = read('engine', (entry) => readEngine(fieldOf(entry, '', problems)));
   const named = read('pipeline', (entry) => readPipelineKeys(fieldOf(entry, '', problems)));
   const on = read('on', (entry) => readOn(fieldOf(entry, '', problems)));

@@ -22,6 +22,7 @@ import {
   readName,
   readScalar,
   readWord,
+  stepRemedy,
 } from './fields.ts';
 import type { Field } from './fields.ts';
 import { readGenerates } from './generates.ts';
@@ -134,7 +135,13 @@ function readStageKeys(entry: MapEntry, where: string, path: string, reader: Sta
   const keys = readKeys(value, STAGE_KEYS, where, path, problems);
   checkBesideApproval(keys, entry.key, path, problems);
   const willRun = keys.has('run') || keys.has('uses') || keys.has('approval');
-  if (!willRun) problems.add(entry.keySpan, path, `stage ${quoted(entry.key)} has no 'run'`);
+  if (!willRun)
+    problems.add(
+      entry.keySpan,
+      path,
+      `stage ${quoted(entry.key)} has no 'run'`,
+      "a stage has 'run', 'uses' or 'approval'",
+    );
   return keys;
 }
 
@@ -144,7 +151,7 @@ export function readRun(
   reader: ExpressionReader,
   sites: ExpressionSite[],
 ): Command[] | undefined {
-  const nodes = readList(field, 'a command or a list of commands', PIPELINE_LIMITS.commandsMax);
+  const nodes = readList(field, 'a command or a list of commands', PIPELINE_LIMITS.commandsMax, stepRemedy);
   if (nodes === undefined) return undefined;
   if (nodes.length === 0) field.problems.add(field.node, field.path, "'run' has no commands");
   const commands: Command[] = [];

@@ -78,11 +78,10 @@ export const ON_KEYS = ['push', 'pull_request'] as const;
 export const PULL_REQUEST_KEYS = ['branches', 'paths', 'types', 'cancel_superseded'] as const;
 export const PULL_REQUEST_TYPES = ['opened', 'synchronize', 'reopened', 'ready_for_review', 'labeled'] as const;
 
-/** What other systems call a key of ours. */
+/** What other systems call a key of ours, by its normal form. */
 const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['needs', 'after'],
   ['depends_on', 'after'],
-  ['depends-on', 'after'],
   ['dependencies', 'after'],
   ['requires', 'after'],
   ['if', 'when'],
@@ -93,22 +92,33 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['steps', 'run'],
   ['environment', 'env'],
   ['variables', 'env'],
-  ['working-directory', 'workdir'],
   ['working_directory', 'workdir'],
   ['dir', 'workdir'],
-  ['timeout-minutes', 'timeout'],
+  ['timeout_minutes', 'timeout'],
+  ['timeout_in_minutes', 'timeout'],
+  ['timeout_seconds', 'timeout'],
   ['retries', 'retry'],
-  ['continue-on-error', 'allow_failure'],
+  ['continue_on_error', 'allow_failure'],
+  ['ignore_errors', 'allow_failure'],
+  ['ignore_failure', 'allow_failure'],
+  ['failure', 'allow_failure'],
   ['soft_fail', 'allow_failure'],
-  ['runs-on', 'runs_on'],
   ['agents', 'runs_on'],
   ['labels', 'runs_on'],
+  ['pool', 'runs_on'],
+  ['node', 'runs_on'],
+  ['platform', 'runs_on'],
+  ['resource_class', 'runs_on'],
+  ['vm_image', 'runs_on'],
   ['strategy', 'matrix'],
   ['parallel', 'matrix'],
+  ['parallelism', 'matrix'],
   ['jobs', 'stages'],
   ['extension', 'uses'],
   ['action', 'uses'],
   ['component', 'uses'],
+  ['task', 'uses'],
+  ['settings', 'with'],
   ['inputs', 'with'],
   ['parameters', 'inputs'],
   ['params', 'inputs'],
@@ -116,6 +126,10 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['values', 'options'],
   ['enum', 'options'],
   ['name', 'pipeline.name'],
+  ['run_name', 'pipeline.name'],
+  ['cron', 'schedule'],
+  ['crons', 'schedule'],
+  ['schedules', 'schedule'],
   ['container', 'image'],
   ['docker', 'image'],
   ['limits', 'resources'],
@@ -125,42 +139,50 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
   ['credentials', 'auth'],
   ['cpus', 'cpu'],
   ['mem', 'memory'],
-  ['cancel-in-progress', 'cancel_in_progress'],
-  ['cancel-superseded', 'cancel_superseded'],
-  ['pull-request', 'pull_request'],
-  ['fail-fast', 'fail_fast'],
-  ['max-parallel', 'max_parallel'],
   ['manual', 'approval'],
   ['reviewers', 'approvers'],
   ['users', 'approvers'],
   ['required_approvals', 'quorum'],
-  ['prevent-self', 'prevent_self'],
   ['prompt', 'message'],
   ['attempts', 'max'],
   ['limit', 'max'],
   ['id_tokens', 'id_token'],
-  ['id-token', 'id_token'],
   ['aud', 'audience'],
   ['env', 'variable'],
   ['test_reports', 'reports'],
-  ['test-results', 'reports'],
   ['test_results', 'reports'],
   ['xunit', 'junit'],
   ['path', 'paths'],
-  ['restore-keys', 'restore'],
   ['restore_keys', 'restore'],
   ['fallback_keys', 'restore'],
   ['caches', 'cache'],
+  ['save_cache', 'cache'],
+  ['restore_cache', 'cache'],
+  ['artifact_paths', 'artifacts'],
+  ['store_artifacts', 'artifacts'],
+  ['store_test_results', 'reports'],
   ['expire_in', 'expire'],
-  ['retention-days', 'expire'],
-  ['branches_ignore', 'branches-ignore'],
-  ['tags_ignore', 'tags-ignore'],
-  ['paths_ignore', 'paths-ignore'],
+  ['retention_days', 'expire'],
 ]);
 
-/** Our name for a key that is known from elsewhere, if it is one of those allowed here. */
+/** Our name for a key that is known from elsewhere or is one of ours in another spelling, if it is one of those allowed here. */
 export function otherName(key: string, allowed: readonly string[]): string | undefined {
-  const name = OTHER_NAMES.get(key);
+  const normal = normalForm(key);
+  const spelt = allowed.find((name) => normalForm(name) === normal);
+  if (spelt !== undefined) return spelt;
+  const name = OTHER_NAMES.get(normal);
   if (name === undefined) return undefined;
   return allowed.includes(name.split('.')[0] ?? '') ? name : undefined;
 }
+
+/** One for `runs-on`, `runsOn` and `RUNS_ON`. */
+export function normalForm(key: string): string {
+  return key
+    .slice(0, KEY_LENGTH_MAX)
+    .replaceAll('-', '_')
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .toLowerCase();
+}
+
+/** No key of any system is as long. */
+const KEY_LENGTH_MAX = 64;
