@@ -2,9 +2,9 @@
  * Where things are kept between starts: `$XDG_CACHE_HOME/penstock` or `~/.cache/penstock` (outside the checkout, so that a fresh
  * clone has them too), and `.cache/` in the checkout where the home folder cannot be written.
  */
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { isAbsolute, join } from 'node:path';
+import { dirname, isAbsolute, join } from 'node:path';
 
 /** Every folder that may hold something cached, the preferred one first. */
 export function cacheFolders(root, env) {
@@ -22,13 +22,25 @@ export function cacheFolders(root, env) {
 export function firstWritable(folders) {
   return folders.find((folder) => {
     try {
-      mkdirSync(folder, { recursive: true });
+      makeFolder(folder);
       accessSync(folder, constants.W_OK);
       return true;
     } catch {
       return false;
     }
   });
+}
+
+/** Node's own `recursive` never ends where a file system makes no folders although they are missing (/proc). */
+function makeFolder(folder) {
+  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory()) return;
+  if (dirname(folder) !== folder) makeFolder(dirname(folder));
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    // Another start may have been faster.
+    if (error.code !== 'EEXIST' || !statSync(folder).isDirectory()) throw error;
+  }
 }
 
 function homeFromSystem() {

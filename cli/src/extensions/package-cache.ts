@@ -25,10 +25,13 @@ export async function keepPackage(
   } catch (error) {
     if (error instanceof CacheFull) throw new FileError(error.message, { cause: error });
     const { code, path } = error as NodeJS.ErrnoException;
-    if (path === undefined || !['EACCES', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? ''))
+    if (
+      path === undefined ||
+      !['EACCES', 'ENOENT', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? '')
+    )
       throw error;
     throw new FileError(
-      `cannot keep the extension in ${printableText(path)} (${systemReason(error)}): XDG_CACHE_HOME names another place`,
+      `the extension cannot be kept: ${printableText(path)} cannot be written (${systemReason(error)}): let XDG_CACHE_HOME name a folder that can be`,
       { cause: error },
     );
   }

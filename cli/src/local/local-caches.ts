@@ -27,6 +27,7 @@ import { makeFolder } from '@penstock/async';
 import { systemReason } from '@penstock/errors';
 import type { StageUser } from '@penstock/executor';
 import type { StageWork } from '@penstock/run';
+import { printableText } from '../output/printable-text.ts';
 
 export interface CachedLocally {
   /** The folder that the run was called in. */
@@ -152,9 +153,7 @@ class LocalShelf implements CacheSource<LocalEntry>, CacheTarget<true> {
     key: string,
     write: (take: (bytes: Buffer) => Promise<void>) => Promise<boolean>,
   ): Promise<true | null | undefined> {
-    await makeFolder(this.#scope);
-    const draft = join(this.#root, `.new-${randomUUID()}`);
-    await mkdir(draft, { mode: 0o700 });
+    const draft = await this.#makeDraft();
     try {
       const archive = await open(join(draft, 'archive'), 'wx', 0o600);
       const hash = createHash('sha256');
@@ -187,6 +186,18 @@ class LocalShelf implements CacheSource<LocalEntry>, CacheTarget<true> {
     } finally {
       await rm(draft, { recursive: true, force: true });
     }
+  }
+
+  async #makeDraft(): Promise<string> {
+    const draft = join(this.#root, `.new-${randomUUID()}`);
+    try {
+      await makeFolder(this.#scope);
+      await mkdir(draft, { mode: 0o700 });
+    } catch (error) {
+      const why = `${printableText(this.#root)} cannot be written (${systemReason(error)})`;
+      throw new ArtifactsFailed('artifacts', `${why}: let XDG_CACHE_HOME name a folder that can be`, { cause: error });
+    }
+    return draft;
   }
 
   reasonOf(error: unknown): string {

@@ -262,6 +262,7 @@ it('while the store or the storage is away, both ways are 503 with Retry-After',
     registry: away.registry({ objects }),
     callers: new Callers({ apiKey: API_KEY, publicRead: false }),
   });
+  let message: string | undefined;
   const ask = async (): Promise<(number | string | undefined)[]> => {
     const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'application/gzip' };
     const [down, up] = [
@@ -273,9 +274,12 @@ it('while the store or the storage is away, both ways are 503 with Retry-After',
         headers,
       }),
     ];
+    message = down.json<{ message: string }>().message;
     return [down.statusCode, down.headers['retry-after'], up.statusCode, up.json<{ error: string }>().error];
   };
   expect(await ask()).toEqual([503, '2', 503, 'unavailable']);
+  // Kept files and logs lie there, too.
+  expect(message).toBe("The server's object storage does not answer; try again.");
   await away.store.close();
   expect(await ask()).toEqual([503, '2', 503, 'unavailable']);
   await server.close();

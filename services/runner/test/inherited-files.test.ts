@@ -141,8 +141,15 @@ describe('what the shared folder of a run lacks', () => {
     by: InheritedSource,
   ) => await layOutMissing(jobWith(inherits), workspace, workspaces, by, { signal: never });
 
-  it('is laid out once, by the first stage that needs it; others that need it wait', async () => {
+  /** In which the run has its folder. */
+  const prepared = async (): Promise<Workspaces> => {
     const workspaces = new Workspaces(folder);
+    await workspaces.prepare({ runId: RUN, attempt: randomUUID(), fresh: false, declaresOutputs: false });
+    return workspaces;
+  };
+
+  it('is laid out once, by the first stage that needs it; others that need it wait', async () => {
+    const workspaces = await prepared();
     const { laid, source } = laying();
     await Promise.all([complete([a], workspaces, source), complete([a, b], workspaces, source)]);
     await complete([a, b], workspaces, source);
@@ -150,7 +157,7 @@ describe('what the shared folder of a run lacks', () => {
   });
 
   it('is laid out by who waits, where the first has failed', async () => {
-    const workspaces = new Workspaces(folder);
+    const workspaces = await prepared();
     const { laid, source } = laying(1);
     const both = await Promise.allSettled([complete([a], workspaces, source), complete([a], workspaces, source)]);
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
@@ -158,7 +165,7 @@ describe('what the shared folder of a run lacks', () => {
   });
 
   it('is not there before who waited has laid it out, also for the others who waited', async () => {
-    const workspaces = new Workspaces(folder);
+    const workspaces = await prepared();
     const { laid, source } = laying(1);
     const done: number[] = [];
     const waiting = (): Promise<void> => complete([a], workspaces, source).then(() => void done.push(laid.length));
@@ -167,7 +174,7 @@ describe('what the shared folder of a run lacks', () => {
   });
 
   it('is laid out by who needs more than the first that failed, all of it', async () => {
-    const workspaces = new Workspaces(folder);
+    const workspaces = await prepared();
     const { laid, source } = laying(1);
     const both = await Promise.allSettled([complete([a], workspaces, source), complete([a, b], workspaces, source)]);
     expect(both.map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
@@ -175,7 +182,7 @@ describe('what the shared folder of a run lacks', () => {
   });
 
   it('is laid out when what it comes over is there, also where another stage takes long for that', async () => {
-    const workspaces = new Workspaces(folder);
+    const workspaces = await prepared();
     const { laid, source } = laying();
     const slow = Promise.withResolvers<void>();
     const first = complete([a], workspaces, {
@@ -195,8 +202,7 @@ describe('what the shared folder of a run lacks', () => {
   });
 
   it('is known of a folder of this process, and forgotten with the folder', async () => {
-    const workspaces = new Workspaces(folder);
-    await workspaces.prepare({ runId: RUN, attempt: randomUUID(), fresh: false, declaresOutputs: false });
+    const workspaces = await prepared();
     const { laid, source } = laying();
     workspaces.contentsOf(RUN).laidOut.set(a.manifest, Promise.resolve());
     await complete([a], workspaces, source);
@@ -205,6 +211,8 @@ describe('what the shared folder of a run lacks', () => {
     await workspaces.remove(RUN);
     await complete([a], workspaces, source);
     expect(laid).toEqual([['a']]);
+    // Who comes late leaves nothing that nobody would take away again.
+    expect(workspaces.contentsOf(RUN).laidOut.size).toBe(0);
   });
 
   it('is known of a folder that this process has made for a run from before it', async () => {

@@ -107,6 +107,8 @@ export class Workspaces {
   readonly #seats: Seats;
   /** By run. */
   readonly #contents = new Map<string, SharedContents>();
+  /** Runs whose folder was made, or looked at, since. */
+  readonly #prepared = new Set<string>();
   /** Runs whose folder was there when this process began. */
   readonly #found: Set<string>;
   /** By run: of the seat that it has got. */
@@ -143,6 +145,7 @@ export class Workspaces {
     const { runId, attempt, key, fresh, user, declaresOutputs, fill, signal } = options;
     assertRunId(runId);
     await this.#removals.get(runId);
+    this.#prepared.add(runId);
     const spare =
       key !== undefined && !this.#keys.has(runId)
         ? this.#takeSpare(key, runId, { isFilled: fill !== undefined })
@@ -178,12 +181,13 @@ export class Workspaces {
     if (fresh) await removeTree(workspace);
   }
 
-  /** Of the run's shared folder; the caller's to keep, as long as that is there. */
+  /** Of the run's shared folder; the caller's to keep, as long as that is there. Of a run that has none it is nobody's. */
   contentsOf(runId: string): SharedContents {
     let contents = this.#contents.get(runId);
     if (contents === undefined) {
-      contents = { isKnown: !this.#found.has(runId), laidOut: new Map() };
-      this.#contents.set(runId, contents);
+      const isFound = this.#found.has(runId);
+      contents = { isKnown: !isFound, laidOut: new Map() };
+      if (isFound || this.#prepared.has(runId)) this.#contents.set(runId, contents);
     }
     return contents;
   }
@@ -208,6 +212,7 @@ export class Workspaces {
     this.#keys.delete(runId);
     this.#contents.delete(runId);
     this.#found.delete(runId);
+    this.#prepared.delete(runId);
     const kept = key === undefined ? 'nothing' : this.#keepSpare(key, runId);
     this.#changed.delete(runId);
     if (kept === 'all') return Promise.resolve();

@@ -150,7 +150,7 @@ export function asUnavailable(error: unknown): unknown {
       { cause: error, retryAfterSecs: FULL_RETRY_SECS },
     );
   if (error instanceof ObjectsUnavailable)
-    return new Unavailable('The storage that holds the packages does not answer; try again.', { cause: error });
+    return new Unavailable("The server's object storage does not answer; try again.", { cause: error });
   return error instanceof StoreUnavailable
     ? new Unavailable('The server cannot reach its database at the moment; try again.', { cause: error })
     : error;

@@ -9,7 +9,7 @@ import { machineMemory } from '@penstock/service';
 /** Measured: 0.4 MB of its processes, 0.35 MB of the kernel's for their namespaces, 0.05 MB of this process. */
 const HELPER_BYTES = 1024 ** 2;
 const MEMORY_SHARE = 1 / 50;
-/** A launcher, what watches over the namespace, its first process, and one to be; descriptors as this process has them. */
+/** A launcher, what watches over the namespace, its first process, and a stage's own while it has one; descriptors as this process has them. */
 const PROCESSES_EACH = 4;
 const DESCRIPTORS_EACH = 10;
 /** Of what this process may have of either. */
