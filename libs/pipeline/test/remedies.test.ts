@@ -38,7 +38,7 @@ describe('a key of another engine', () => {
     ['schedule: "0 0 * * *"', 'it stands at the top of the file'],
     ['cron: "0 0 * * *"', "it stands at the top of the file, as 'schedule'"],
     ['cancel-in-progress: true', "it stands in 'concurrency' at the top of the file"],
-  ])('in a stage: %s', (line, remedy) => {
+  ])('is refused in a stage with our key for it: %s', (line, remedy) => {
     expect(remedyOf(inStage(line))).toBe(remedy);
   });
 
@@ -52,18 +52,18 @@ describe('a key of another engine', () => {
     ['version: 2.1', 'a file is one pipeline; leave it out'],
     ['cancel_in_progress: true', "it stands in 'concurrency'"],
     ['test: {script: x}', "stages stand under 'stages'"],
-  ])('at the top: %s', (line, remedy) => {
+  ])('is refused at the top with its place: %s', (line, remedy) => {
     expect(remedyOf(atTheTop(line))).toBe(remedy);
   });
 
-  it('in a service, in resources', () => {
+  it('is refused in a service, and in resources, with what to do', () => {
     expect(remedyOf(inStage("services: {db: {image: 'postgres:18', ports: [5432]}}"))).toBe(
       'a stage reaches a service by its name, at any port; leave it out',
     );
     expect(remedyOf(inStage('resources: {disk: 4Gi}'))).toBe("there are 'cpu' and 'memory'");
   });
 
-  it('that nobody knows is answered by those that there are', () => {
+  it('that nobody knows is refused with those that there are', () => {
     expect(remedyOf(inStage('frobnicate: x'))).toMatch(/^there are 'run', 'uses', .* and 'generates'$/);
     expect(remedyOf(atTheTop(`${'frobnicate'.repeat(20)}: x`))).toMatch(/^there are 'engine', .* and 'stages'$/);
   });

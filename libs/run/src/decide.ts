@@ -19,7 +19,7 @@ import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
 import { stagesIn } from './lineage.ts';
 import { dependenciesOf } from './rerun.ts';
 import { environmentOf, scopeOf } from './scope.ts';
-import type { StagePicture } from './stages.ts';
+import { sizeOfOutputs, type StagePicture } from './stages.ts';
 import type { StageReason, StageState } from './stage-state.ts';
 import type { RunEnd, RunState } from './state.ts';
 import {
@@ -590,12 +590,8 @@ export class Decision {
   #outputsFit(outputs: Readonly<Record<string, string>> | undefined): boolean {
     if (outputs === undefined || Object.keys(outputs).length === 0) return true;
     if (!hasRoom(this.#run, this.#plan, outputs)) return false;
-    let size = outputsSize(outputs);
-    if (size > STAGE_OUTPUTS_MAX) return false;
-    for (const stage of this.#run.stages.touched()) {
-      if (stage.outputs !== undefined) size += outputsSize(stage.outputs);
-    }
-    return size <= RUN_OUTPUTS_MAX;
+    const size = sizeOfOutputs(outputs);
+    return size <= STAGE_OUTPUTS_MAX && size + this.#run.stages.outputsSize <= RUN_OUTPUTS_MAX;
   }
 
   #definitionOf(stage: StagePicture): PlannedStage['definition'] {
@@ -643,8 +639,4 @@ function optional(
 
 function keptOf({ artifacts, report }: ResultCommand): Pick<ResultCommand, 'artifacts' | 'report'> {
   return { ...(artifacts === undefined ? {} : { artifacts }), ...(report === undefined ? {} : { report }) };
-}
-
-function outputsSize(outputs: Readonly<Record<string, string>>): number {
-  return Object.entries(outputs).reduce((sum, [key, value]) => sum + key.length + value.length, 0);
 }

@@ -69,7 +69,7 @@ export function evolve(run: RunState, event: RunEvent): void {
         const stage = editNamed(run, plan, name);
         endStage(run, stage, 'SUCCESS', event.at);
         stage.adopted = true;
-        if (outputs !== undefined) stage.outputs = outputs;
+        if (outputs !== undefined) run.stages.publish(stage, outputs);
         if (artifacts !== undefined) stage.artifacts = artifacts;
         if (run.adoptionsLeft !== undefined) run.adoptionsLeft -= 1;
       }
@@ -162,7 +162,7 @@ export function evolve(run: RunState, event: RunEvent): void {
       endStage(run, stage, event.status, event.at);
       if (event.reason !== undefined) stage.reason = event.reason;
       if (event.exitCode !== undefined) stage.exitCode = event.exitCode;
-      if (event.outputs !== undefined) stage.outputs = event.outputs;
+      if (event.outputs !== undefined) run.stages.publish(stage, event.outputs);
       if (event.artifacts !== undefined) stage.artifacts = event.artifacts;
       if (event.report !== undefined) stage.report = event.report;
       if (event.status === 'FAILED' && isTolerated(run, plan, event.stage)) stage.tolerated = true;

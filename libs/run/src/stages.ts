@@ -24,6 +24,8 @@ export class Stages implements Iterable<StagePicture> {
   /** By stage, since when it waits; not a number: it does not. Of stages without a record only. Absent: none waits. */
   #queuedAt: number[] | undefined;
   #records: (StageRecord | undefined)[] | undefined;
+  /** Undefined: nobody has asked yet. */
+  #outputsSize: number | undefined;
 
   /** As a new run has them. */
   constructor(plan: Plan) {
@@ -85,6 +87,21 @@ export class Stages implements Iterable<StagePicture> {
     record.dueAt = undefined;
   }
 
+  /** Characters of what all stages have published; counted once, for each of thousands of stages asks. */
+  get outputsSize(): number {
+    if (this.#outputsSize === undefined) {
+      this.#outputsSize = 0;
+      for (const { outputs } of this.touched()) if (outputs !== undefined) this.#outputsSize += sizeOfOutputs(outputs);
+    }
+    return this.#outputsSize;
+  }
+
+  /** Of a stage that has published nothing. */
+  publish(stage: StageState, outputs: Readonly<Record<string, string>>): void {
+    stage.outputs = outputs;
+    if (this.#outputsSize !== undefined) this.#outputsSize += sizeOfOutputs(outputs);
+  }
+
   *[Symbol.iterator](): IterableIterator<StagePicture> {
     for (let index = 0; index < this.length; index++) yield this.get(index) as StagePicture;
   }
@@ -130,6 +147,12 @@ export class Stages implements Iterable<StagePicture> {
     const { definition, after } = planned;
     return new StageRecord(definition.name, after, this.#isQueued(index) ? this.#queuedAt?.[index] : undefined);
   }
+}
+
+export function sizeOfOutputs(outputs: Readonly<Record<string, string>>): number {
+  let size = 0;
+  for (const key in outputs) size += key.length + (outputs[key]?.length ?? 0);
+  return size;
 }
 
 /** All fields there from the beginning: an object that gains and loses them takes several times as much. */

@@ -462,6 +462,25 @@ describe('bounds and workspaces', () => {
     expect(driven.stage(names.at(-1) ?? '')).toMatchObject({ status: 'FAILED', reason: 'quota' });
   });
 
+  it('outputs that a stage has published are counted as often, however many come after them', () => {
+    const countsAfter = (more: number): number => {
+      const names = Array.from({ length: 2 + more }, (_, index) => `s${index}`);
+      const driven = new DrivenRun(pipeline(...names.map((name) => stage(name, { outputs: ['x'] }))));
+      let counts = 0;
+      const ownKeys = (outputs: Record<string, string>): (string | symbol)[] => {
+        counts += 1;
+        return Reflect.ownKeys(outputs);
+      };
+      const first = new Proxy<Record<string, string>>({ x: 'y' }, { ownKeys });
+      for (const name of names) {
+        driven.grant(name);
+        driven.succeed(name, name === 's0' ? first : { x: 'y' });
+      }
+      return counts;
+    };
+    expect(countsAfter(20)).toBe(countsAfter(0));
+  });
+
   it("outputs beyond a stage's budget fail it with reason quota", () => {
     const driven = new DrivenRun(pipeline(stage('a', { outputs: ['x'] })));
     driven.grant('a');
