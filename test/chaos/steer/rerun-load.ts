@@ -77,6 +77,8 @@ export class RerunLoad {
 
 export const ID_REFUSED = "'runId' is of a time that has not come";
 
+const EDIT = "    env: { EDITED: 'yes' }\n";
+
 function wishFor({ yaml, stages }: ChaosPipeline, random: Random): RerunWish {
   const executing = stages.filter(({ gate }) => gate === undefined);
   const kind = random.int(5);
@@ -84,9 +86,11 @@ function wishFor({ yaml, stages }: ChaosPipeline, random: Random): RerunWish {
   if (kind === 1) return { onlyFailed: true };
   if (kind === 2 && yaml.includes('\ninputs:\n'))
     return { from: [random.pick(executing).name], inputs: [{ key: INPUT.name, value: 'two' }] };
-  if (kind === 3) {
-    const edited = random.pick(executing).name;
-    const changed = yaml.replace(`\n  ${edited}:\n`, `\n  ${edited}:\n    env: { EDITED: 'yes' }\n`);
+  // A run of a run may have the one edited that its parent has: not the same once more.
+  const unedited = executing.filter(({ name }) => !yaml.includes(`\n  ${name}:\n${EDIT}`));
+  if (kind === 3 && unedited.length > 0) {
+    const edited = random.pick(unedited).name;
+    const changed = yaml.replace(`\n  ${edited}:\n`, `\n  ${edited}:\n${EDIT}`);
     return { edited, yaml: changed, from: [random.pick(executing).name] };
   }
   return { from: [random.pick(executing).name] };
