@@ -62,9 +62,9 @@ function inheritedFiles(): InheritedFiles {
   return new InheritedFiles({ storage, folder: join(folder, 'unpacking'), log: silentLogger() });
 }
 
-async function layOver(inherits: Inherits, isKnown = true): Promise<void> {
+async function layOver(inherits: Inherits, isKnown = true, missing = inherits): Promise<void> {
   const files = inheritedFiles();
-  await files.layOver(jobWith(inherits), inherits, workspace, { isKnown, signal: never });
+  await files.layOver(jobWith(inherits), missing, workspace, { isKnown, signal: never });
   expect(readdirSync(join(folder, 'unpacking'))).toEqual([]);
 }
 
@@ -84,6 +84,27 @@ describe('kept files of earlier stages', () => {
     expect(readFileSync(join(workspace, 'dist/other'), 'utf8')).toBe('stays');
     expect(readFileSync(join(workspace, 'dist/app'), 'utf8')).toBe('built');
     expect(readFileSync(join(workspace, 'new/deep'), 'utf8')).toBe('x');
+  });
+
+  it('do not come over those of later stages that are there already', async () => {
+    mkdirSync(join(workspace, 'dist'), { recursive: true });
+    writeFileSync(join(workspace, 'dist/app'), 'later');
+    const [fetched, built, signed] = [kept('fetched'), kept('dist/app', 'later'), kept('dist/sum', 'newest')];
+    const [early, sum] = [kept('dist/app', 'early'), kept('dist/sum', 'older')];
+    const expired = kept('dist/gone');
+    stored.delete(expired.manifest);
+    await layOver([fetched, early, sum, built, expired, signed], true, [early, sum, signed]);
+    expect(readFileSync(join(workspace, 'dist/app'), 'utf8')).toBe('later');
+    expect(readFileSync(join(workspace, 'dist/sum'), 'utf8')).toBe('newest');
+    expect(existsSync(join(workspace, 'fetched'))).toBe(false);
+  });
+
+  it('of earlier stages come where a later one that is there has a file in the place of their folder, without what was in it', async () => {
+    mkdirSync(workspace);
+    writeFileSync(join(workspace, 'dist'), 'a file');
+    const [early, later] = [kept('dist/app'), kept('dist', 'a file')];
+    await layOver([early, kept('other'), later], true, [early]);
+    expect(readFileSync(join(workspace, 'dist'), 'utf8')).toBe('a file');
   });
 
   it('are written through no link that a stage has put in their way', async () => {

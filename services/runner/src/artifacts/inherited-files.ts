@@ -68,6 +68,7 @@ export class InheritedFiles {
   }
 
   /**
+   * `inherits`: those of the job's that are missing. Of the others the later ones stand over them: at their paths nothing is laid out.
    * `isKnown`: nothing of them is there. Else it may be all there and changed since: what stands there stays, and what is not kept any more
    * is left out. @throws ArtifactsFailed; the signal's reason
    */
@@ -77,11 +78,16 @@ export class InheritedFiles {
     try {
       const files = join(staging, 'workspace');
       await mkdir(files, { recursive: true, mode: 0o700 });
-      for (const each of inherits) {
+      const missing = new Set(inherits);
+      const before = (job.inherits ?? []).findIndex((each) => missing.has(each));
+      for (const each of (job.inherits ?? []).slice(Math.max(0, before))) {
+        const isMissing = missing.has(each);
         try {
-          await this.#unpack(job, each, files, signal);
+          if (isMissing) await this.#unpack(job, each, files, signal);
+          else await this.#leaveOut(job, each, files, signal);
         } catch (error) {
-          if (isKnown || !(error instanceof ArtifactsFailed && error.cause instanceof NotFound)) throw error;
+          const isGone = error instanceof ArtifactsFailed && error.cause instanceof NotFound;
+          if (!isGone || (isMissing && isKnown)) throw error;
         }
       }
       if (user !== undefined) await giveTree(staging, user);
@@ -100,22 +106,35 @@ export class InheritedFiles {
     }
   }
 
-  async #unpack(
-    job: Job,
-    { stage, manifest, bytes, run }: Inherited,
-    folder: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { runId, attempt, session, credit, partition } = job;
-    const ref = { runId, stage: job.stage, attempt, session, credit };
-    const calls = new StorageCalls(this.#options.storage, { ref, partition }, signal);
-    try {
-      const files = decodeManifest(await listOf(calls, manifest, run));
+  async #unpack(job: Job, each: Inherited, folder: string, signal: AbortSignal): Promise<void> {
+    const { bytes, run } = each;
+    await this.#read(job, each, signal, async (files, calls) => {
       const contents = new Map(files.map(({ sha256, sizeBytes }) => [sha256, sizeBytes]));
       // What the journal says is what may be written, whoever made the list.
       if ([...contents.values()].reduce((sum, size) => sum + size, 0) > bytes)
         throw new ArtifactsFailed('artifacts', 'the list of kept files says more than was kept');
       await unpackFiles(folder, files, ({ sha256 }) => calls.read(sha256, { run }));
+    });
+  }
+
+  /** Of what is there, by a later stage: what earlier ones have at the same paths would come over it. */
+  async #leaveOut(job: Job, each: Inherited, folder: string, signal: AbortSignal): Promise<void> {
+    await this.#read(job, each, signal, async (files) => {
+      for (const { path } of files) await removeTree(join(folder, path));
+    });
+  }
+
+  async #read(
+    job: Job,
+    { stage, manifest, run }: Inherited,
+    signal: AbortSignal,
+    use: (files: ReturnType<typeof decodeManifest>, calls: StorageCalls) => Promise<void>,
+  ): Promise<void> {
+    const { runId, attempt, session, credit, partition } = job;
+    const ref = { runId, stage: job.stage, attempt, session, credit };
+    const calls = new StorageCalls(this.#options.storage, { ref, partition }, signal);
+    try {
+      await use(decodeManifest(await listOf(calls, manifest, run)), calls);
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof ServiceError) && !(error instanceof ArtifactsFailed)) throw error;
