@@ -4,6 +4,7 @@ export { BoundedQueue } from './bounded-queue.ts';
 export { Counts } from './counts.ts';
 export { unlessAborted, within } from './deadline.ts';
 export { FairQueue } from './fair-queue.ts';
+export { FairTurns } from './fair-turns.ts';
 export { FairRoom, type RoomBounds } from './fair-room.ts';
 export { lockFolder, type FolderLock } from './folder-lock.ts';
 export { Lanes } from './lanes.ts';

@@ -13,6 +13,8 @@ const NOW = 1_800_000_000_000;
 /** A gateway whose lists a test answers one by one. */
 class Gateway {
   readonly lists: PromiseWithResolvers<readonly RunView[]>[] = [];
+  /** Whose they are. */
+  readonly asked: string[] = [];
   readonly changes: RunChanges;
   now = NOW;
   #heard: (committed: CommittedEvents) => void = () => {};
@@ -36,7 +38,8 @@ class Gateway {
         },
       } as unknown as Owners,
       reads: {
-        newest: () => {
+        newest: (tenants) => {
+          this.asked.push(tenants.join());
           const list = Promise.withResolvers<readonly RunView[]>();
           this.lists.push(list);
           return list.promise as Promise<RunView[]>;
@@ -65,9 +68,9 @@ class Gateway {
   }
 
   /** It has read the list of the moment, if it needs one, by the time that this resolves. */
-  async connects(cursor?: string): Promise<Listener> {
+  async connects(cursor?: string, tenant = 'ada'): Promise<Listener> {
     const listener = new Listener();
-    void this.changes.serve(listener.sink, ['ada'], cursor);
+    void this.changes.serve(listener.sink, [tenant], cursor);
     await turns();
     return listener;
   }
@@ -135,6 +138,32 @@ describe('a client that comes back (CHANGES-1)', () => {
     // One whose connection breaks between the two has the cursor of the first.
     expect(again.ids).toEqual(['missed', 'live']);
     expect(again.told[0]?.cursor).toMatch(new RegExp(`\\.${NOW - 30_000}$`, 'u'));
+  });
+});
+
+describe('many clients that come back (CHANGES-4)', () => {
+  const cursor = `00000000.${NOW - 30_000}`;
+
+  it('wait in turns by whose runs they are', async () => {
+    const gateway = new Gateway();
+    for (let count = 0; count < 6; count += 1) await gateway.connects(cursor, 'ada');
+    await gateway.connects(cursor, 'bob');
+    expect(gateway.asked).toEqual(['ada', 'ada']);
+    for (let at = 0; at < 7; at += 1) {
+      gateway.lists[at]?.resolve([]);
+      await turns();
+    }
+    expect(gateway.asked).toEqual(['ada', 'ada', 'ada', 'bob', 'ada', 'ada', 'ada']);
+  });
+
+  it('look nothing up where they are gone by then', async () => {
+    const gateway = new Gateway();
+    const clients = [];
+    for (let count = 0; count < 4; count += 1) clients.push(await gateway.connects(cursor));
+    clients[2]?.leave();
+    for (const list of gateway.lists) list.resolve([]);
+    await turns();
+    expect(gateway.lists).toHaveLength(3);
   });
 });
 

@@ -21,7 +21,9 @@ describe('parts of contents', () => {
       },
     } as unknown as ObjectStore;
     const contents = new Contents(objects, ARTIFACT_PREFIX);
-    const asked = Array.from({ length: 10 * PARTS_AT_ONCE }, () => contents.part(RUN, { sha256: SHA256, offset: 0 }));
+    const asked = Array.from({ length: 10 * PARTS_AT_ONCE }, () =>
+      contents.part(RUN, { sha256: SHA256, offset: 0 }, 'user/a'),
+    );
     let answered = 0;
     for (const part of asked) void part.then(() => (answered += 1));
     while (answered < asked.length) {
@@ -35,7 +37,9 @@ describe('parts of contents', () => {
   it('that cannot be read leave their place to the next', async () => {
     const objects = { get: () => Promise.reject(new Error('away')) } as unknown as ObjectStore;
     const contents = new Contents(objects, ARTIFACT_PREFIX);
-    const asked = Array.from({ length: 2 * PARTS_AT_ONCE }, () => contents.part(RUN, { sha256: SHA256, offset: 0 }));
+    const asked = Array.from({ length: 2 * PARTS_AT_ONCE }, () =>
+      contents.part(RUN, { sha256: SHA256, offset: 0 }, 'user/a'),
+    );
     expect((await Promise.allSettled(asked)).every(({ status }) => status === 'rejected')).toBe(true);
   });
 });

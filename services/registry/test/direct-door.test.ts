@@ -46,16 +46,16 @@ describe('a content on a connection of its own', () => {
   it('comes in and goes out whole', async () => {
     const bytes = randomBytes(3 * MEGABYTE + 7);
     let stored: Uint8Array = new Uint8Array();
-    const put = door.toPut(bytes.length, async (pieces) => void (stored = await all(pieces)));
+    const put = door.toPut('a', bytes.length, async (pieces) => void (stored = await all(pieces)));
     await way.send(given(put), bytes.length, piecesOf(bytes), never);
     expect(bytes.equals(stored)).toBe(true);
-    const get = door.toGet(bytes.length, () => piecesOf(Uint8Array.from(bytes)));
+    const get = door.toGet('a', bytes.length, () => piecesOf(Uint8Array.from(bytes)));
     expect((await all(way.read(given(get)))).equals(bytes)).toBe(true);
     expect(shut).toEqual([]);
   });
 
   it('is refused in the words of who stores it, however much of it is still to be sent', async () => {
-    const put = door.toPut(64 * MEGABYTE, async (pieces) => {
+    const put = door.toPut('a', 64 * MEGABYTE, async (pieces) => {
       for await (const piece of pieces) if (piece.length > 0) throw new BadUserInput('not like this');
     });
     const endless = async function* (): AsyncGenerator<Uint8Array, void> {
@@ -68,7 +68,7 @@ describe('a content on a connection of its own', () => {
 
   it('is stored by nobody where its sender ends early', async () => {
     const ended = Promise.withResolvers<unknown>();
-    const put = door.toPut(MEGABYTE, async (pieces) => {
+    const put = door.toPut('a', MEGABYTE, async (pieces) => {
       await all(pieces).then(() => ended.resolve('stored'), ended.resolve);
     });
     await expect(way.send(given(put), MEGABYTE, piecesOf(randomBytes(1_000)), never)).rejects.toThrow('changed');
@@ -82,7 +82,7 @@ describe('a content on a connection of its own', () => {
     let sent = 0;
     let received = 0;
     let ahead = 0;
-    const put = door.toPut(pieces * pieceBytes, async (bytes) => {
+    const put = door.toPut('a', pieces * pieceBytes, async (bytes) => {
       for await (const piece of bytes) {
         received += piece.length;
         ahead = Math.max(ahead, sent - received);
@@ -105,7 +105,7 @@ describe('a content on a connection of its own', () => {
 
 describe('a ticket', () => {
   const bytes = randomBytes(200_000);
-  const toGet = (): DirectContent => given(door.toGet(bytes.length, () => piecesOf(Uint8Array.from(bytes))));
+  const toGet = (): DirectContent => given(door.toGet('a', bytes.length, () => piecesOf(Uint8Array.from(bytes))));
 
   it('opens one connection only', async () => {
     const ticket = toGet();
@@ -118,20 +118,30 @@ describe('a ticket', () => {
     await expect(all(way.read({ ...toGet(), key }))).rejects.toThrow(DirectWayBroken);
     expect(way.isOpen).toBe(false);
     let stored = false;
-    const put = door.toPut(bytes.length, async () => void (stored = true));
+    const put = door.toPut('a', bytes.length, async () => void (stored = true));
     await expect(all(new DirectWay().read(given(put)))).rejects.toThrow(DirectWayBroken);
     await expect(new DirectWay().send(toGet(), bytes.length, piecesOf(bytes), never)).rejects.toThrow(DirectWayBroken);
     expect(stored).toBe(false);
   });
 
   it('is not given where too many have one', () => {
-    const tickets = Array.from({ length: 300 }, () => door.toGet(1, () => piecesOf(bytes)));
+    const tickets = Array.from({ length: 300 }, (_, at) => door.toGet(`tenant ${at % 8}`, 1, () => piecesOf(bytes)));
     expect(tickets.filter((each) => each !== undefined)).toHaveLength(256);
+  });
+
+  it('is not given to a tenant that has half of the connections, or could; to others it is', async () => {
+    const ofOne = Array.from({ length: 65 }, () => door.toGet('a', bytes.length, () => piecesOf(bytes)));
+    expect(ofOne.filter((each) => each !== undefined)).toHaveLength(64);
+    expect(door.toPut('a', 1, async () => {})).toBeUndefined();
+    expect(door.toPut('b', 1, async () => {})).toBeDefined();
+    // One that has come to its end is no longer held.
+    expect((await all(way.read(given(ofOne[0])))).equals(bytes)).toBe(true);
+    await expect.poll(() => door.toPut('a', 1, async () => {}), { timeout: 20_000 }).toBeDefined();
   });
 });
 
 it('a stranger without a ticket gets no answer', async () => {
-  const { port } = given(door.toGet(1, () => piecesOf(randomBytes(1))));
+  const { port } = given(door.toGet('a', 1, () => piecesOf(randomBytes(1))));
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
   socket.write('GET /content HTTP/1.1\r\nhost: x\r\n\r\n');
@@ -142,7 +152,7 @@ it('a stranger without a ticket gets no answer', async () => {
 });
 
 it('where nobody is reached the way is shut for a while, and says so once', async () => {
-  const ticket = given(door.toGet(1, () => piecesOf(randomBytes(1))));
+  const ticket = given(door.toGet('a', 1, () => piecesOf(randomBytes(1))));
   await door.close();
   await expect(way.send(ticket, MEGABYTE, piecesOf(randomBytes(MEGABYTE)), never)).rejects.toThrow(DirectWayBroken);
   expect(way.isOpen).toBe(false);

@@ -7,8 +7,10 @@
  *  CHANGES-2 What may have been missed (a broken connection, an owner that died, another gateway's cursor) is looked up: the newest
  *     LISTED_MAX runs of its tenants, those that go on or have ended since.
  *  CHANGES-3 A client that does not read costs PENDING_MAX changes, and is closed then; it comes back with its cursor.
+ *  CHANGES-4 Who looks up what was missed takes turns by whose runs they are, and who is gone by its turn looks nothing up.
  */
-import { BoundedQueue } from '@penstock/async';
+import { FairTurns } from '@penstock/async';
+import { Unavailable } from '@penstock/errors';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
 import { isEnded, isReached, tenantsOfReaches, type RunId, type RunView, type Version } from '@penstock/run';
 import type { Owners, RunReads } from '@penstock/run-client';
@@ -26,6 +28,8 @@ const PING_MS = 15_000;
 const LISTED_MAX = 1_000;
 const PAGE_RUNS = 100;
 const LISTS_AT_ONCE = 2;
+/** More than may be connected: all anonymous readers are of one key. */
+const LISTS_WAITING = { perKeyMax: 20_000, keysMax: 20_000 };
 /** Between the clocks of two gateways, and from a commit to its being heard. */
 const CLOCKS_MS = 60_000;
 /** Owners come and go several at a time. */
@@ -65,7 +69,10 @@ export class RunChanges {
   readonly #kept = new Map<RunId, Kept>();
   readonly #clients = new Map<string, Set<Client>>();
   readonly #all = new Set<Client>();
-  readonly #lists = new BoundedQueue({ atOnce: LISTS_AT_ONCE });
+  readonly #lists = new FairTurns({
+    atOnce: LISTS_AT_ONCE,
+    waiting: { ...LISTS_WAITING, refusal: () => new Unavailable('Too many come back at the moment; try again.') },
+  });
   #listening: { readonly subscription: BusSubscription; readonly stops: readonly (() => void)[] } | undefined;
   /** All changes since then are kept; none while some may have been missed. */
   #coveredFrom = Infinity;
@@ -124,7 +131,7 @@ export class RunChanges {
     const since = Math.max(at - CLOCKS_MS, this.#options.now() - KEPT_MS);
     try {
       client.hold();
-      const missed = await this.#changedSince(client.tenants, since);
+      const missed = await this.#changedSince(client.tenants, since, client.sink.closed);
       // Its cursor stays where it was until it has all of them.
       client.release(missed.map((change) => ({ at, change })));
     } catch (error) {
@@ -134,11 +141,12 @@ export class RunChanges {
     }
   }
 
-  #changedSince(tenants: readonly string[], since: number): Promise<readonly RunChange[]> {
-    return this.#lists.run(async () => {
+  /** CHANGES-4 */
+  #changedSince(tenants: readonly string[], since: number, gone?: AbortSignal): Promise<readonly RunChange[]> {
+    return this.#lists.run(JSON.stringify(tenants), async () => {
       const changes: RunChange[] = [];
       let before: RunId | undefined;
-      for (let listed = 0; listed < LISTED_MAX; listed += PAGE_RUNS) {
+      for (let listed = 0; listed < LISTED_MAX && gone?.aborted !== true; listed += PAGE_RUNS) {
         const page = { limit: PAGE_RUNS, withStages: false, ...(before === undefined ? {} : { before }) };
         const views = await this.#options.reads.newest(tenants, page);
         for (const view of views)

@@ -4,8 +4,8 @@
  * and hash: `caches/<scope>/<sha256>`.
  */
 import { Readable } from 'node:stream';
-import { BoundedQueue } from '@penstock/async';
-import { BadUserInput, NotFound } from '@penstock/errors';
+import { FairTurns } from '@penstock/async';
+import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
 import { PART_BYTES, type PartAnswer, type PartRequest } from '@penstock/artifacts';
 import { HashMismatch, ObjectDamaged, ObjectTooLarge, type ObjectHead, type ObjectStore } from '@penstock/object-store';
 import { PARTS_AT_ONCE } from '../catalogue/parts-at-once.ts';
@@ -14,6 +14,8 @@ import type { DirectDoor } from './direct-door.ts';
 
 export const ARTIFACT_PREFIX = 'artifacts/';
 export const CACHE_PREFIX = 'caches/';
+/** Of one tenant its thousand runners with a few requests each; beyond, they come again. */
+const PARTS_WAITING = { perKeyMax: 10_000, keysMax: 100_000 };
 const SHA256 = /^[0-9a-f]{64}$/;
 const OWNERS = { 'artifacts/': /^[0-9a-f-]{36}$/, 'caches/': SHA256 } as const;
 
@@ -27,7 +29,11 @@ export class Contents {
   readonly #objects: ObjectStore;
   readonly #prefix: keyof typeof OWNERS;
   readonly #door: Pick<DirectDoor, 'toGet'> | undefined;
-  readonly #parts = new BoundedQueue({ atOnce: PARTS_AT_ONCE });
+  /** In turns of who asks. */
+  readonly #parts = new FairTurns({
+    atOnce: PARTS_AT_ONCE,
+    waiting: { ...PARTS_WAITING, refusal: () => new Unavailable('Too much is being read at the moment; try again.') },
+  });
 
   /** `door`: for those who can read straight. */
   constructor(objects: ObjectStore, prefix: keyof typeof OWNERS, door?: Pick<DirectDoor, 'toGet'>) {
@@ -59,14 +65,15 @@ export class Contents {
     await this.put(owner, sha256, Readable.from([bytes], { objectMode: true }), bytes.length);
   }
 
-  /** As much of it as one message carries. */
-  part(owner: string, request: Omit<PartRequest, 'runId'>): Promise<PartAnswer> {
-    return this.#parts.run(() => this.#read(owner, request));
+  /** As much of it as one message carries. `tenant`: who asks; '': a gateway. */
+  part(owner: string, request: Omit<PartRequest, 'runId'>, tenant: string): Promise<PartAnswer> {
+    return this.#parts.run(tenant, () => this.#read(owner, request, tenant));
   }
 
   async #read(
     owner: string,
     { sha256, offset, raw, direct: canGoStraight }: Omit<PartRequest, 'runId'>,
+    tenant: string,
   ): Promise<PartAnswer> {
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
     const range = { from: offset, to: offset + PART_BYTES };
@@ -78,7 +85,7 @@ export class Contents {
     const end = offset + bytes.length;
     const direct =
       canGoStraight === true && end < size
-        ? this.#door?.toGet(size - end, () => this.read(owner, sha256, { from: end, to: size }))
+        ? this.#door?.toGet(tenant, size - end, () => this.read(owner, sha256, { from: end, to: size }))
         : undefined;
     return { data: raw === true ? bytes : bytes.toString('base64'), sizeBytes: size, direct };
   }

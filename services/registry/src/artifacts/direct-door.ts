@@ -5,6 +5,7 @@
  *  STRAIGHT-1 A ticket opens one connection for one content in one direction, of an attempt, or a gateway, whose right was looked at when
  *     it was given; who has none fails at the handshake.
  *  STRAIGHT-2 There are at most TICKETS_MAX tickets, for TICKET_MS_MAX, and CONNECTIONS_MAX connections; beyond, bytes go by the broker.
+ *  STRAIGHT-3 One tenant has at most half of the connections, those that its tickets may open included; so have all readers of gateways together.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -12,6 +13,7 @@ import type { Server } from 'node:https';
 import { isIP, isIPv4, type AddressInfo } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { TLSSocket } from 'node:tls';
+import { Counts } from '@penstock/async';
 import { letGo, LINE_IDLE_MS_MAX, LINE_KEY_BYTES, LINE_TLS, type DirectContent } from '@penstock/artifacts';
 import { ServiceError } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
@@ -27,6 +29,8 @@ export interface DirectDoorOptions {
 export type Storing = (bytes: AsyncIterable<Uint8Array>) => Promise<void>;
 
 interface Ticket {
+  /** STRAIGHT-3 */
+  readonly holder: string;
   readonly key: Buffer;
   readonly givenAt: number;
   readonly method: 'PUT' | 'GET';
@@ -36,6 +40,7 @@ interface Ticket {
 const TICKETS_MAX = 256;
 const TICKET_MS_MAX = 30_000;
 const CONNECTIONS_MAX = 128;
+const CONNECTIONS_OF_ONE_MAX = CONNECTIONS_MAX / 2;
 const HEAD_MS_MAX = 10_000;
 /** What is still sent of a content that was refused is read and dropped, so that the refusal is heard. */
 const REFUSED_MS_MAX = 5_000;
@@ -48,6 +53,8 @@ export class DirectDoor {
   readonly #log: Log;
   readonly #meter: Meter;
   readonly #tickets = new Map<string, Ticket>();
+  /** STRAIGHT-3: tickets, and connections that were opened with one. */
+  readonly #held = new Counts();
   readonly #idsOf = new WeakMap<object, string>();
   #host = '';
 
@@ -76,9 +83,9 @@ export class DirectDoor {
     return door;
   }
 
-  /** Undefined: there is no room at the moment. */
-  toPut(sizeBytes: number, store: Storing): DirectContent | undefined {
-    return this.#give('PUT', async (request, response) => {
+  /** For a tenant. Undefined: there is no room at the moment. */
+  toPut(tenant: string, sizeBytes: number, store: Storing): DirectContent | undefined {
+    return this.#give(tenant, 'PUT', async (request, response) => {
       if (Number(request.headers['content-length']) !== sizeBytes) return response.writeHead(REFUSED).end();
       await store(givenBack(request));
       this.#meter.add('penstock_contents_bytes_total', { direction: 'in' }, sizeBytes);
@@ -86,9 +93,9 @@ export class DirectDoor {
     });
   }
 
-  /** See `toPut`. `read` is called when it is asked for. */
-  toGet(sizeBytes: number, read: () => AsyncIterable<Uint8Array>): DirectContent | undefined {
-    return this.#give('GET', async (_request, response) => {
+  /** See `toPut`; '': for a gateway. `read` is called when it is asked for. */
+  toGet(tenant: string, sizeBytes: number, read: () => AsyncIterable<Uint8Array>): DirectContent | undefined {
+    return this.#give(tenant, 'GET', async (_request, response) => {
       response.writeHead(HERE, { 'content-length': sizeBytes });
       for await (const piece of read()) {
         if (response.destroyed) return;
@@ -124,18 +131,23 @@ export class DirectDoor {
   }
 
   #give(
+    holder: string,
     method: Ticket['method'],
     answer: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>,
   ): DirectContent | undefined {
     const now = performance.now();
-    for (const [id, { givenAt }] of this.#tickets) {
+    for (const [id, { givenAt, holder: holderOfIt }] of this.#tickets) {
       if (now - givenAt < TICKET_MS_MAX) break;
       this.#tickets.delete(id);
+      this.#held.add(holderOfIt, -1);
     }
     if (!this.#server.listening || this.#tickets.size >= TICKETS_MAX) return undefined;
+    if (this.#held.of(holder) >= CONNECTIONS_OF_ONE_MAX) return undefined;
+    this.#held.add(holder, 1);
     const key = randomBytes(LINE_KEY_BYTES);
     const ticket = randomUUID();
     this.#tickets.set(ticket, {
+      holder,
       key,
       givenAt: now,
       method,
@@ -161,6 +173,7 @@ export class DirectDoor {
       return;
     }
     this.#tickets.delete(id);
+    response.once('close', () => this.#held.add(ticket.holder, -1));
     try {
       await ticket.answer(request, response);
     } catch (error) {

@@ -37,7 +37,7 @@ export class IncomingUploads {
     { sizeBytes, direct: canGoStraight }: Pick<OpenUploadRequest, 'sizeBytes' | 'direct'>,
     store: Storing,
   ): OpenUploadAnswer {
-    const direct = canGoStraight === true ? this.#door?.toPut(sizeBytes, store) : undefined;
+    const direct = canGoStraight === true ? this.#door?.toPut(tenant, sizeBytes, store) : undefined;
     if (direct !== undefined) return { upload: null, direct };
     const upload = this.#begin(tenant, sizeBytes, store, () => listening.stop());
     const listening: BusSubscription = answerCalls(bus, 'registry', {

@@ -109,16 +109,16 @@ export class ArtifactKeeper {
   }
 
   async get(runner: string, request: GetRequest): Promise<PartAnswer> {
-    const { readsRuns = [] } = await this.#grants.of(runner, request);
+    const { tenant, readsRuns = [] } = await this.#grants.of(runner, request);
     const { run = request.ref.runId } = request;
     if (run !== request.ref.runId && !readsRuns.includes(run))
       throw new Forbidden('The run of this attempt has adopted nothing of that run.');
-    return await this.#contents.part(run, request);
+    return await this.#contents.part(run, request, tenant);
   }
 
   /** For a gateway, which has seen who asks. */
   async part(request: PartRequest): Promise<PartAnswer> {
-    return await this.#contents.part(request.runId, request);
+    return await this.#contents.part(request.runId, request, '');
   }
 
   /** For the gateway of this very process, which has seen who asks. */

@@ -128,10 +128,10 @@ export class CacheKeeper {
   }
 
   async get(runner: string, request: GetCacheRequest): Promise<PartAnswer> {
-    const { read } = await this.#scopes(runner, request);
+    const { read, tenant } = await this.#scopes(runner, request);
     if (!read.some((scope) => cacheScopeId(scope) === request.scope))
       throw new Forbidden('This attempt does not read caches of that scope.');
-    return await this.#contents.part(request.scope, request);
+    return await this.#contents.part(request.scope, request, tenant);
   }
 
   /** CACHEKEEPER-2. What a runner says of it is looked at, within bounds: it is not the runner's to remove. */
@@ -172,9 +172,12 @@ export class CacheKeeper {
     return await sweepCaches({ objects, entries, remove: (entry) => this.#remove(entry) }, now(), olderThanMs);
   }
 
-  async #scopes(runner: string, request: Parameters<Grants['of']>[1]): Promise<NonNullable<LivingAttempt['caches']>> {
-    const { caches } = await this.#options.grants.of(runner, request);
-    return caches ?? { write: null, read: [] };
+  async #scopes(
+    runner: string,
+    request: Parameters<Grants['of']>[1],
+  ): Promise<NonNullable<LivingAttempt['caches']> & Pick<LivingAttempt, 'tenant'>> {
+    const { caches = { write: null, read: [] }, tenant } = await this.#options.grants.of(runner, request);
+    return { ...caches, tenant };
   }
 
   /** The exact key in any scope before the beginning of one in the first. */
