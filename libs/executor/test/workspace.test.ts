@@ -13,6 +13,8 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { folderIdentity, runIdentity } from '../src/system/folder-identity.ts';
+import { isOfThisMachine } from '../src/workspace/file-clock.ts';
+import { Spares } from '../src/workspace/spares.ts';
 import { Workspaces } from '../src/workspace/workspaces.ts';
 
 const isRoot = process.platform === 'linux' && process.getuid?.() === 0;
@@ -176,6 +178,37 @@ describe('the folders of a run', () => {
       }
     },
   );
+
+  it.each([
+    ['and are not read again where that is this machine’s', true],
+    ['and are read by each run where that is another machine’s', false],
+  ])('have their changes told by the clock of their disk, %s (WORKSPACES-6)', async (_what, hasOwnClock) => {
+    const spares = new Spares();
+    const keep = vi.spyOn(spares, 'keep');
+    const workspaces = new Workspaces(join(folder, 'work'), spares, hasOwnClock);
+    // Longer than any clock stands still; that of a network disk may be behind as much.
+    vi.spyOn(Date, 'now').mockReturnValue(Date.now() + 60_000);
+    await workspaces.prepare(attempt('a', { runId: 'run-1', key: 'a' }));
+    await workspaces.remove('run-1');
+    const { changed } = keep.mock.calls[0]?.[0] ?? {};
+    expect(Object.values(changed ?? {}).map((at) => !Number.isNaN(at))).toEqual([
+      hasOwnClock,
+      hasOwnClock,
+      hasOwnClock,
+    ]);
+  });
+
+  it.each([
+    ['ext4', 0xef53, true],
+    ['Btrfs, as a signed number', 0x9123683e | 0, true],
+    ['tmpfs', 0x01021994, true],
+    ['NFS', 0x6969, false],
+    ['SMB', 0xfe534d42, false],
+    ['FUSE', 0x65735546, false],
+    ['9P', 0x01021997, false],
+  ])('are on a file system whose clock is known to be this machine’s or not: %s', (_name, type, isOurs) => {
+    expect(isOfThisMachine(type)).toBe(isOurs);
+  });
 
   it('are found by the next process, whichever name they have; those that are of no run go (WORKSPACES-5)', async () => {
     const root = join(folder, 'work');

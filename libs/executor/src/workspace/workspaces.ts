@@ -15,7 +15,8 @@
  * WORKSPACES-5. A seat is one run's at a time. Whose it is stands on the disk before the run's first stage begins (SEATS-1): whenever the
  *     process is killed, the next one finds each run's folder, and removes the seats that are nobody's.
  * WORKSPACES-6. A folder is found empty by reading it. Only one that was found so before the run began, and has not changed since by the
- *     clock of its file system, which had gone on by then, is not read once more. No stage can set a change back.
+ *     clock of its file system, which had gone on by then, is not read once more. No stage can set a change back. That the clock had gone on is known
+ *     where it is this machine's; on a network disk every folder is read.
  */
 import { randomUUID } from 'node:crypto';
 import {
@@ -39,6 +40,7 @@ import { basename, dirname, join } from 'node:path';
 import { unlessAborted } from '@penstock/async';
 import type { StageUser } from '../contract/port.ts';
 import { folderIdentity, runIdentity } from '../system/folder-identity.ts';
+import { hasClockOfThisMachine } from './file-clock.ts';
 import { type LastChanges, Spares, type Spare } from './spares.ts';
 import { Seats } from './seats.ts';
 import { giveTree, removeTree } from './trees.ts';
@@ -115,16 +117,19 @@ export class Workspaces {
   readonly #changed = new Map<string, LastChanges>();
   /** Seats without a run. */
   readonly #spares: Spares;
+  /** WORKSPACES-6 */
+  readonly #hasOwnClock: boolean;
   /** What an earlier process has left is not in the way. */
   readonly #seatName = `seat_${randomUUID().slice(0, 8)}_`;
   #namesMade = 0;
 
-  /** `spares`: shared by several roots, where what they keep is to be bounded together. */
-  constructor(root: string, spares: Spares = new Spares()) {
+  /** `spares`: shared by several roots, where what they keep is to be bounded together. `hasOwnClock`: see WORKSPACES-6. */
+  constructor(root: string, spares: Spares = new Spares(), hasOwnClock?: boolean) {
     this.#root = root;
     this.#spares = spares;
     mkdirSync(root, { recursive: true, mode: ROOT_MODE });
     chmodSync(root, ROOT_MODE);
+    this.#hasOwnClock = hasOwnClock ?? hasClockOfThisMachine(root);
     const names = readdirSync(root, { withFileTypes: true });
     const seats = new Set(names.filter((name) => name.isDirectory() && SEAT.test(name.name)).map(({ name }) => name));
     // Where an older version has had a run meanwhile, it has a folder of its own name beside its seat: the later one.
@@ -278,7 +283,7 @@ export class Workspaces {
     // Nobody's name, but for who removes the run once more.
     const left = temporaryOf(join(this.#root, runId));
     try {
-      const found = lookAt(run, temporary, this.#changed.get(runId));
+      const found = lookAt(run, temporary, this.#changed.get(runId), this.#hasOwnClock ? Date.now() : Number.NaN);
       if (found === null) return 'nothing';
       const { hasTemporary } = found;
       const isGone = hasTemporary || removeEmpty(temporary);
@@ -379,9 +384,16 @@ function folderAt(path: string): Stats | undefined {
   return undefined;
 }
 
-/** What can be kept of a run's folders; null: something was left in them. `before`: how they were found by whoever gave them to the run. */
-function lookAt(run: string, temporary: string, before: LastChanges | undefined): Omit<Spare, 'key' | 'path'> | null {
-  const nowMs = Date.now();
+/**
+ * What can be kept of a run's folders; null: something was left in them. `before`: how they were found by whoever gave them to the run.
+ * `nowMs`: by the clock of files; NaN: it is not known.
+ */
+function lookAt(
+  run: string,
+  temporary: string,
+  before: LastChanges | undefined,
+  nowMs: number,
+): Omit<Spare, 'key' | 'path'> | null {
   const shared = join(run, 'shared');
   const found = lstatSync(run);
   const { uid } = found;
