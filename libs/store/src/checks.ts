@@ -88,15 +88,11 @@ export function documentOf(
   return document;
 }
 
-export function checkIds(store: string, spec: CollectionSpec, ids: readonly string[]): void {
+/** Those that a document can have. Clients name what they look for: what cannot be there is as little there as what is not. */
+export function possibleIds(store: string, spec: CollectionSpec, ids: readonly string[]): readonly string[] {
   if (ids.length > IDS_MAX)
     throw new StoreUsageError(store, `collection '${spec.name}': ${ids.length} ids; at most ${IDS_MAX} at a time`);
-  for (const id of ids)
-    if (!isId(id))
-      throw new StoreUsageError(
-        store,
-        `collection '${spec.name}': an id is a well-formed string of 1 to ${ID_LENGTH_MAX} characters`,
-      );
+  return ids.filter(isId);
 }
 
 /** By field. */

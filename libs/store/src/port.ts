@@ -94,7 +94,7 @@ export interface Collection<S extends CollectionSpec> {
     options?: { readonly parts?: readonly P[] | undefined },
   ): Promise<DocumentOf<S, P> | null>;
 
-  /** Those that exist, in no particular order, each once; at most 1,000 ids. */
+  /** Those that exist, in no particular order, each once; at most 1,000 ids. What cannot be an id is that of nothing; so also in `get` and `delete`. */
   getMany<P extends PartName<S> = PartName<S>>(
     ids: readonly string[],
     options?: { readonly parts?: readonly P[] | undefined },

@@ -7,7 +7,7 @@
  * MONGO-3 An attempt that failed may have written. Before its call answers it looks for its own mark in what is stored.
  */
 import type { Document } from 'mongodb';
-import { checkBatch, checkedValues, checkIds, cutFresh, joinFresh, rowOf, versionOf, type Row } from '../checks.ts';
+import { checkBatch, checkedValues, cutFresh, joinFresh, possibleIds, rowOf, versionOf, type Row } from '../checks.ts';
 import { StoreUsageError } from '../errors.ts';
 import type {
   Collection,
@@ -60,10 +60,10 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
   }
 
   async getMany<P extends PartName<S> = PartName<S>>(
-    ids: readonly string[],
+    asked: readonly string[],
     options?: { readonly parts?: readonly P[] | undefined },
   ): Promise<DocumentOf<S, P>[]> {
-    checkIds(this.#link.label, this.#spec, ids);
+    const ids = possibleIds(this.#link.label, this.#spec, asked);
     const parts = this.#parts(options?.parts);
     return ids.length === 0 ? [] : this.#link.call((call) => this.#getMany<P>(call, ids, parts));
   }
@@ -145,8 +145,8 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
   }
 
   async delete(id: string, only: Values<S> = {}): Promise<boolean> {
-    checkIds(this.#link.label, this.#spec, [id]);
     const values = checkedValues(this.#link.label, this.#spec, only);
+    if (possibleIds(this.#link.label, this.#spec, [id]).length === 0) return false;
     const filter = { $and: [{ _id: id }, ...values.map(([field, value]) => equalTo(this.#spec, field, [value]))] };
     return this.#link.call((call) => call.retry(async () => (await this.#delete(call, filter, 1)) === 1));
   }

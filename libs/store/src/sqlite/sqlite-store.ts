@@ -5,11 +5,11 @@
 import {
   checkBatch,
   checkedValues,
-  checkIds,
   checkSpec,
   columnsOf,
   documentOf,
   joinFresh,
+  possibleIds,
   rowOf,
   versionOf,
   type Row,
@@ -106,10 +106,10 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
   }
 
   async getMany<P extends PartName<S> = PartName<S>>(
-    ids: readonly string[],
+    asked: readonly string[],
     options?: { readonly parts?: readonly P[] | undefined },
   ): Promise<DocumentOf<S, P>[]> {
-    checkIds(this.#path, this.#spec, ids);
+    const ids = possibleIds(this.#path, this.#spec, asked);
     if (ids.length === 0) return [];
     const parts = this.#parts(options?.parts);
     return this.#documents(await this.#link.call({ kind: 'get', collection: this.#spec.name, ids, parts }), parts);
@@ -156,8 +156,8 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
   }
 
   async delete(id: string, only: Values<S> = {}): Promise<boolean> {
-    checkIds(this.#path, this.#spec, [id]);
     const values = checkedValues(this.#path, this.#spec, only);
+    if (possibleIds(this.#path, this.#spec, [id]).length === 0) return false;
     return this.#link.call({ kind: 'delete', collection: this.#spec.name, id, only: values });
   }
 

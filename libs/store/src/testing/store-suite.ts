@@ -306,6 +306,16 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       expect(await things.get('n-0001')).not.toBeNull();
     });
 
+    it('finds and deletes nothing where no document can have the id, as clients may name it', async () => {
+      await things.insert(thing({ id: 'there' }));
+      for (const id of ['', 'x'.repeat(1025), 'lone \ud800']) {
+        expect(await things.get(id)).toBeNull();
+        expect(await things.getMany([id])).toEqual([]);
+        expect((await things.getMany([id, 'there'])).map((found) => found.id)).toEqual(['there']);
+        expect(await things.delete(id)).toBe(false);
+      }
+    });
+
     it('refuses what no index serves, and mistakes, before anything is written', async () => {
       const usage = { tag: 'StoreUsageError', retryable: false };
       const selections: Selection<Spec>[] = [
