@@ -181,6 +181,12 @@ describe('who may', { timeout: 60_000 }, () => {
     expect(await keys()).toEqual(['a', 'b']);
   });
 
+  it('lists none of a repository that cannot be, and deletes none that cannot be', async () => {
+    expect(await keeper.list({ tenant: 't', repository: 'acme/\ud800' })).toEqual({ caches: [] });
+    for (const id of ['', 'x'.repeat(2_000), '\ud800'])
+      expect(await keeper.delete({ tenant: 't', id })).toEqual({ deleted: false });
+  });
+
   it('lists and deletes those of its own tenant', async () => {
     await saved('main', 'a', 'x');
     await entries.add([

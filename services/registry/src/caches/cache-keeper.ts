@@ -143,6 +143,8 @@ export class CacheKeeper {
   }
 
   async list({ tenant, repository }: ListCachesRequest): Promise<ListCachesAnswer> {
+    // Half a surrogate pair is in no name, and no store takes it.
+    if (repository?.isWellFormed() === false) return { caches: [] };
     const entries = await orUnavailable(this.#options.entries.ofTenant(tenant, LISTED_MAX, repository));
     return {
       caches: entries
