@@ -177,6 +177,9 @@ describe('a connected repository', () => {
       { provider: 'svn' },
       { repository: '' },
       { repository: 'acme' },
+      { repository: '../..' },
+      { repository: 'acme/..' },
+      { repository: 'acme/./demo' },
       { repository: 'a b/c' },
       { repository: '/x' },
     ]) {

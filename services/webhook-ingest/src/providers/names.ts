@@ -4,8 +4,8 @@ import { isSecretName } from '@penstock/pipeline';
 import type { ProviderName } from './provider.ts';
 import { providerNamed } from './recognise.ts';
 
-/** Two names or more, of what no host refuses in one. */
-const REPOSITORY = /^[^\s/\p{Cc}]+(?:\/[^\s/\p{Cc}]+)+$/u;
+/** Two names or more, of what no host refuses in one; none is a step in a path. */
+const REPOSITORY = /^(?!(?:.*\/)?\.\.?(?:\/|$))[^\s/\p{Cc}]+(?:\/[^\s/\p{Cc}]+)+$/u;
 const REPOSITORY_CHARACTERS_MAX = 300;
 
 /** The host's name. @throws BadUserInput */
