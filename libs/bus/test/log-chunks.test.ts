@@ -10,12 +10,13 @@ import {
   type LogWriter,
   markLogEnds,
   purgeLogs,
+  readAllChunks,
   readChunks,
   type StoredChunk,
   subjects,
   subscribeLiveChunks,
 } from '../src/index.ts';
-import { lastChunks } from '../src/jetstream/log-reader.ts';
+import { allLastChunks, lastChunks } from '../src/jetstream/log-reader.ts';
 import { wireOf } from '../src/wire/nats-bus.ts';
 
 const MIB = 1024 * 1024;
@@ -118,6 +119,29 @@ describe('log chunks', () => {
     expect((await lastChunks(bus, 'run1')).map(({ runner }) => runner).toSorted()).toEqual(['r1', 'r2']);
     replicaIsBehind(0, 100);
     await expect(lastChunks(bus, 'run1')).rejects.toThrow('replicas lack');
+  });
+
+  it('P21: are proved to be all there are without a look at other runs, also where the last one of all is gone', async () => {
+    for (const runId of ['run1', 'run2', 'run3']) await writer.publish(subjects.log(runId, 'r1'), chunk(0));
+    const asked = vi.spyOn(wireOf(bus), 'call');
+    expect(await allLastChunks(bus, 'run1')).toHaveLength(1);
+    expect(asked.mock.calls.map(([subject]) => subject)).toEqual(['$JS.API.STREAM.INFO.LOGS']);
+    expect(await allLastChunks(bus, 'quiet')).toEqual([]);
+    await purgeLogs(bus, 'run3');
+    expect(await allLastChunks(bus, 'quiet')).toEqual([]);
+    expect(await Array.fromAsync(readAllChunks(bus, 'run3', 1))).toEqual([]);
+    for (const runId of ['run1', 'run2']) await purgeLogs(bus, runId);
+    expect(await allLastChunks(bus, 'run1')).toEqual([]);
+  });
+
+  it('P21: of more runners than the broker answers for at once are read, all of them', async () => {
+    const runners = Array.from({ length: 1_030 }, (_, index) => `r${index}`);
+    await Promise.all(runners.map((runner) => writer.publish(subjects.log('run1', runner), chunk(0))));
+    expect(await Array.fromAsync(readAllChunks(bus, 'run1', 1))).toHaveLength(1_030);
+    const log = { runner: 'r7', stage: 'build', attempt: 1 };
+    const { signal } = new AbortController();
+    const [mark] = await markLogEnds(bus, 'run1', [log], 0, signal);
+    expect(await markLogEnds(bus, 'run1', [log], 0, signal)).toEqual([mark]);
   });
 
   it('P20: come live as they are stored, each naming its predecessor', async () => {

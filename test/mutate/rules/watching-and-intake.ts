@@ -46,8 +46,8 @@ export const watchingAndIntake: readonly Mutant[] = [
     rule: 'P21',
     breaks: 'takes what a leader lacks for gone, whoever follows it',
     file: 'libs/bus/src/jetstream/proved-last.ts',
-    find: 'if (!isSure(cluster?.replicas ?? [])) return null;',
-    replace: '',
+    find: 'return isSure(cluster?.replicas ?? []) ? state : null;',
+    replace: 'return state;',
     noticedBy: [{ tests: 'libs/bus/test/cluster.test.ts' }],
   },
   {

@@ -10,8 +10,8 @@ import { decodeChunk } from '../contract/chunk.ts';
 import type { StoredChunk } from '../contract/log-frame.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { StoreRefused } from '../contract/errors.ts';
-import { provedLast } from './proved-last.ts';
-import { abortable, directBatch, leaderMessage, type StoredMessage } from './stored.ts';
+import { provedEnd, provedLast } from './proved-last.ts';
+import { abortable, directBatch, leaderMessage, StoreCode, type StoredMessage } from './stored.ts';
 import { streams, subjects } from '../contract/subjects.ts';
 
 export interface LiveChunk extends StoredChunk {
@@ -50,7 +50,7 @@ export async function* readAllChunks(
   fromSequence: number,
   signal?: AbortSignal,
 ): AsyncIterable<StoredChunk> {
-  yield* chunksUpTo(bus, runId, fromSequence, lastOf(await allLastChunks(bus, runId, signal)), signal);
+  yield* chunksUpTo(bus, runId, fromSequence, await sureEnd(bus, runId, signal), signal);
 }
 
 async function* chunksUpTo(
@@ -67,7 +67,7 @@ async function* chunksUpTo(
     const messages = await abortable(directBatch(wire, streams.logs, request, READ_TIMEOUT_MS), signal);
     if (messages.length === 0) {
       // The oldest chunks make room for new ones: the last may have gone meanwhile.
-      if (lastOf(await allLastChunks(bus, runId, signal)) < next) return;
+      if ((await sureEnd(bus, runId, signal)) < next) return;
       await isBehind(runId, tries++, signal);
       continue;
     }
@@ -102,8 +102,20 @@ export async function allLastChunks(bus: Bus, runId: string, signal?: AbortSigna
   }
 }
 
-function lastOf(chunks: readonly StoredChunk[]): number {
-  return chunks.reduce((last, { sequence }) => Math.max(last, sequence), 0);
+/** The sequence of the run's last chunk, and no later one was stored before the call; 0: there is none. Throws as `readAllChunks`. */
+async function sureEnd(bus: Bus, runId: string, signal: AbortSignal | undefined): Promise<number> {
+  try {
+    const chunks = await allLastChunks(bus, runId, signal);
+    return chunks.reduce((last, { sequence }) => Math.max(last, sequence), 0);
+  } catch (error) {
+    if (!(error instanceof StoreRefused && error.code === StoreCode.tooManyResults)) throw error;
+  }
+  for (let tries = 1; ; tries += 1) {
+    const wanted = subjects.logOfRun(runId);
+    const end = await abortable(provedEnd(wireOf(bus), streams.logs, wanted, READ_TIMEOUT_MS), signal);
+    if (end !== null) return end;
+    await isBehind(runId, tries, signal);
+  }
 }
 
 /** 0: there is none. */

@@ -41,15 +41,37 @@ export async function provedLast(
   most: number,
   timeoutMs: number,
 ): Promise<readonly StoredMessage[] | null> {
-  const { state, cluster } = await api<Info>(wire, `STREAM.INFO.${stream}`, undefined, timeoutMs);
-  if (!isSure(cluster?.replicas ?? [])) return null;
+  const state = await sureState(wire, stream, timeoutMs);
+  if (state === null) return null;
   if (state.messages === 0) return [];
-  // A copy that finds nothing does not say how far it has looked: it is asked for something else as well.
-  const other = await leaderMessage(wire, stream, { last_by_subj: all }, timeoutMs);
+  const found = await batchUpTo(wire, stream, { multi_last: [wanted], batch: most }, timeoutMs);
+  if (found.messages.length > 0) return found.upTo < state.last_seq ? null : found.messages;
+  // A copy that finds nothing does not say how far it has looked: it is asked for something else as well. Not before: it would look through
+  // all that stands between the two. The last one may be gone, and to find what stands before it is looked for among all subjects.
+  const other =
+    (await leaderMessage(wire, stream, { seq: state.last_seq }, timeoutMs)) ??
+    (await leaderMessage(wire, stream, { last_by_subj: all }, timeoutMs));
   const request = { multi_last: other === null ? [wanted] : [wanted, other.subject], batch: most };
   const { messages, upTo } = await batchUpTo(wire, stream, request, timeoutMs);
   if (upTo < state.last_seq) return null;
   return messages.filter(({ subject }) => subject.startsWith(wanted.slice(0, -1)));
+}
+
+/**
+ * As `provedLast`, the sequence of the last message of all that `wanted` covers, 0: there is none. Of more subjects than a copy answers for:
+ * the leader says it, and is sure to be the leader before and afterwards, so that none of another side has said it.
+ */
+export async function provedEnd(wire: Wire, stream: string, wanted: string, timeoutMs: number): Promise<number | null> {
+  if ((await sureState(wire, stream, timeoutMs)) === null) return null;
+  const last = await leaderMessage(wire, stream, { last_by_subj: wanted }, timeoutMs);
+  if ((await sureState(wire, stream, timeoutMs)) === null) return null;
+  return last?.sequence ?? 0;
+}
+
+/** As its leader says it; null: no leader is sure to be it. */
+async function sureState(wire: Wire, stream: string, timeoutMs: number): Promise<Info['state'] | null> {
+  const { state, cluster } = await api<Info>(wire, `STREAM.INFO.${stream}`, undefined, timeoutMs);
+  return isSure(cluster?.replicas ?? []) ? state : null;
 }
 
 /** Whether no other can have been elected: it has heard from most of them, itself among them, just now. */

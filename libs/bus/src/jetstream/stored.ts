@@ -26,6 +26,8 @@ export const StoreCode = {
   storeFailed: 10077,
   insufficientResources: 10023,
   storageExceeded: 10047,
+  /** Of a batch: more subjects than are answered for at once. */
+  tooManyResults: 413,
 } as const;
 
 export interface StoredMessage {
