@@ -1,4 +1,5 @@
-import { hash } from 'node:crypto';
+import { hash, randomBytes } from 'node:crypto';
+import { newRunId } from '@penstock/run';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { statusesSpec } from '../src/model/collections.ts';
@@ -293,6 +294,42 @@ describe('commit statuses', () => {
     // GitLab shows those of other refs beside it.
     expect(await told(target(newest, 'refs/heads/a', 'git_host_b'))).toEqual([newest]);
     expect(await told(target(older, 'refs/heads/b', 'git_host_b'))).toEqual([older]);
+  });
+
+  it('a run that nobody knows any more, and one whose host is not configured any more, are given up after a week', async () => {
+    await (await start()).close();
+    let clock = Date.now();
+    const outboxOf = (hosts: ConstructorParameters<typeof StatusOutbox>[0]['hosts']): StatusOutbox =>
+      new StatusOutbox({
+        ...world,
+        hosts,
+        reads: Object.assign(Object.create(world.reads) as typeof world.reads, { view: async () => null }),
+        log: silentLogger(),
+        now: () => clock,
+        targetOf: () => undefined,
+        urlOfRun: (runId) => `https://ci.example/runs/${runId}`,
+      });
+    const targetOf = (provider: 'git_host_a' | 'git_host_b'): StatusTarget => ({
+      provider,
+      ref: 'r',
+      runId: newRunId({ now: clock, key: 'k', random: randomBytes(16) }),
+      repository: 'acme/deleted',
+      commit: newCommit(),
+      tenant: 'service',
+      context: 'penstock/demo',
+    });
+    const outbox = outboxOf(both());
+    outbox.start();
+    for (const provider of ['git_host_a', 'git_host_b'] as const) await outbox.add(targetOf(provider));
+    await expect.poll(() => host.told.length, { timeout: 10_000 }).toBe(2);
+    await outbox.stop();
+    clock += 8 * 24 * 60 * 60_000;
+    const { git_host_a: only } = both();
+    const later = outboxOf({ git_host_a: only });
+    later.start();
+    await expectNoneLeft();
+    await later.stop();
+    expect(host.told).toHaveLength(2);
   });
 
   it('nothing is told for skipped pushes, without a token, or for unsigned ones in production', async () => {

@@ -59,7 +59,7 @@ export async function provedLast(
 
 /**
  * As `provedLast`, the sequence of the last message of all that `wanted` covers, 0: there is none. Of more subjects than a copy answers for:
- * the leader says it, and is sure to be the leader before and afterwards, so that none of another side has said it.
+ * the leader says it, and one is sure to be it before and afterwards. A side that was cut off seconds ago might still be the one that answers in between.
  */
 export async function provedEnd(wire: Wire, stream: string, wanted: string, timeoutMs: number): Promise<number | null> {
   if ((await sureState(wire, stream, timeoutMs)) === null) return null;

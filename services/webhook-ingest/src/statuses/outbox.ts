@@ -216,7 +216,10 @@ export class StatusOutbox {
     const host = hosts[target.provider];
     const claimedUntil = now() + CLAIM_MS;
     const claimed = await this.#write({ ...entry, dueAt: claimedUntil, claimedUntil });
-    if (claimed === null || host === undefined) return;
+    if (claimed === null) return;
+    const isOld = this.#ageOf(target) > GIVEN_UP_MS;
+    // A host that is not configured any more may be again.
+    if (host === undefined) return isOld ? await this.#finish(claimed) : undefined;
     if (entry.id !== idOf(target)) return await this.#takeOver(claimed, target);
     let view: RunView | null;
     try {
@@ -226,7 +229,9 @@ export class StatusOutbox {
     }
     const state = stateOf(view);
     const final = view !== null && isEnded(view.status);
-    if (state === entry.sent && !final) return await this.#lookLater(claimed, target);
+    if (state === entry.sent && !final)
+      // Of a run that was deleted nothing comes any more.
+      return await (view === null && isOld ? this.#finish(claimed) : this.#lookLater(claimed, target));
     const answer = await writeStatus(host, target, state, this.#options.urlOfRun(target.runId));
     if (answer.kind === 'taken') {
       const sent = { ...claimed, sent: state, failures: 0 };
@@ -234,7 +239,7 @@ export class StatusOutbox {
       else await this.#lookLater(sent, target);
       return;
     }
-    if ((answer.kind === 'refused' && final) || this.#ageOf(target) > GIVEN_UP_MS) {
+    if ((answer.kind === 'refused' && final) || isOld) {
       log.warn(
         { runId: target.runId, repository: target.repository, why: answer.why },
         'the git host does not take a commit status; it is given up',
