@@ -107,6 +107,16 @@ describe('kept files of earlier stages', () => {
     expect(readFileSync(join(workspace, 'dist'), 'utf8')).toBe('a file');
   });
 
+  it('of earlier stages have no file in the place of the folder of a later one that is there, and no empty folder in that of its file', async () => {
+    mkdirSync(join(workspace, 'dist'), { recursive: true });
+    writeFileSync(join(workspace, 'dist/app'), 'later');
+    writeFileSync(join(workspace, 'gen'), 'a file since');
+    const [early, generated, later] = [kept('dist', 'a file'), kept('gen/deep/code'), kept('dist/app', 'later')];
+    await layOver([early, generated, later, kept('gen/deep/code')], true, [early, generated]);
+    expect(readFileSync(join(workspace, 'dist/app'), 'utf8')).toBe('later');
+    expect(readFileSync(join(workspace, 'gen'), 'utf8')).toBe('a file since');
+  });
+
   it('are written through no link that a stage has put in their way', async () => {
     const outside = join(folder, 'outside');
     mkdirSync(workspace);

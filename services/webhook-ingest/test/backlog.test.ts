@@ -97,6 +97,9 @@ describe('the backlog', () => {
     expect(await behind()).toEqual(['2', '3']);
     expect(stream.reads).toBe(reads + 1);
     expect(backlog.waitingIn('a').deliveries).toBe(3);
+    backlog.add(stream.head(stream.store('a')));
+    expect(await behind()).toEqual(['2', '3', '4']);
+    expect(stream.reads).toBe(reads + 2);
   });
 
   it('tells of a piece what was read ahead behind it, the next first, and no more than a few', async () => {

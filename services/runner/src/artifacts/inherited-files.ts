@@ -5,8 +5,8 @@
  */
 import { createHash, randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
-import { mkdir, rename } from 'node:fs/promises';
-import { join } from 'node:path';
+import { lstat, mkdir, readdir, rename, rmdir, unlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { ArtifactsFailed, decodeManifest, MANIFEST_BYTES_MAX, moveInto, unpackFiles } from '@penstock/artifacts';
 import type { Job } from '@penstock/bus';
 import { NotFound, ServiceError } from '@penstock/errors';
@@ -120,7 +120,7 @@ export class InheritedFiles {
   /** Of what is there, by a later stage: what earlier ones have at the same paths would come over it. */
   async #leaveOut(job: Job, each: Inherited, folder: string, signal: AbortSignal): Promise<void> {
     await this.#read(job, each, signal, async (files) => {
-      for (const { path } of files) await removeTree(join(folder, path));
+      for (const { path } of files) await leaveOut(folder, path);
     });
   }
 
@@ -156,4 +156,17 @@ async function listOf(calls: StorageCalls, sha256: string, run: string | undefin
   if (createHash('sha256').update(bytes).digest('hex') !== sha256)
     throw new ArtifactsFailed('artifacts', 'their list is damaged');
   return bytes;
+}
+
+/** What stands at the path, a file in the place of one of its folders as well; and folders that are empty then, which would come over what is there. */
+async function leaveOut(folder: string, path: string): Promise<void> {
+  await removeTree(join(folder, path));
+  for (let at = dirname(path); at !== '.'; at = dirname(at)) {
+    const place = join(folder, at);
+    const found = await lstat(place).catch(() => undefined);
+    if (found === undefined) continue;
+    if (!found.isDirectory()) await unlink(place);
+    else if ((await readdir(place)).length === 0) await rmdir(place);
+    else return;
+  }
 }

@@ -82,6 +82,8 @@ interface Lane {
   newest: number;
   /** How often something came. */
   came: number;
+  /** The same when what is read ahead was asked for. */
+  cameBefore: number;
   ahead: Ahead[];
   /** The piece that was given last. */
   given: number;
@@ -310,6 +312,7 @@ export class Backlog {
       sinceHeld: 0,
       newest: 0,
       came: 0,
+      cameBefore: 0,
       ahead: [],
       given: 0,
       behind: 0,
@@ -343,7 +346,7 @@ export class Backlog {
 
   /** False: nothing is there. */
   async #readAhead(name: string, lane: Lane): Promise<boolean> {
-    const { position } = lane;
+    const { position, came } = lane;
     const most = this.#bytesAhead > READ_BYTES_MAX ? READ_ONE : READ_AHEAD;
     const read = name.startsWith(ALONE)
       ? await this.#readAlone(Number(name.slice(ALONE.length)), position)
@@ -356,6 +359,7 @@ export class Backlog {
       for (const { sequence } of read.deliveries.slice(0, from)) this.#processed.add(sequence);
     lane.ahead = read.deliveries.slice(from);
     lane.behind = read.behind;
+    lane.cameBefore = came;
     for (const { bytes } of lane.ahead) this.#bytesAhead += bytes.length;
     this.#count(lane);
     return true;
@@ -412,9 +416,9 @@ function nameOf(lane: string | null, sequence: number): string {
   return lane ?? `${ALONE}${sequence}`;
 }
 
-/** The piece that was given was not done, something came behind it, and nobody has read that. */
-function wantsMore({ ahead, behind, given }: Lane): boolean {
-  return ahead.length === 1 && ahead[0]?.sequence === given && behind > 0;
+/** The piece that was given was not done, something came behind it since, and less was read than what is looked at before its turn. */
+function wantsMore({ ahead, behind, given, came, cameBefore }: Lane): boolean {
+  return ahead[0]?.sequence === given && ahead.length <= BEHIND_MAX && behind > 0 && came !== cameBefore;
 }
 
 function deliveryOf(ahead: Ahead): Delivery {

@@ -268,7 +268,10 @@ export class Processing {
   async #decided(delivery: Delivery, behind: Piece['behind']): Promise<DecidedDelivery> {
     const { deliveries } = this.#options;
     const known = await deliveries.get(delivery.id);
-    if (known !== null) return known;
+    if (known !== null) {
+      this.#headsAwaited.forget(delivery.id);
+      return known;
+    }
     const decision = await this.#decide(delivery, behind);
     const standing = await deliveries.insert(delivery, decision);
     if (standing !== null) return standing;
