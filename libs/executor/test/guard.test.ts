@@ -15,6 +15,8 @@ import { processesWith } from '../src/testing/processes.ts';
 
 const OWNER = fileURLToPath(new URL('./owner.ts', import.meta.url));
 let folder: string;
+/** More than a guard has for an answer. */
+const STILL_MS = 5_500;
 let marks = 0;
 const spawned: ChildProcess[] = [];
 
@@ -83,6 +85,18 @@ const commandOf = (pid: number): string => {
 const stagesGone = async (mark: string): Promise<void> => {
   await expect.poll(() => processesWith(`OWNER_MARK=${mark}`), { timeout: 10_000, interval: 20 }).toEqual([]);
 };
+
+describe('a guard whose owner stands still', () => {
+  it('GUARD-3: is kept where it has answered meanwhile', async () => {
+    const guard = new Guard();
+    expect(await guard.confirm()).toBe(true);
+    const asked = guard.confirm();
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, STILL_MS);
+    expect(await asked).toBe(true);
+    expect(await guard.confirm()).toBe(true);
+    await guard.fire();
+  });
+});
 
 describe('nothing outlives its owner (P15)', () => {
   it.each([true, false])('that is killed with SIGKILL (with a guard: %j)', async (guarded) => {

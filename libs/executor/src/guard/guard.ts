@@ -5,7 +5,7 @@
  * GUARD-1. A helper is held from the moment `hold` resolves; before that no stage may start in it.
  * GUARD-2. `gone` resolves once, whatever the cause; from then on nothing is held and `hold` rejects.
  * GUARD-3. Guard and owner watch each other: a deadline that the guard does not take in time counts as its end, and it is
- *     killed.
+ *     killed. Not where the owner stood still meanwhile, and the answer is there.
  */
 import { spawn, type ChildProcess } from 'node:child_process';
 import type { Duplex } from 'node:stream';
@@ -103,13 +103,18 @@ export class Guard {
   #ask(line: string, answer: string): Promise<void> {
     if (this.#over) return Promise.reject(new GuardGone('the guard has fired'));
     return new Promise<void>((resolve, reject) => {
-      const deadline = setTimeout(() => this.#child.kill('SIGKILL'), ANSWER_MS_MAX);
-      const waiting = { resolve, reject, deadline };
+      const deadline = setTimeout(() => setImmediate(() => this.#giveUp(answer, waiting)), ANSWER_MS_MAX);
+      const waiting: Waiting = { resolve, reject, deadline };
       const others = this.#waiting.get(answer);
       if (others === undefined) this.#waiting.set(answer, [waiting]);
       else others.push(waiting);
       this.#line.write(`${line}\n`);
     });
+  }
+
+  /** GUARD-3. Called when what it said while this process stood still has been heard. */
+  #giveUp(answer: string, waiting: Waiting): void {
+    if (this.#waiting.get(answer)?.includes(waiting) === true) this.#child.kill('SIGKILL');
   }
 
   #onData(data: Buffer): void {
