@@ -163,3 +163,33 @@ it('a key that has all its slots stands back with all its sizes, and comes again
   expect(world.credits('r', 19)).toHaveLength(19);
   world.dispatch.assertInvariants();
 });
+
+it('GROUP-2: keys whose stages are over have no turns, though another waits for the same and no runner has looked', () => {
+  const world = new World();
+  world.lease('r', 100);
+  world.offer({ key: 'stays', memoryBytes: 1 });
+  for (let key = 0; key < 50; key += 1) world.offer({ key: `k${key}`, memoryBytes: 2 }).waits = false;
+  const waits = world.offer({ key: 'k7', memoryBytes: 3, priority: 1 });
+  world.dispatch.forgetIdle(0);
+  world.dispatch.assertInvariants();
+  // Who is left has kept its place, and who comes back has one.
+  world.offer({ key: 'k8', memoryBytes: 2 });
+  expect(world.credits('r')).toEqual([waits.key]);
+  expect(world.credits('r', 3).toSorted()).toEqual(['k8', 'stays']);
+  world.dispatch.assertInvariants();
+});
+
+it('GROUP-2: nor do those that stood apart, full', () => {
+  const world = new World(1);
+  world.lease('r', 100);
+  const full = (key: string): Stage => world.offer({ key, memoryBytes: 9, priority: 1 });
+  const over = Array.from({ length: 5 }, (_, at) => full(`over ${at}`));
+  const stays = full('stays');
+  for (const { key } of [...over, stays]) world.dispatch.keySlots.add(key, 'r', 1);
+  world.offer({ key: 'other', memoryBytes: 50 });
+  expect(world.credits('r')).toEqual(['other']);
+  for (const stage of over) stage.waits = false;
+  world.dispatch.forgetIdle(0);
+  world.dispatch.assertInvariants();
+  expect(world.credits('r')).toEqual([stays.key]);
+});

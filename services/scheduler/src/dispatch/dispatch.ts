@@ -415,6 +415,7 @@ export class Dispatch {
       }
       if (ready.lanes.size === 0) this.#deleteClass(ready);
     }
+    this.#groups.dropEmpty();
     this.#leftBehind.clear();
     for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
     for (const session of this.#sessions.values()) {

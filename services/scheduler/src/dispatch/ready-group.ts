@@ -5,6 +5,7 @@
  *
  *  GROUP-1 A lane is in the turn of its key and priority once, and a turn in the order or among the full ones once. So a key whose stages ask for a
  *     hundred thousand sizes is one turn, and no look of anybody else's is longer for it.
+ *  GROUP-2 A turn has a lane: a group may stand for long, and see any number of keys.
  */
 import { Heap } from '../run/heap.ts';
 import { comesBefore, type Lane } from './lane.ts';
@@ -78,9 +79,10 @@ export class ReadyGroup implements Needs {
   readonly labels: readonly string[];
   /** Of one of its classes: whoever has room for that has room for all. */
   readonly least: Needs['least'];
-  readonly #order = new Heap<Turn>(comesBefore);
+  #order = new Heap<Turn>(comesBefore);
   readonly #turns = new Map<string, Turn>();
   readonly #full = new Set<Turn>();
+  #hasEmptied = false;
 
   constructor(id: string, { runner, labels, least }: Needs) {
     this.id = id;
@@ -105,8 +107,25 @@ export class ReadyGroup implements Needs {
     turn.add(ready, lane);
   }
 
+  /** Once all that are to go are gone, `dropEmpty` is called. */
   delete(lane: Lane): void {
-    this.#turns.get(turnId(lane))?.delete(lane);
+    const turn = this.#turns.get(turnId(lane));
+    if (turn === undefined) return;
+    turn.delete(lane);
+    this.#hasEmptied ||= turn.lanes.size === 0;
+  }
+
+  /** GROUP-2. Once for all that were deleted: the order is put together anew. */
+  dropEmpty(): void {
+    if (!this.#hasEmptied) return;
+    this.#hasEmptied = false;
+    this.#order = new Heap<Turn>(comesBefore);
+    for (const turn of this.#turns.values()) {
+      if (turn.lanes.size === 0) {
+        this.#full.delete(turn);
+        this.#turns.delete(turn.id);
+      } else if (!this.#full.has(turn)) this.#order.push(turn);
+    }
   }
 
   /**
@@ -179,11 +198,14 @@ export class ReadyGroup implements Needs {
     return this.#turns.get(turnId(lane))?.lanes.has(lane) === true;
   }
 
-  /** The same: how many turns have a place, and how many there are. */
-  get placed(): { readonly placed: number; readonly turns: number; readonly lanes: number } {
-    let lanes = 0;
-    for (const turn of this.#turns.values()) lanes += turn.lanes.size;
-    return { placed: this.#order.size + this.#full.size, turns: this.#turns.size, lanes };
+  /** The same: how many turns have a place, how many there are, and how many of these have no lane. */
+  get placed(): { readonly placed: number; readonly turns: number; readonly empty: number; readonly lanes: number } {
+    let [lanes, empty] = [0, 0];
+    for (const turn of this.#turns.values()) {
+      lanes += turn.lanes.size;
+      if (turn.lanes.size === 0) empty += 1;
+    }
+    return { placed: this.#order.size + this.#full.size, turns: this.#turns.size, empty, lanes };
   }
 }
 

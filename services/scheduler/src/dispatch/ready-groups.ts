@@ -38,6 +38,11 @@ export class ReadyGroups {
     return known.group;
   }
 
+  /** GROUP-2, after lanes were taken out of their groups. */
+  dropEmpty(): void {
+    for (const { group } of this.#byId.values()) group.dropEmpty();
+  }
+
   /** Of a session that is everybody's. */
   seen({ capacity }: Session): void {
     this.#isOutdated ||= !this.#sizes.knows(capacity);
@@ -83,8 +88,9 @@ export class ReadyGroups {
         invariant('GROUP-1', group.holds(lane), 'a lane has no turn', () => ({ class: ready.id, key: lane.key }));
     }
     for (const { group } of this.#byId.values()) {
-      const { placed, turns, lanes: own } = group.placed;
+      const { placed, turns, empty, lanes: own } = group.placed;
       held += own;
+      invariant('GROUP-2', empty === 0, 'turns stand without a lane', () => ({ group: group.id, turns, empty }));
       invariant('GROUP-1', placed === turns, 'a turn is not in the order of its group once', () => ({
         group: group.id,
         turns,
