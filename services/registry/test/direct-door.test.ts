@@ -2,8 +2,9 @@
 import { randomBytes } from 'node:crypto';
 import { connect } from 'node:net';
 import { once } from 'node:events';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DirectWay, DirectWayBroken, type DirectContent } from '@penstock/artifacts';
+import { connect as connectSecurely, type TLSSocket } from 'node:tls';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { DirectWay, DirectWayBroken, LINE_TLS, type DirectContent } from '@penstock/artifacts';
 import { BadUserInput } from '@penstock/errors';
 import { silentLog } from '@penstock/telemetry/log';
 import { noMeter } from '@penstock/telemetry/metrics';
@@ -23,6 +24,7 @@ beforeEach(async () => {
   way = new DirectWay((error) => shut.push(error));
 });
 afterEach(async () => {
+  vi.useRealTimers();
   await door.close();
 });
 
@@ -34,6 +36,25 @@ async function all(pieces: AsyncIterable<Uint8Array>): Promise<Buffer> {
   const copies: Buffer[] = [];
   for await (const piece of pieces) copies.push(Buffer.from(piece));
   return Buffer.concat(copies);
+}
+
+/** A connection that has asked for nothing. */
+function lineFor({ host, port, ticket, key }: DirectContent, session?: Buffer): TLSSocket {
+  const line = connectSecurely({
+    ...LINE_TLS,
+    host,
+    port,
+    ...(session === undefined
+      ? { pskCallback: () => ({ identity: ticket, psk: Buffer.from(key, 'base64') }) }
+      : { session }),
+    checkServerIdentity: () => undefined,
+  });
+  line.on('error', () => {});
+  return line;
+}
+
+function asked(method: string, length = 0): string {
+  return `${method} /content HTTP/1.1\r\nhost: x\r\ncontent-length: ${length}\r\n\r\n`;
 }
 
 /** With room for it. */
@@ -137,6 +158,50 @@ describe('a ticket', () => {
     // One that has come to its end is no longer held.
     expect((await all(way.read(given(ofOne[0])))).equals(bytes)).toBe(true);
     await expect.poll(() => door.toPut('a', 1, async () => {}), { timeout: 20_000 }).toBeDefined();
+  });
+
+  it('leaves no content open, and is given again, where its connection ended before the answer had its turn', async () => {
+    const ended = Promise.withResolvers<void>();
+    const read = async function* (): AsyncGenerator<Uint8Array, void> {
+      try {
+        for (let at = 0; at < 8; at += 1) yield randomBytes(1_000);
+      } finally {
+        ended.resolve();
+      }
+    };
+    const [first] = Array.from({ length: 64 }, () => door.toGet('a', 8_000, read));
+    expect(door.toGet('a', 1, read)).toBeUndefined();
+    const line = lineFor(given(first));
+    await once(line, 'secureConnect');
+    line.resume();
+    // In one packet: the refusal of the first ends the connection, and the second waits behind it.
+    line.write(asked('PUT') + asked('GET'));
+    await ended.promise;
+    expect(door.toGet('a', 1, read)).toBeDefined();
+    expect(door.toGet('a', 1, read)).toBeUndefined();
+  });
+
+  it('opens one connection at a time, whatever is asked on it', async () => {
+    const ticket = toGet();
+    const line = lineFor(ticket);
+    const [session] = (await once(line, 'session')) as [Buffer];
+    await expect(once(lineFor(ticket), 'secureConnect')).rejects.toThrow('handshake failure');
+    // Nor is there another by what the first has left.
+    await expect(once(lineFor(ticket, session), 'secureConnect')).rejects.toThrow('handshake failure');
+    line.write(asked('GET'));
+    expect((await all(line)).includes(bytes)).toBe(true);
+  });
+
+  it('is held as long as its connection stands, though nothing is asked on it', async () => {
+    vi.useFakeTimers({ toFake: ['performance'] });
+    const give = (): DirectContent | undefined => door.toGet('a', 1, () => piecesOf(bytes));
+    const [first] = Array.from({ length: 64 }, give);
+    const line = lineFor(given(first));
+    await once(line, 'secureConnect');
+    vi.advanceTimersByTime(30_000);
+    expect(Array.from({ length: 64 }, give).filter((each) => each !== undefined)).toHaveLength(63);
+    line.destroy();
+    await expect.poll(give).toBeDefined();
   });
 });
 

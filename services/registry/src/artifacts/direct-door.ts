@@ -2,15 +2,17 @@
  * The port by which large contents come and go without the broker: for runners and gateways in the network of the services. It owns
  * the tickets that were given and not used yet, and the connections.
  *
- *  STRAIGHT-1 A ticket opens one connection for one content in one direction, of an attempt, or a gateway, whose right was looked at when
- *     it was given; who has none fails at the handshake.
- *  STRAIGHT-2 There are at most TICKETS_MAX tickets, for TICKET_MS_MAX, and CONNECTIONS_MAX connections; beyond, bytes go by the broker.
- *  STRAIGHT-3 One tenant has at most half of the connections, those that its tickets may open included; so have all readers of gateways together.
+ *  STRAIGHT-1 A ticket is for one content in one direction, of an attempt, or a gateway, whose right was looked at when it was given, and
+ *     opens one connection at a time, none after the one that has asked for it; who has none fails at the handshake.
+ *  STRAIGHT-2 There are at most TICKETS_MAX tickets, for TICKET_MS_MAX or as long as their connections stand, and CONNECTIONS_MAX
+ *     connections; beyond, bytes go by the broker.
+ *  STRAIGHT-3 One tenant has at most half of the connections, those that its tickets may open included, whatever is asked on them, or
+ *     nothing; so have all readers of gateways together.
  */
-import { randomBytes, randomUUID } from 'node:crypto';
+import { constants, randomBytes, randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:https';
-import { isIP, isIPv4, type AddressInfo } from 'node:net';
+import { isIP, isIPv4, type AddressInfo, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import type { TLSSocket } from 'node:tls';
 import { Counts } from '@penstock/async';
@@ -34,6 +36,8 @@ interface Ticket {
   readonly key: Buffer;
   readonly givenAt: number;
   readonly method: 'PUT' | 'GET';
+  /** The last that was made with it. */
+  line: TLSSocket | undefined;
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
@@ -55,7 +59,7 @@ export class DirectDoor {
   readonly #tickets = new Map<string, Ticket>();
   /** STRAIGHT-3: tickets, and connections that were opened with one. */
   readonly #held = new Counts();
-  readonly #idsOf = new WeakMap<object, string>();
+  readonly #idsOf = new WeakMap<TLSSocket, string>();
   #host = '';
 
   private constructor({ log, meter }: DirectDoorOptions) {
@@ -64,6 +68,8 @@ export class DirectDoor {
     this.#server = process.getBuiltinModule('node:https').createServer(
       {
         ...LINE_TLS,
+        // Else whoever has had a connection opens others with its session, and no ticket is looked at.
+        secureOptions: constants.SSL_OP_NO_TICKET,
         pskCallback: (socket, id) => this.#keyFor(socket, id),
         handshakeTimeout: HEAD_MS_MAX,
         headersTimeout: HEAD_MS_MAX,
@@ -95,12 +101,12 @@ export class DirectDoor {
 
   /** See `toPut`; '': for a gateway. `read` is called when it is asked for. */
   toGet(tenant: string, sizeBytes: number, read: () => AsyncIterable<Uint8Array>): DirectContent | undefined {
-    return this.#give(tenant, 'GET', async (_request, response) => {
+    return this.#give(tenant, 'GET', async ({ socket }, response) => {
       response.writeHead(HERE, { 'content-length': sizeBytes });
       for await (const piece of read()) {
-        if (response.destroyed) return;
+        if (socket.destroyed) return;
         const { length } = piece;
-        await new Promise<void>((done) => response.write(piece, () => done()));
+        await written(socket, response, piece);
         this.#meter.add('penstock_contents_bytes_total', { direction: 'out' }, length);
         letGo(piece);
       }
@@ -136,8 +142,9 @@ export class DirectDoor {
     answer: (request: IncomingMessage, response: ServerResponse) => Promise<unknown>,
   ): DirectContent | undefined {
     const now = performance.now();
-    for (const [id, { givenAt, holder: holderOfIt }] of this.#tickets) {
+    for (const [id, { givenAt, holder: holderOfIt, line }] of this.#tickets) {
       if (now - givenAt < TICKET_MS_MAX) break;
+      if (line?.destroyed === false) continue;
       this.#tickets.delete(id);
       this.#held.add(holderOfIt, -1);
     }
@@ -151,29 +158,35 @@ export class DirectDoor {
       key,
       givenAt: now,
       method,
+      line: undefined,
       answer: async (request, response) => void (await answer(request, response)),
     });
     return { host: this.#host, port: this.#port, ticket, key: key.toString('base64') };
   }
 
-  #keyFor(socket: object, id: string): Buffer | null {
+  #keyFor(socket: TLSSocket, id: string): Buffer | null {
     const ticket = this.#tickets.get(id);
     if (ticket === undefined) return null;
+    // Of one connection it may be asked again; another has the ticket after one that has failed.
+    if (ticket.line !== socket && ticket.line?.destroyed === false) return null;
+    ticket.line = socket;
     this.#idsOf.set(socket, id);
     return ticket.key;
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const id = this.#idsOf.get(request.socket as TLSSocket) ?? '';
+    const socket = request.socket as TLSSocket;
+    const id = this.#idsOf.get(socket) ?? '';
     const ticket = this.#tickets.get(id);
     response.setHeader('connection', 'close');
     response.on('error', () => {});
-    if (ticket === undefined || request.method !== ticket.method) {
+    if (ticket?.line !== socket || request.method !== ticket.method) {
       response.writeHead(REFUSED).end();
       return;
     }
     this.#tickets.delete(id);
-    response.once('close', () => this.#held.add(ticket.holder, -1));
+    // Not the response's, which may end before its connection does.
+    socket.once('close', () => this.#held.add(ticket.holder, -1));
     try {
       await ticket.answer(request, response);
     } catch (error) {
@@ -195,6 +208,19 @@ function refuse(request: IncomingMessage, response: ServerResponse, error: unkno
   request.resume();
   const over = setTimeout(() => request.destroy(), REFUSED_MS_MAX);
   request.once('close', () => clearTimeout(over));
+}
+
+/** Or never will be: what waits behind another response is called back by nobody when the connection ends. */
+function written(socket: Socket, response: ServerResponse, piece: Uint8Array): Promise<void> {
+  return new Promise((done) => {
+    const over = (): void => {
+      socket.off('close', over);
+      done();
+    };
+    socket.once('close', over);
+    if (socket.closed) over();
+    else response.write(piece, over);
+  });
 }
 
 /** Whoever stores them has copied a piece when it asks for the next one. */
