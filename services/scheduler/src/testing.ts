@@ -24,6 +24,7 @@ export {
 export { Controls } from './controls/controls.ts';
 export { Dispatch } from './dispatch/dispatch.ts';
 export type { Credit, ReadyStages } from './dispatch/ready-stage.ts';
+export { Heap } from './run/heap.ts';
 export { LiveRun, foldRun } from './run/live-run.ts';
 export { ConcurrencyGroups } from './admission/groups.ts';
 export { ConcurrencySlots, type FoundRun } from './admission/concurrency-slots.ts';

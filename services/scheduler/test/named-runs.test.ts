@@ -139,4 +139,18 @@ describe('DISPATCH-7: a session that has named a run', () => {
     first.cancel();
     expect(world.credits('r', 2, 'a')).toEqual(['a0']);
   });
+
+  it('what was taken from a lane that the look of this round has passed is cleared up by the next', () => {
+    const world = new World();
+    world.seen('r');
+    world.offer({ run: 'first' });
+    for (let set = 0; set < 9_000; set += 1) world.offer({ run: `many${set}`, labels: [`l${set}`], key: 'other' });
+    world.offer({ run: 'named' });
+    world.dispatch.forgetIdle(0);
+    expect(world.credits('r', 1, 'named')).toEqual(['named0']);
+    expect(world.dispatch.waiting).toBe(9_002);
+    for (let calls = 0; calls < 8; calls += 1) world.dispatch.forgetIdle(0);
+    expect(world.dispatch.waiting).toBe(9_001);
+    world.dispatch.assertInvariants();
+  });
 });

@@ -193,3 +193,18 @@ it('GROUP-2: nor do those that stood apart, full', () => {
   world.dispatch.assertInvariants();
   expect(world.credits('r')).toEqual([stays.key]);
 });
+
+it('IDLEWALK-1: of very many classes some are looked at a second, and what is over is let go of all the same', () => {
+  const world = new World();
+  for (let size = 1; size <= 30_000; size += 1) world.offer({ key: `k${size % 7}`, memoryBytes: size });
+  const sets = (): number => [...world.dispatch.waitingSets()].length;
+  const all = sets();
+  world.looks = 0;
+  world.dispatch.forgetIdle(0);
+  expect(world.looks).toBeLessThanOrEqual(5_000);
+  for (const stage of world.stages.slice(100)) stage.waits = false;
+  for (let calls = 0; calls < 30; calls += 1) world.dispatch.forgetIdle(0);
+  expect(world.dispatch.waiting).toBe(100);
+  expect(sets()).toBeLessThan(all);
+  world.dispatch.assertInvariants();
+});

@@ -23,6 +23,7 @@ import type { Controls } from '../controls/controls.ts';
 import { DemandSets, leastOf, type Waiting, type WaitingSets } from './demand-sets.ts';
 import { EarlierResults } from './earlier-results.ts';
 import { FleetEntries } from './fleet-entries.ts';
+import { IdleWalk } from './idle-walk.ts';
 import type { Least } from '@penstock/pipeline';
 import { KeySlots } from './key-slots.ts';
 import { comesBefore, type Lane } from './lane.ts';
@@ -89,9 +90,8 @@ export class Dispatch {
   readonly #pools: Pools;
   /** Tenants with runners of their own for which something was offered since. */
   readonly #offeredTo = new Set<string>();
-  /** Keys of stages that were taken from the middle of a lane, which counts them until it is cleared up. */
-  readonly #leftBehind = new Set<string>();
   readonly #classes = new Map<string, ReadyClass>();
+  readonly #idleWalk = new IdleWalk(this.#classes);
   readonly #near = new ReadyClasses<ReadyClass>();
   readonly #groups = new ReadyGroups();
   /** Sessions that may find something: they have new credits or labels, or the last match left them to the next. */
@@ -405,18 +405,16 @@ export class Dispatch {
    */
   forgetIdle(now: number): void {
     this.keySlots.forgetGone();
-    for (const ready of this.#classes.values()) {
-      for (const lane of ready.lanes.values()) {
-        if (this.#leftBehind.has(lane.key)) this.#waiting -= lane.clearUp();
-        this.#dropIdle(lane);
-        if (lane.count > 0) continue;
-        this.#groups.of(ready).delete(lane);
-        ready.deleteLane(lane);
-      }
+    const lookAt = (lane: Lane, ready: ReadyClass, toClear: boolean): void => {
+      if (toClear) this.#waiting -= lane.clearUp();
+      this.#dropIdle(lane);
+      if (lane.count > 0) return;
+      this.#groups.of(ready).delete(lane);
+      ready.deleteLane(lane);
+    };
+    this.#idleWalk.take(lookAt, (ready) => {
       if (ready.lanes.size === 0) this.#deleteClass(ready);
-    }
-    this.#groups.dropEmpty();
-    this.#leftBehind.clear();
+    });
     for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
     for (const session of this.#sessions.values()) {
       forgetPast(session, now);
@@ -586,7 +584,7 @@ export class Dispatch {
     });
     if (picked !== undefined) {
       this.#turns.charge(picked.stages.key);
-      this.#leftBehind.add(picked.stages.key);
+      this.#idleWalk.leftBehind(picked.stages.key);
     }
     return picked;
   }

@@ -26,6 +26,8 @@ class Turn {
   readonly priority: number;
   /** The key's pass when the turn was put into the heap; the heap is put right when it comes to the top. */
   pass: number;
+  /** Where it stands in the order of its group, while it is there. */
+  at = 0;
   /** Linked, for the first of a map is found behind all that were deleted before it. */
   readonly #places = new Map<Lane, Place>();
   #first: Place | undefined;
@@ -79,10 +81,9 @@ export class ReadyGroup implements Needs {
   readonly labels: readonly string[];
   /** Of one of its classes: whoever has room for that has room for all. */
   readonly least: Needs['least'];
-  #order = new Heap<Turn>(comesBefore);
+  readonly #order = new Heap<Turn>(comesBefore, (turn, at) => void (turn.at = at));
   readonly #turns = new Map<string, Turn>();
   readonly #full = new Set<Turn>();
-  #hasEmptied = false;
 
   constructor(id: string, { runner, labels, least }: Needs) {
     this.id = id;
@@ -107,25 +108,14 @@ export class ReadyGroup implements Needs {
     turn.add(ready, lane);
   }
 
-  /** Once all that are to go are gone, `dropEmpty` is called. */
+  /** GROUP-2. */
   delete(lane: Lane): void {
     const turn = this.#turns.get(turnId(lane));
     if (turn === undefined) return;
     turn.delete(lane);
-    this.#hasEmptied ||= turn.lanes.size === 0;
-  }
-
-  /** GROUP-2. Once for all that were deleted: the order is put together anew. */
-  dropEmpty(): void {
-    if (!this.#hasEmptied) return;
-    this.#hasEmptied = false;
-    this.#order = new Heap<Turn>(comesBefore);
-    for (const turn of this.#turns.values()) {
-      if (turn.lanes.size === 0) {
-        this.#full.delete(turn);
-        this.#turns.delete(turn.id);
-      } else if (!this.#full.has(turn)) this.#order.push(turn);
-    }
+    if (turn.lanes.size > 0) return;
+    this.#turns.delete(turn.id);
+    if (!this.#full.delete(turn)) this.#order.delete(turn.at);
   }
 
   /**

@@ -38,11 +38,6 @@ export class ReadyGroups {
     return known.group;
   }
 
-  /** GROUP-2, after lanes were taken out of their groups. */
-  dropEmpty(): void {
-    for (const { group } of this.#byId.values()) group.dropEmpty();
-  }
-
   /** Of a session that is everybody's. */
   seen({ capacity }: Session): void {
     this.#isOutdated ||= !this.#sizes.knows(capacity);

@@ -2,9 +2,12 @@
 export class Heap<T> {
   readonly #items: T[] = [];
   readonly #before: (a: T, b: T) => boolean;
+  readonly #placed: (item: T, at: number) => void;
 
-  constructor(before: (a: T, b: T) => boolean) {
+  /** `placed`: told where each item stands whenever that changes, for who takes some out of the middle. */
+  constructor(before: (a: T, b: T) => boolean, placed: (item: T, at: number) => void = () => undefined) {
     this.#before = before;
+    this.#placed = placed;
   }
 
   get size(): number {
@@ -16,33 +19,53 @@ export class Heap<T> {
   }
 
   push(item: T): void {
-    const items = this.#items;
-    let index = items.length;
-    items.push(item);
-    while (index > 0) {
-      const parent = (index - 1) >> 1;
-      if (!this.#before(item, items[parent] as T)) break;
-      items[index] = items[parent] as T;
-      index = parent;
-    }
-    items[index] = item;
+    this.#items.push(item);
+    this.#rise(item, this.#items.length - 1);
   }
 
   pop(): T | undefined {
+    const first = this.#items[0];
+    this.delete(0);
+    return first;
+  }
+
+  /** The item that stands there. */
+  delete(at: number): void {
     const items = this.#items;
-    const first = items[0];
     const last = items.pop();
-    if (items.length === 0 || last === undefined) return first;
-    let index = 0;
+    if (last === undefined || at >= items.length) return;
+    if (at > 0 && this.#before(last, items[(at - 1) >> 1] as T)) this.#rise(last, at);
+    else this.#sink(last, at);
+  }
+
+  #rise(item: T, at: number): void {
+    const items = this.#items;
+    let index = at;
+    while (index > 0) {
+      const parent = (index - 1) >> 1;
+      if (!this.#before(item, items[parent] as T)) break;
+      this.#put(items[parent] as T, index);
+      index = parent;
+    }
+    this.#put(item, index);
+  }
+
+  #sink(item: T, at: number): void {
+    const items = this.#items;
+    let index = at;
     for (;;) {
       let child = 2 * index + 1;
       if (child >= items.length) break;
       if (child + 1 < items.length && this.#before(items[child + 1] as T, items[child] as T)) child += 1;
-      if (!this.#before(items[child] as T, last)) break;
-      items[index] = items[child] as T;
+      if (!this.#before(items[child] as T, item)) break;
+      this.#put(items[child] as T, index);
       index = child;
     }
-    items[index] = last;
-    return first;
+    this.#put(item, index);
+  }
+
+  #put(item: T, at: number): void {
+    this.#items[at] = item;
+    this.#placed(item, at);
   }
 }
