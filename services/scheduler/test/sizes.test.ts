@@ -7,6 +7,8 @@ interface Stage {
   readonly priority: number;
   readonly memoryBytes: number | undefined;
   readonly cpu: number | undefined;
+  readonly labels: readonly string[];
+  readonly since: number | undefined;
   waits: boolean;
 }
 
@@ -23,9 +25,10 @@ class World {
   }
 
   offer(of: Partial<Stage>): Stage {
-    const stage: Stage = { key: 'k', priority: 0, memoryBytes: undefined, cpu: undefined, ...of, waits: true };
+    const needs = { memoryBytes: undefined, cpu: undefined, labels: ['os=linux'] };
+    const stage: Stage = { key: 'k', priority: 0, since: undefined, ...needs, ...of, waits: true };
     this.stages.push(stage);
-    const { key, priority, memoryBytes, cpu } = stage;
+    const { key, priority, memoryBytes, cpu, labels, since } = stage;
     const looked = (): void => void (this.looks += 1);
     const least = {
       get memoryBytes() {
@@ -37,11 +40,11 @@ class World {
     const ready: ReadyStages = {
       key,
       priority,
-      labels: ['os=linux'],
-      labelSet: `os=linux ${memoryBytes} ${cpu}`,
+      labels,
+      labelSet: `${labels.join(',')} ${memoryBytes} ${cpu}`,
       ...(memoryBytes === undefined && cpu === undefined ? {} : { least: least as NonNullable<ReadyStages['least']> }),
       count: 1,
-      since: () => undefined,
+      since: () => since,
       boundTo: () => undefined,
       waits: () => {
         looked();
@@ -60,7 +63,8 @@ class World {
 
   lease(session: string, memoryBytes: number, cpu = 8): void {
     const capacity = { cpu, memoryBytes };
-    this.dispatch.sessionSeen({ runner: session, session, labels: ['os=linux'], slots: 4, attempts: [], capacity });
+    const labels = ['os=linux', 'gpu'];
+    this.dispatch.sessionSeen({ runner: session, session, labels, slots: 4, attempts: [], capacity });
   }
 
   withdraw(session: string): void {
@@ -207,4 +211,23 @@ it('IDLEWALK-1: of very many classes some are looked at a second, and what is ov
   expect(world.dispatch.waiting).toBe(100);
   expect(sets()).toBeLessThan(all);
   world.dispatch.assertInvariants();
+});
+
+it('DISPATCH-1: of one key what has waited for longest goes first, whatever it asks for, though more of another size or label comes all the time', () => {
+  const others: Partial<Stage>[] = [{ memoryBytes: 2 }, { memoryBytes: 70 }, { labels: ['gpu'] }, { labels: [] }];
+  for (const other of others) {
+    const world = new World();
+    world.lease('small', 50);
+    world.lease('r', 100);
+    world.offer({ memoryBytes: 1, since: 1 });
+    const waiting = world.offer({ ...other, since: 3 });
+    world.offer({ memoryBytes: 1, since: 2 });
+    for (let since = 4; since < 8; since += 1) {
+      world.offer({ memoryBytes: 1, since });
+      world.credits('r');
+    }
+    expect(world.granted.map(({ stage }) => stage.since)).toEqual([1, 2, 3, 4]);
+    expect(waiting.waits).toBe(false);
+    world.dispatch.assertInvariants();
+  }
 });

@@ -133,6 +133,22 @@ describe('what a run waits for', () => {
     expect(world.jobs.map(({ message }) => message.runId)).toEqual(told);
   });
 
+  it('runner: of one key what has waited for longest goes first, whatever it asks for', () => {
+    const world = new Harness();
+    world.session('r1-s', { labels: ['gpu'] });
+    const labelled = text([stage('a', { runsOn: ['gpu'] })]);
+    const ids = [one, one, labelled, one, labelled].map((yaml) => {
+      world.later(1_000);
+      const { id } = world.create(yaml);
+      world.settle();
+      return id;
+    });
+    expect(ids.map((id) => ask(world, id).waits[0]?.position)).toEqual([1, 2, 3, 4, 5]);
+    world.credit('r1-s', 'r1', 1, 2, 3, 4, 5);
+    world.settle();
+    expect(world.jobs.map(({ message }) => message.runId)).toEqual(ids);
+  });
+
   it('no_runner: which label is missing where', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1, labels: ['linux'] });

@@ -4,7 +4,8 @@
  * by the run's machine.
  *
  *  DISPATCH-1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
- *     first come, first served within a key. So a key with 2,000 waiting stages delays another's by one slot at most.
+ *     first come, first served within a key, whatever its stages ask for; but what is bound to the session's runner before what is not, as its run
+ *     has begun. So a key with 2,000 waiting stages delays another's by one slot at most.
  *  DISPATCH-2 A stage goes only to a session with all of its labels and as much as it asks for, and to the one runner that holds its workspace (P19).
  *  DISPATCH-3 A credit is spent once, only while its session's lease is known, and not after CREDIT_SPENT_WITHIN_MS (P11); nor after its
  *     runner has begun another session.
@@ -26,7 +27,7 @@ import { FleetEntries } from './fleet-entries.ts';
 import { IdleWalk } from './idle-walk.ts';
 import type { Least } from '@penstock/pipeline';
 import { KeySlots } from './key-slots.ts';
-import { comesBefore, type Lane } from './lane.ts';
+import { goesBefore, type Lane, type Rival } from './lane.ts';
 import { NamedRuns } from './named-runs.ts';
 import { type OwnLane, OwnLanes } from './own-lanes.ts';
 import { classId, type Queues } from './place.ts';
@@ -168,13 +169,14 @@ export class Dispatch {
     const group = this.#groups.of(ready);
     this.#offered.add(group);
     let lane = ready.laneOf(stages);
-    if (lane === undefined) {
-      lane = ready.newLane(stages, this.#turns.joins(stages.key));
+    const isNew = lane === undefined;
+    lane ??= ready.newLane(stages, this.#turns.joins(stages.key));
+    this.#waiting += stages.count - lane.push(stages);
+    if (isNew) {
       group.add(ready, lane);
       this.#own.added(ready, lane);
     }
     if (stages.tenant !== undefined && this.#own.has(stages.tenant)) this.#offeredTo.add(stages.tenant);
-    this.#waiting += stages.count - lane.push(stages);
     this.#namedRuns.offered(stages);
   }
 
@@ -598,7 +600,7 @@ export class Dispatch {
 
   /** DISPATCH-8. Where these lanes stand among others does not matter, and is not changed. */
   #bestOwn(session: Session): Lane | undefined {
-    let best: { readonly lane: Lane; readonly priority: number; readonly pass: number } | undefined;
+    let best: Rival | undefined;
     const isDrained = this.controls.isDrained(session.runner);
     this.#looksLeft -= 1;
     for (const { ready, lane } of this.#own.of(session.tenant)) {
@@ -607,8 +609,9 @@ export class Dispatch {
       this.#dropIdle(lane);
       if (lane.count === 0 || this.#isPaused(ready, lane)) continue;
       const { key, priority } = lane;
-      const rival = { lane, priority, pass: Math.max(lane.pass, this.#turns.passOf(key)) };
-      if (best === undefined || comesBefore(rival, best)) best = rival;
+      const pass = Math.max(lane.pass, this.#turns.passOf(key));
+      const rival = { lane, priority, pass, isBound: ready.runner !== undefined };
+      if (best === undefined || goesBefore(rival, best)) best = rival;
     }
     return best?.lane;
   }
@@ -620,16 +623,19 @@ export class Dispatch {
   }
 
   #bestLane(session: Session, laneIn: (group: ReadyGroup) => Lane | undefined): Lane | undefined {
-    let best: Lane | undefined;
+    let best: Rival | undefined;
     this.#looksLeft -= 1;
     const isDrained = this.controls.isDrained(session.runner);
     for (const group of this.#groups.near(session)) {
       this.#looksLeft -= 1;
       if (!canTake(session, group) || (isDrained && group.runner === undefined)) continue;
       const lane = laneIn(group);
-      if (lane !== undefined && (best === undefined || comesBefore(lane, best))) best = lane;
+      if (lane === undefined) continue;
+      const { priority, pass } = lane;
+      const rival = { lane, priority, pass, isBound: group.runner !== undefined };
+      if (best === undefined || goesBefore(rival, best)) best = rival;
     }
-    return best;
+    return best?.lane;
   }
 
   /** The lane of this group whose turn it is, of keys that may have another slot. Those that are paused stand with the full ones. */

@@ -135,6 +135,22 @@ export function comesBefore(a: Pick<Lane, 'priority' | 'pass'>, b: Pick<Lane, 'p
   return a.priority === b.priority ? a.pass < b.pass : a.priority > b.priority;
 }
 
+/** A lane beside others that a session could take from. */
+export interface Rival {
+  readonly lane: Lane;
+  readonly priority: number;
+  readonly pass: number;
+  /** To one runner. */
+  readonly isBound: boolean;
+}
+
+/** Of those in turn at once, what is bound to its runner goes first, as its run has begun, and then what has waited for longest. */
+export function goesBefore(a: Rival, b: Rival): boolean {
+  if (a.priority !== b.priority || a.pass !== b.pass) return comesBefore(a, b);
+  if (a.isBound !== b.isBound) return a.isBound;
+  return (a.lane.since ?? 0) < (b.lane.since ?? 0);
+}
+
 function waitsFrom(stages: ReadyStages, from: number): boolean {
   for (let index = from; index < stages.count; index++) if (stages.waits(index)) return true;
   return false;

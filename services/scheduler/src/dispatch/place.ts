@@ -67,14 +67,14 @@ export function placesIn(
   for (let looked = 0; looked < PICKS_MAX && places.size < stages; looked++) {
     const picked = picks.next();
     if (picked === undefined) return places;
-    const { value } = picked.waiting.next();
+    const { rival, value } = picked;
     // It waits no more: it is passed over when it is met.
     if (value === undefined || value === 'over') {
-      picks.refund(picked);
+      picks.refund(rival);
       continue;
     }
     position += 1;
-    if (picked.lane.key === lane.key) ofKey += 1;
+    if (rival.lane.key === lane.key) ofKey += 1;
     // Keys that come later go before what is far behind in its own key's line: the pace of late knows of them.
     const etaMs = line.nextMs === undefined ? undefined : Math.max(line.nextMs, pacedMs(ofKey) ?? 0);
     if (value.run === run) places.set(value.stage, { position, isFull, etaMs });
@@ -91,21 +91,30 @@ export interface OwnLane {
   readonly stages: number;
 }
 
-function* waitingIn(
-  lane: Lane,
-): Generator<{ readonly run: object | undefined; readonly stage: string } | 'over', undefined> {
+interface WaitingStage {
+  readonly run: object | undefined;
+  readonly stage: string;
+  readonly since: number;
+}
+
+function* waitingIn(lane: Lane): Generator<WaitingStage | 'over', undefined> {
   for (const { stages, from } of lane.waiting())
     for (let index = from; index < stages.count; index++)
-      yield stages.waits(index) ? { run: stages.run, stage: stages.nameAt?.(index) ?? '' } : 'over';
+      yield stages.waits(index)
+        ? { run: stages.run, stage: stages.nameAt?.(index) ?? '', since: stages.since(index) ?? 0 }
+        : 'over';
 }
 
 interface Rival {
   readonly lane: Lane;
   /** Full lanes go after all others. */
   readonly isFull: boolean;
-  /** Of those in turn at once. */
+  readonly isBound: boolean;
+  /** Of those in turn at once, that have waited for as long. */
   readonly order: number;
   readonly waiting: ReturnType<typeof waitingIn>;
+  /** The first of `waiting`. */
+  first: WaitingStage | 'over' | undefined;
   pass: number;
   left: number;
 }
@@ -127,8 +136,6 @@ class Picks {
   enter(ready: ReadyClass, lane: Lane): boolean {
     const { tenant } = lane;
     const pool = this.#queues.poolOf(ready, tenant);
-    // Of lanes in turn at once those bound to their runner are looked at first.
-    let [bound, unbound] = [0, LANES_MAX];
     let looks = LANES_MAX;
     for (const other of this.#queues.classes.values()) {
       if ((looks -= 1) < 0) return false;
@@ -139,13 +146,15 @@ class Picks {
         if ((looks -= 1) < 0) return false;
         if (each !== lane && (each.tenant === tenant ? own : others) !== true) continue;
         if ((each.count === 0 || this.#queues.isPaused(other, each)) && each !== lane) continue;
-        const order = other.runner === undefined ? (unbound += 1) : (bound += 1);
+        const waiting = waitingIn(each);
         const pass = Math.max(each.pass, this.#queues.passOf(each.key));
         this.#heap.push({
           lane: each,
           isFull: this.#queues.isFull(other, each),
-          order,
-          waiting: waitingIn(each),
+          isBound: other.runner !== undefined,
+          order: this.#heap.size,
+          waiting,
+          first: waiting.next().value,
           pass,
           left: each.count,
         });
@@ -155,7 +164,7 @@ class Picks {
   }
 
   /** What is picked from next. */
-  next(): Rival | undefined {
+  next(): { readonly rival: Rival; readonly value: Rival['first'] } | undefined {
     for (let first = this.#heap.pop(); first !== undefined; first = this.#heap.pop()) {
       const { lane } = first;
       const pass = this.#passOf(lane.key);
@@ -165,9 +174,11 @@ class Picks {
         continue;
       }
       this.#charge(lane.key);
+      const value = first.first;
+      first.first = first.waiting.next().value;
       first.left -= 1;
       if (first.left > 0) this.#heap.push(first);
-      return first;
+      return { rival: first, value };
     }
     return undefined;
   }
@@ -195,7 +206,15 @@ class Picks {
 function goesBefore(a: Rival, b: Rival): boolean {
   if (a.isFull !== b.isFull) return b.isFull;
   if (a.lane.priority !== b.lane.priority) return a.lane.priority > b.lane.priority;
-  return a.pass === b.pass ? a.order < b.order : a.pass < b.pass;
+  if (a.pass !== b.pass) return a.pass < b.pass;
+  if (a.isBound !== b.isBound) return a.isBound;
+  const [sinceA, sinceB] = [sinceOf(a), sinceOf(b)];
+  return sinceA === sinceB ? a.order < b.order : sinceA < sinceB;
+}
+
+/** What waits no more is passed over at once. */
+function sinceOf({ first }: Rival): number {
+  return first === undefined || first === 'over' ? -Infinity : first.since;
 }
 
 /** Whether some runner of the pool takes what the tenant has in this class too; undefined: somebody with no runner of one's own. */

@@ -15,11 +15,14 @@ import type { Needs } from './sessions.ts';
 interface Place {
   readonly lane: Lane;
   readonly ready: ReadyClass;
-  before: Place | undefined;
-  after: Place | undefined;
+  /** Of those in turn at once. */
+  readonly number: number;
+  /** Since when the lane's first stage waits, when that was last looked at: the next one waits for less long. */
+  since: number;
+  at: number;
 }
 
-/** The lanes of one key and priority, the first made first. */
+/** The lanes of one key and priority, the one that waits for longest first. */
 class Turn {
   readonly id: string;
   readonly key: string;
@@ -28,10 +31,9 @@ class Turn {
   pass: number;
   /** Where it stands in the order of its group, while it is there. */
   at = 0;
-  /** Linked, for the first of a map is found behind all that were deleted before it. */
   readonly #places = new Map<Lane, Place>();
-  #first: Place | undefined;
-  #last: Place | undefined;
+  readonly #order = new Heap<Place>(waitsLonger, (place, at) => void (place.at = at));
+  #added = 0;
 
   constructor({ key, priority, pass }: Lane) {
     this.id = turnId({ key, priority });
@@ -45,34 +47,41 @@ class Turn {
   }
 
   add(ready: ReadyClass, lane: Lane): void {
-    const place: Place = { lane, ready, before: this.#last, after: undefined };
+    // What it holds may be on its way.
+    const place: Place = { lane, ready, number: (this.#added += 1), since: lane.since ?? -Infinity, at: 0 };
     this.#places.set(lane, place);
-    if (this.#last === undefined) this.#first = place;
-    else this.#last.after = place;
-    this.#last = place;
+    this.#order.push(place);
   }
 
   delete(lane: Lane): void {
     const place = this.#places.get(lane);
     if (place === undefined) return;
     this.#places.delete(lane);
-    const { before, after } = place;
-    if (before === undefined) this.#first = after;
-    else before.after = after;
-    if (after === undefined) this.#last = before;
-    else after.before = before;
+    this.#order.delete(place.at);
   }
 
   /** Lets go of empty lanes before it. */
   first(dropIdle: (lane: Lane) => void): Place | undefined {
-    for (let place = this.#first; place !== undefined; place = this.#first) {
+    for (let place = this.#order.peek(); place !== undefined; place = this.#order.peek()) {
       dropIdle(place.lane);
-      if (place.lane.count > 0) return place;
-      this.delete(place.lane);
-      place.ready.deleteLane(place.lane);
+      if (place.lane.count === 0) {
+        this.delete(place.lane);
+        place.ready.deleteLane(place.lane);
+        continue;
+      }
+      if (this.#order.size === 1) return place;
+      const since = place.lane.since ?? -Infinity;
+      if (since <= place.since) return place;
+      place.since = since;
+      this.#order.delete(place.at);
+      this.#order.push(place);
     }
     return undefined;
   }
+}
+
+function waitsLonger(a: Place, b: Place): boolean {
+  return a.since === b.since ? a.number < b.number : a.since < b.since;
 }
 
 export class ReadyGroup implements Needs {
