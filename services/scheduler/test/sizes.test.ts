@@ -16,7 +16,7 @@ class World {
   readonly dispatch: Dispatch;
   readonly stages: Stage[] = [];
   readonly granted: { readonly stage: Stage; readonly session: string }[] = [];
-  /** Each time that somebody looks how much a stage asks for, or whether it waits. */
+  /** Each time that somebody looks how much a stage asks for, whether it waits, or since when. */
   looks = 0;
   #credit = 0;
 
@@ -44,7 +44,10 @@ class World {
       labelSet: `${labels.join(',')} ${memoryBytes} ${cpu}`,
       ...(memoryBytes === undefined && cpu === undefined ? {} : { least: least as NonNullable<ReadyStages['least']> }),
       count: 1,
-      since: () => since,
+      since: () => {
+        looked();
+        return since;
+      },
       boundTo: () => undefined,
       waits: () => {
         looked();
@@ -228,6 +231,34 @@ it('DISPATCH-1: of one key what has waited for longest goes first, whatever it a
     }
     expect(world.granted.map(({ stage }) => stage.since)).toEqual([1, 2, 3, 4]);
     expect(waiting.waits).toBe(false);
+    world.dispatch.assertInvariants();
+  }
+});
+
+it('a runner of a new size has what it has room for looked at again, and what nobody has room for once', () => {
+  const world = new World();
+  world.lease('r', 100);
+  const credits = (session: string): string[] => world.credits(session);
+  for (let size = 1; size <= 2_000; size += 1) world.offer({ memoryBytes: 200 + size });
+  expect(credits('r')).toEqual([]);
+  world.looks = 0;
+  for (let runner = 0; runner < 10; runner += 1) {
+    world.lease(`s${runner}`, 101 + runner);
+    expect(credits(`s${runner}`)).toEqual([]);
+  }
+  // Each size is compared with each that is new; to stand in another group since when it waits is asked as well.
+  expect(world.looks).toBeLessThan(21_000);
+  world.dispatch.assertInvariants();
+});
+
+it('sizes that came and went with their runners are forgotten, and those of the runners that are left told apart', () => {
+  const world = new World();
+  for (let size = 1; size <= 300; size += 1) world.offer({ key: `k${size % 3}`, memoryBytes: size });
+  for (let round = 1; round <= 200; round += 1) {
+    world.lease('r', round);
+    expect(world.credits('r')).toHaveLength(1);
+    const [last] = world.granted.slice(-1);
+    expect(last?.stage.memoryBytes).toBeLessThanOrEqual(round);
     world.dispatch.assertInvariants();
   }
 });

@@ -306,8 +306,9 @@ export class Dispatch {
     return false;
   }
 
-  /** The groups are others: what is remembered of them stands for nothing any more. */
+  /** Groups are others: what is remembered of them stands for nothing any more. */
   #lookAnew(): void {
+    this.#back();
     this.#offered.clear();
     this.#withFull.clear();
     for (const session of this.#idle) this.#mayFind(session);

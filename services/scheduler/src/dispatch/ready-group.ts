@@ -89,7 +89,7 @@ export class ReadyGroup implements Needs {
   readonly runner: string | undefined;
   readonly labels: readonly string[];
   /** Of one of its classes: whoever has room for that has room for all. */
-  readonly least: Needs['least'];
+  least: Needs['least'];
   readonly #order = new Heap<Turn>(comesBefore, (turn, at) => void (turn.at = at));
   readonly #turns = new Map<string, Turn>();
   readonly #full = new Set<Turn>();

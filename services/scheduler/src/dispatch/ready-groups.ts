@@ -1,20 +1,32 @@
 /**
  * Which classes of waiting stages go together, and which groups a session has to look at. It owns the groups; what is in one is put together
- * by what the runners have, so all are made anew where one has what none had.
+ * by what the runners have: where one has what none had, what it has room for leaves the groups that it has not for all of.
  */
 import { invariant } from '../run/invariant.ts';
 import type { ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
 import { ReadyGroup } from './ready-group.ts';
 import type { Session } from './sessions.ts';
-import { Sizes } from './sizes.ts';
+import { type Bounds, Sizes } from './sizes.ts';
+
+interface Known {
+  readonly group: ReadyGroup;
+  readonly classes: Set<ReadyClass>;
+  readonly bounds: Bounds;
+}
+
+/** Of more new sizes at once all groups are made anew, which takes as long as some looks at all classes. */
+const SPLITS_MAX = 16;
+/** Beyond twice as many sizes as there are runners, and so many, those that none has any more are forgotten. */
+const SIZES_MIN = 64;
 
 export class ReadyGroups {
   readonly #sizes = new Sizes();
   #near = new ReadyClasses<ReadyGroup>();
-  readonly #byId = new Map<string, { readonly group: ReadyGroup; readonly classes: Set<ReadyClass> }>();
+  readonly #byId = new Map<string, Known>();
   readonly #ofClass = new Map<ReadyClass, ReadyGroup>();
-  #isOutdated = false;
+  /** What sessions have that none had before. */
+  #unknown: Bounds[] = [];
 
   /** Made where there is none. */
   of(ready: ReadyClass): ReadyGroup {
@@ -33,39 +45,72 @@ export class ReadyGroups {
     const known = this.#byId.get(group?.id ?? '');
     known?.classes.delete(ready);
     if (known === undefined || known.classes.size > 0) return undefined;
-    this.#byId.delete(known.group.id);
-    this.#near.delete(known.group);
+    this.#forget(known);
     return known.group;
   }
 
   /** Of a session that is everybody's. */
   seen({ capacity }: Session): void {
-    this.#isOutdated ||= !this.#sizes.knows(capacity);
+    if (capacity !== undefined && !this.#sizes.knows(capacity)) this.#unknown.push(capacity);
   }
 
-  /** True: all groups were made anew, and no turn stands apart. */
+  /** True: some groups are others. */
   renew(sessions: Iterable<Session>): boolean {
-    if (!this.#isOutdated) return false;
-    this.#isOutdated = false;
+    if (this.#unknown.length === 0) return false;
+    const unknown = this.#unknown;
+    this.#unknown = [];
     const shared = [...sessions].filter(({ tenant }) => tenant === undefined);
+    if (unknown.length > SPLITS_MAX || this.#sizes.count > SIZES_MIN + 2 * shared.length) this.#remake(shared);
+    else for (const capacity of unknown) if (!this.#sizes.knows(capacity)) this.#split(capacity);
+    return true;
+  }
+
+  #remake(shared: readonly Session[]): void {
     this.#sizes.learn(shared.map(({ capacity }) => capacity));
     const classes = [...this.#ofClass.keys()];
     this.#byId.clear();
     this.#ofClass.clear();
     this.#near = new ReadyClasses();
-    for (const ready of classes) {
-      const group = this.#join(ready);
-      for (const lane of ready.lanes.values()) group.add(ready, lane);
+    for (const ready of classes) this.#move(ready);
+  }
+
+  #split(capacity: Bounds): void {
+    this.#sizes.add(capacity);
+    // Those that come to it are within its bounds, and looked at no second time.
+    for (const known of [...this.#byId.values()]) {
+      const { bounds, classes, group } = known;
+      const [hasCpu, hasMemory] = [capacity.cpu < bounds.cpu, capacity.memoryBytes < bounds.memoryBytes];
+      if (!hasCpu && !hasMemory) continue;
+      for (const ready of classes) {
+        const { cpu = 0, memoryBytes = 0 } = ready.least ?? {};
+        if (!(hasCpu && cpu <= capacity.cpu) && !(hasMemory && memoryBytes <= capacity.memoryBytes)) continue;
+        classes.delete(ready);
+        for (const lane of ready.lanes.values()) group.delete(lane);
+        this.#move(ready);
+      }
+      const [left] = classes;
+      if (left === undefined) this.#forget(known);
+      else group.least = left.least;
     }
-    return true;
+  }
+
+  #move(ready: ReadyClass): void {
+    const group = this.#join(ready);
+    for (const lane of ready.lanes.values()) group.add(ready, lane);
+  }
+
+  #forget({ group }: Known): void {
+    this.#byId.delete(group.id);
+    this.#near.delete(group);
   }
 
   #join(ready: ReadyClass): ReadyGroup {
     const { labels, runner, least } = ready;
-    const id = JSON.stringify([labels, runner, this.#sizes.rankOf(least)]);
+    const bounds = this.#sizes.boundsOf(least);
+    const id = JSON.stringify([labels, runner, `${bounds.cpu} ${bounds.memoryBytes}`]);
     let known = this.#byId.get(id);
     if (known === undefined) {
-      known = { group: new ReadyGroup(id, ready), classes: new Set() };
+      known = { group: new ReadyGroup(id, ready), classes: new Set(), bounds };
       this.#byId.set(id, known);
       this.#near.add(known.group);
     }

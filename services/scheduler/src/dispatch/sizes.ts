@@ -4,33 +4,58 @@ import type { Session } from './sessions.ts';
 
 type Capacity = Session['capacity'];
 
+/** Up to these, and beyond the next less that some runner has. */
+export interface Bounds {
+  readonly cpu: number;
+  readonly memoryBytes: number;
+}
+
 export class Sizes {
   /** Each once, the smallest first. */
-  #cpu: readonly number[] = [];
-  #memoryBytes: readonly number[] = [];
+  #cpu: number[] = [];
+  #memoryBytes: number[] = [];
 
-  knows(capacity: Capacity): boolean {
-    return (
-      capacity === undefined ||
-      (this.#cpu[below(this.#cpu, capacity.cpu)] === capacity.cpu &&
-        this.#memoryBytes[below(this.#memoryBytes, capacity.memoryBytes)] === capacity.memoryBytes)
-    );
+  /** Of the one of which more are known. */
+  get count(): number {
+    return Math.max(this.#cpu.length, this.#memoryBytes.length);
   }
 
+  knows(capacity: Capacity): boolean {
+    return capacity === undefined || (has(this.#cpu, capacity.cpu) && has(this.#memoryBytes, capacity.memoryBytes));
+  }
+
+  /** All others are forgotten. */
   learn(capacities: Iterable<Capacity>): void {
     const known = [...capacities].filter((capacity) => capacity !== undefined);
     this.#cpu = sorted(known.map(({ cpu }) => cpu));
     this.#memoryBytes = sorted(known.map(({ memoryBytes }) => memoryBytes));
   }
 
+  add({ cpu, memoryBytes }: Bounds): void {
+    addTo(this.#cpu, cpu);
+    addTo(this.#memoryBytes, memoryBytes);
+  }
+
   /** Equal for those that the same runners have room for. */
-  rankOf(least: Least | undefined): string {
-    return `${below(this.#cpu, least?.cpu ?? 0)} ${below(this.#memoryBytes, least?.memoryBytes ?? 0)}`;
+  boundsOf(least: Least | undefined): Bounds {
+    return { cpu: bound(this.#cpu, least?.cpu), memoryBytes: bound(this.#memoryBytes, least?.memoryBytes) };
   }
 }
 
 function sorted(values: readonly number[]): number[] {
   return [...new Set(values)].sort((a, b) => a - b);
+}
+
+function has(values: readonly number[], value: number): boolean {
+  return values[below(values, value)] === value;
+}
+
+function addTo(values: number[], value: number): void {
+  if (!has(values, value)) values.splice(below(values, value), 0, value);
+}
+
+function bound(values: readonly number[], value = 0): number {
+  return values[below(values, value)] ?? Infinity;
 }
 
 /** How many are less. */
