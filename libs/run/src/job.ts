@@ -18,7 +18,7 @@ import { addedTextOptions } from './added-stages.ts';
 import { environmentOf, scopeOf } from './scope.ts';
 import { WorkTooLarge } from './errors.ts';
 import { numberOf } from './evolve.ts';
-import { ancestorsOf, type Plan } from './plan.ts';
+import { ancestorsOf, type Plan, ranksOf } from './plan.ts';
 import type { InheritedArtifacts } from './stage-state.ts';
 import type { RunState, TriggerOrigin } from './state.ts';
 
@@ -147,7 +147,10 @@ function cacheText(template: Template, textOf: (expression: Expression) => strin
   });
 }
 
-/** A clean folder begins with what the stage's direct dependencies have kept, the shared one with what all before it have. */
+/**
+ * A clean folder begins with what the stage's direct dependencies have kept, the shared one with what all before it have; of a path what stands
+ * last has the last word, so who comes after another stands behind it, wherever the file has it.
+ */
 function inheritedFields(run: RunState, plan: Plan, index: number): Pick<StageWork, 'inherits'> {
   const planned = plan.stages[index];
   // Of a long chain each stage has many before it: they are looked for only where one can have kept something.
@@ -156,8 +159,9 @@ function inheritedFields(run: RunState, plan: Plan, index: number): Pick<StageWo
   const sources =
     artifacts?.from?.map((name) => plan.indexOf.get(name) ?? -1) ??
     (workspace === 'fresh' ? planned.dependencies : [...ancestorsOf(plan, index)]);
+  const rankOf = ranksOf(plan);
   const inherits = sources
-    .toSorted((a, b) => a - b)
+    .toSorted((a, b) => (rankOf[a] ?? -1) - (rankOf[b] ?? -1))
     .flatMap((source) => {
       const stage = run.stages.get(source);
       if (stage?.artifacts === undefined) return [];

@@ -148,3 +148,32 @@ export function ancestorsOf(plan: Plan, index: number): ReadonlySet<number> {
   }
   return seen;
 }
+
+const ranks = new WeakMap<Plan, readonly number[]>();
+
+/** Where each stage stands among all: as in the file, but after all that it comes after. */
+export function ranksOf(plan: Plan): readonly number[] {
+  let found = ranks.get(plan);
+  if (found === undefined) ranks.set(plan, (found = ranked(plan)));
+  return found;
+}
+
+function ranked({ stages }: Plan): number[] {
+  const rankOf = stages.map(() => -1);
+  let next = 0;
+  for (const root of stages.keys()) {
+    // Not by recursion: a chain of thousands must not cost the stack.
+    const waiting = [root];
+    for (let index = waiting.at(-1); index !== undefined; index = waiting.at(-1)) {
+      const before = rankOf[index] === -1 ? (stages[index]?.dependencies ?? []) : [];
+      const missing = before.filter((each) => rankOf[each] === -1).toSorted((a, b) => b - a);
+      if (missing.length > 0) {
+        for (const each of missing) waiting.push(each);
+        continue;
+      }
+      if (rankOf[index] === -1) rankOf[index] = next++;
+      waiting.pop();
+    }
+  }
+  return rankOf;
+}

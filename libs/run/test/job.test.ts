@@ -49,6 +49,29 @@ describe('what a granted attempt executes', () => {
     expect(looked({ artifacts: { paths: ['out'], when: 'success', required: true } })).toBeGreaterThan(0);
   });
 
+  it('kept files of earlier stages are in the order in which these come after each other, wherever the file has them, and else in that of the file', () => {
+    const keeps = { artifacts: { paths: ['dist'], when: 'success', required: true } } as const;
+    const stages = [
+      stage('deploy', { after: ['sign', 'late', 'early'] }),
+      stage('sign', { ...keeps, after: ['pack'] }),
+      stage('early', keeps),
+      stage('late', keeps),
+      stage('pack', { ...keeps, after: ['build'] }),
+      stage('build', keeps),
+      stage('fresh', { after: ['sign', 'pack'], workspace: 'fresh' }),
+    ];
+    const driven = new DrivenRun(pipeline(...stages));
+    const kept = { manifest: 'f'.repeat(64), files: 1, bytes: 1, expiresAt: 9 };
+    for (const name of ['late', 'build', 'pack', 'early', 'sign']) {
+      driven.grant(name);
+      driven.tell({ type: 'result', stage: name, attempt: 1, status: 'success', logBytes: 0, artifacts: kept });
+    }
+    const found = (name: string): string[] | undefined =>
+      workOf(driven.run, planOf(driven.definition), name).inherits?.map((each) => each.stage);
+    expect(found('deploy')).toEqual(['build', 'pack', 'sign', 'early', 'late']);
+    expect(found('fresh')).toEqual(['pack', 'sign']);
+  });
+
   it('its place is that of the file; what the run decides comes into the variables of a service, as data', () => {
     const image = { name: 'postgres:17' };
     const driven = new DrivenRun(
