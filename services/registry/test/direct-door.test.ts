@@ -192,6 +192,16 @@ describe('a ticket', () => {
     expect((await all(line)).includes(bytes)).toBe(true);
   });
 
+  it('has its connection ended where nothing is asked on it', async () => {
+    await door.close();
+    door = await DirectDoor.open({ listen, log: silentLog, meter: noMeter, headMsMax: 50 });
+    const line = lineFor(given(door.toGet('a', 1, () => piecesOf(randomBytes(1)))));
+    line.resume();
+    await once(line, 'close');
+    expect(line.destroyed).toBe(true);
+    // Node looks after 30 s by itself.
+  }, 20_000);
+
   it('is held as long as its connection stands, though nothing is asked on it', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     const give = (): DirectContent | undefined => door.toGet('a', 1, () => piecesOf(bytes));

@@ -25,6 +25,8 @@ export interface DirectDoorOptions {
   readonly listen: { readonly host: string; readonly port: number };
   readonly log: Log;
   readonly meter: Meter;
+  /** Until a connection is open, and again until something is asked on it. Default: 10 s. */
+  readonly headMsMax?: number | undefined;
 }
 
 /** Reads the bytes to their end, and stores them. */
@@ -46,6 +48,8 @@ const TICKET_MS_MAX = 30_000;
 const CONNECTIONS_MAX = 128;
 const CONNECTIONS_OF_ONE_MAX = CONNECTIONS_MAX / 2;
 const HEAD_MS_MAX = 10_000;
+/** Node looks every 30 s otherwise, and who asks for nothing holds a connection for as long in addition. */
+const LOOK_MS_MAX = 1_000;
 /** What is still sent of a content that was refused is read and dropped, so that the refusal is heard. */
 const REFUSED_MS_MAX = 5_000;
 const STORED = 204;
@@ -62,7 +66,7 @@ export class DirectDoor {
   readonly #idsOf = new WeakMap<TLSSocket, string>();
   #host = '';
 
-  private constructor({ log, meter }: DirectDoorOptions) {
+  private constructor({ log, meter, headMsMax = HEAD_MS_MAX }: DirectDoorOptions) {
     this.#log = log;
     this.#meter = meter;
     this.#server = process.getBuiltinModule('node:https').createServer(
@@ -71,8 +75,9 @@ export class DirectDoor {
         // Else whoever has had a connection opens others with its session, and no ticket is looked at.
         secureOptions: constants.SSL_OP_NO_TICKET,
         pskCallback: (socket, id) => this.#keyFor(socket, id),
-        handshakeTimeout: HEAD_MS_MAX,
-        headersTimeout: HEAD_MS_MAX,
+        handshakeTimeout: headMsMax,
+        headersTimeout: headMsMax,
+        connectionsCheckingInterval: Math.min(headMsMax, LOOK_MS_MAX),
         // A large one on a slow line may take as long as it moves.
         requestTimeout: 0,
         keepAlive: false,
