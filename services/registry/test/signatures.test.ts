@@ -73,6 +73,8 @@ it('what a removed key has signed counts as unsigned, by a lock too', async () =
 it('keys are registered once, by PEM or by their bytes, seen and removed by their owner alone', async () => {
   const { publicKey } = generateKeyPairSync('ed25519');
   const pem = publicKey.export({ format: 'pem', type: 'spki' }).toString();
+  for (const name of ['a\0b', 'a\u202Eb', 'a\nb', 'a'.repeat(101)])
+    await expect(registry.keys.register('user/k', { publicKey: pem, name }, world.now)).rejects.toThrow('visible');
   const first = await registry.keys.register('user/k', { publicKey: pem, name: 'machine' }, world.now);
   expect(await registry.keys.register('user/k', { publicKey: first.publicKey, name: 'again' }, world.now)).toEqual(
     first,

@@ -25,3 +25,8 @@ export function quoted(text: string): string {
 export function isPlainName(text: string): boolean {
   return /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]+$/u.test(text) && text.trim() === text;
 }
+
+/** The same of a bounded length, in characters and not in the units that a text is kept in. */
+export function isPlainNameWithin(text: string, charactersMax: number): boolean {
+  return text.length <= 2 * charactersMax && [...text].length <= charactersMax && isPlainName(text);
+}

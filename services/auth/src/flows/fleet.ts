@@ -17,6 +17,7 @@ import {
   type AttachAnswer,
   type RunnerTokenInfo,
 } from '@penstock/identity';
+import { printable } from '@penstock/pipeline';
 import type { Log } from '@penstock/telemetry/log';
 import { AttachRate } from '../model/attach-rate.ts';
 import type { RunnerTokenRow, RunnerTokens } from '../model/runner-tokens.ts';
@@ -234,6 +235,7 @@ function ignoreMissing(error: unknown): void {
   if (!(error instanceof NotFound)) throw error;
 }
 
+/** It is shown to people, in lists and in a terminal. */
 function shortened(name: string): string {
-  return name.toWellFormed().slice(0, NAME_LENGTH_MAX);
+  return printable([...name.slice(0, 2 * NAME_LENGTH_MAX)].slice(0, NAME_LENGTH_MAX).join(''));
 }

@@ -10,6 +10,7 @@ import {
   type TokenInfo,
   type TokenScope,
 } from '@penstock/identity';
+import { isPlainNameWithin } from '@penstock/pipeline';
 import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { personalTokensSpec, tokenUsesSpec } from './collections.ts';
 import type { Revocations } from './revocations.ts';
@@ -146,9 +147,9 @@ export class PersonalTokens {
 
 function nameOf(name: string): string {
   const trimmed = typeof name === 'string' ? name.trim() : '';
-  if (trimmed === '' || trimmed.length > NAME_LENGTH_MAX || !trimmed.isWellFormed()) {
+  if (!isPlainNameWithin(trimmed, NAME_LENGTH_MAX)) {
     throw new BadUserInput(
-      `A token needs a name of 1 to ${NAME_LENGTH_MAX} characters, by which its owner knows it again.`,
+      `A token needs a name of 1 to ${NAME_LENGTH_MAX} visible characters on one line, by which its owner knows it again.`,
       { field: 'name' },
     );
   }

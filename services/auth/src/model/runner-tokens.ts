@@ -2,6 +2,7 @@
 import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
 import { newRunnerToken, personalTokenHash, type CreatedRunnerToken } from '@penstock/identity';
 import { parseDuration } from '@penstock/config';
+import { isPlainNameWithin } from '@penstock/pipeline';
 import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { runnerTokensSpec } from './collections.ts';
 import { newId } from './secrets.ts';
@@ -55,10 +56,11 @@ export class RunnerTokens {
     const now = this.#now();
     const labels = labelsOf(wish.labels);
     const name = wish.name.trim();
-    if (name.length > NAME_LENGTH_MAX || !name.isWellFormed())
-      throw new BadUserInput(`The name of a runner token has at most ${NAME_LENGTH_MAX} characters.`, {
-        field: 'name',
-      });
+    if (name !== '' && !isPlainNameWithin(name, NAME_LENGTH_MAX))
+      throw new BadUserInput(
+        `The name of a runner token has at most ${NAME_LENGTH_MAX} visible characters on one line.`,
+        { field: 'name' },
+      );
     const lives = wish.expires === undefined ? null : livesFor(wish.expires);
     const tenant = wish.tenant ?? EVERYBODY;
     const max = tenant === EVERYBODY ? TOKENS_MAX : TOKENS_PER_TENANT_MAX;

@@ -1,6 +1,7 @@
 /** What a secret may be called, hold and be bound to; each function throws `BadUserInput` with the remedy. */
 import type { SecretScope } from '@penstock/identity';
 import { BadUserInput } from '@penstock/errors';
+import { isPlainName } from '@penstock/pipeline';
 import { SERVICE_TENANT } from '@penstock/run';
 
 const NAME = /^[A-Z_][A-Z0-9_]*$/;
@@ -48,9 +49,9 @@ export function checkScope({ tenant, repository, pipeline }: SecretScope): void 
       "'repository' is the provider and the path, as runs show them, such as git_host_a/acme/shop.",
       { field: 'repository' },
     );
-  if (pipeline !== undefined && (pipeline === '' || isUnshowable(pipeline)))
+  if (pipeline !== undefined && (isUnshowable(pipeline) || !isPlainName(pipeline)))
     throw new BadUserInput(
-      `'pipeline' is the name of a pipeline, at most ${SCOPE_LENGTH_MAX} characters on one line.`,
+      `'pipeline' is the name of a pipeline, at most ${SCOPE_LENGTH_MAX} visible characters on one line.`,
       {
         field: 'pipeline',
       },

@@ -2,6 +2,7 @@
 import { createHash, createPublicKey } from 'node:crypto';
 import { isSignedBy, type ExtensionKeyView } from '@penstock/extension';
 import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
+import { isPlainNameWithin } from '@penstock/pipeline';
 import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { keysSpec } from './collections.ts';
 
@@ -38,7 +39,8 @@ export class SigningKeys {
   ): Promise<ExtensionKeyView> {
     const raw = rawPublicKey(given.publicKey);
     const name = (given.name ?? '').trim();
-    if (name.length > NAME_LENGTH_MAX) throw new BadUserInput(`'name' is longer than ${NAME_LENGTH_MAX} characters.`);
+    if (name !== '' && !isPlainNameWithin(name, NAME_LENGTH_MAX))
+      throw new BadUserInput(`'name' has at most ${NAME_LENGTH_MAX} visible characters on one line.`);
     const keyId = createHash('sha256').update(raw).digest('hex').slice(0, 16);
     const present = await this.#documents(tenant);
     const known = present.find((key) => key.keyId === keyId);
@@ -47,7 +49,7 @@ export class SigningKeys {
       id: `${tenant}|${keyId}`,
       tenant,
       keyId,
-      name: name.toWellFormed(),
+      name,
       publicKey: raw.toString('base64'),
       createdAt: now,
     };
