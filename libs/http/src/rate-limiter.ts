@@ -57,6 +57,11 @@ export class RateLimiter {
     };
   }
 
+  /** What was granted at that time counts for nothing after all. */
+  giveBack(client: string, atMs: number): void {
+    (this.#turn.get(client) ?? this.#turnBefore.get(client))?.giveBack(atMs);
+  }
+
   #windowOf(client: string, nowMs: number): Window {
     if (nowMs - this.#turnSinceMs >= WINDOW_MS) this.#beginTurn(nowMs);
     const known = this.#turn.get(client);
@@ -93,6 +98,20 @@ class Window {
       this.#cells[end - 1] = (this.#cells[end - 1] ?? 0) + 1;
     } else {
       this.#cells.push(nowMs, 1);
+    }
+  }
+
+  giveBack(timeMs: number): void {
+    const cell = Math.floor(timeMs / CELL_MS);
+    for (let at = this.#cells.length - 2; at >= 0; at -= 2) {
+      const ofCell = Math.floor((this.#cells[at] ?? 0) / CELL_MS);
+      if (ofCell < cell) return;
+      if (ofCell > cell) continue;
+      const left = (this.#cells[at + 1] ?? 0) - 1;
+      this.count -= 1;
+      if (left > 0) this.#cells[at + 1] = left;
+      else this.#cells.splice(at, 2);
+      return;
     }
   }
 

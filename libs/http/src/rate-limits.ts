@@ -1,11 +1,13 @@
 /**
  * The three tiers of requests, each with a budget a minute and client address of its own. A route says its tier as
- * `config: { tier }`; the hook here counts before anything of the request's body is read.
+ * `config: { tier }`; the hook here counts before anything of the request's body is read. What a route then finds to be somebody's counts for
+ * that one, and for the address no more: many may come from one address, such as that of a git host.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { clientKeyOf, TrustedProxies } from './client-address.ts';
 import type { Log } from '@penstock/telemetry/log';
-import { RateLimiter } from './rate-limiter.ts';
+import { RateLimited } from '@penstock/errors';
+import { type Decision, RateLimiter } from './rate-limiter.ts';
 
 const REQUEST_TIERS = ['read', 'api', 'webhook'] as const;
 export type RequestTier = (typeof REQUEST_TIERS)[number];
@@ -27,6 +29,8 @@ declare module 'fastify' {
     readonly clientAddress: string;
     /** Who asks, as the audit log names it; null until a route has found out. */
     actor: string | null;
+    /** It is this one's, who has a budget of the same size. Throws `RateLimited`. */
+    countFor(whose: string, reply: FastifyReply): void;
   }
 }
 
@@ -53,6 +57,9 @@ export function rateLimiting(
     api: new RateLimiter(),
     webhook: new RateLimiter(),
   };
+  /** By tier and whose they are. */
+  const owned = new RateLimiter();
+  const counted = new WeakMap<FastifyRequest, { readonly client: string; readonly at: number }>();
   let warnedAt = Number.NEGATIVE_INFINITY;
 
   app.decorateRequest('actor', null);
@@ -73,19 +80,39 @@ export function rateLimiting(
     );
   };
 
+  const ask = (limiter: RateLimiter, client: string, at: number, limit: number, reply: FastifyReply): Decision => {
+    const budget = Math.max(1, Math.floor(limit / Math.max(1, limits?.shares?.() ?? 1)));
+    const decision = limiter.ask(client, budget, at);
+    reply.header('X-RateLimit-Limit', String(limit)).header('X-RateLimit-Remaining', String(decision.remaining));
+    return decision;
+  };
+
+  app.decorateRequest('countFor', function countFor(this: FastifyRequest, whose: string, reply: FastifyReply): void {
+    const before = counted.get(this);
+    if (before === undefined) return;
+    counted.delete(this);
+    const tier = tierOf(this);
+    const limit = limits?.[tier] ?? 0;
+    limiters[tier].giveBack(before.client, before.at);
+    const { granted, retryAfterSecs } = ask(owned, `${tier} ${whose}`, now(), limit, reply);
+    if (!granted)
+      throw new RateLimited(
+        `Too many requests that are yours: at most ${limit} of this kind a minute. Try again in ${retryAfterSecs} s.`,
+        { retryAfter: retryAfterSecs },
+      );
+  });
+
   return (request, reply) => {
     warnOfProxy(request);
     const tier = tierOf(request);
     const limit = limits?.[tier] ?? 0;
     if (limit === 0) return true;
-    const budget = Math.max(1, Math.floor(limit / Math.max(1, limits?.shares?.() ?? 1)));
-    const { granted, remaining, retryAfterSecs } = limiters[tier].ask(
-      clientKeyOf(request.clientAddress),
-      budget,
-      now(),
-    );
-    reply.header('X-RateLimit-Limit', String(limit)).header('X-RateLimit-Remaining', String(remaining));
-    if (granted) return true;
+    const [client, at] = [clientKeyOf(request.clientAddress), now()];
+    const { granted, retryAfterSecs } = ask(limiters[tier], client, at, limit, reply);
+    if (granted) {
+      counted.set(request, { client, at });
+      return true;
+    }
     reply
       .code(429)
       .header('Retry-After', String(retryAfterSecs))

@@ -42,6 +42,21 @@ describe('the budget of a minute', () => {
     );
   });
 
+  it('what is given back counts for nothing, and what else was granted as long as before', () => {
+    const limiter = new RateLimiter();
+    for (const now of [0, 100, 30_000, 30_100]) expect(granted(limiter, 'a', 4, now)).toBe(true);
+    limiter.giveBack('a', 100);
+    limiter.giveBack('nobody', 100);
+    expect([granted(limiter, 'a', 4, 31_000), granted(limiter, 'a', 4, 31_000)]).toEqual([true, false]);
+    // One of the first two is left, and leaves with their time.
+    limiter.giveBack('a', 30_000);
+    limiter.giveBack('a', 30_000);
+    expect([0, 0, 0].map(() => granted(limiter, 'a', 4, 60_000))).toEqual([true, true, false]);
+    expect(granted(limiter, 'a', 4, 60_100)).toBe(true);
+    limiter.giveBack('a', 15_000);
+    expect(granted(limiter, 'a', 4, 60_200)).toBe(false);
+  });
+
   it('after Retry-After, which is 1 to 60 s, one is granted, though refused requests came in between', () => {
     fc.assert(
       fc.property(

@@ -71,6 +71,29 @@ describe('a connected repository', () => {
     ]);
   });
 
+  it('its deliveries count for its user, however many others come from the same address, and leave that its budget', async () => {
+    const limited = await world.ingest({ aMinute: 3, waitSecs: 0 });
+    const [flooding, other] = await Promise.all(
+      ['u20', 'u21'].map((userId) => call('connect', { userId, provider: 'git_host_a', repository: 'acme/busy' })),
+    );
+    const send = async (secret = ''): Promise<number> => (await signed(push('acme/busy'), secret, limited)).status;
+    const statuses: number[] = [];
+    for (let count = 0; count < 5; count += 1) statuses.push(await send(flooding?.secret));
+    expect(statuses).toEqual([200, 200, 200, 429, 429]);
+    const refused = await signed(push('acme/busy'), flooding?.secret ?? '', limited);
+    expect(refused.body).toMatchObject({ error: 'rate_limited', message: expect.stringContaining('yours') });
+    expect(refused.headers).toMatchObject({
+      'x-ratelimit-limit': '3',
+      'x-ratelimit-remaining': '0',
+      'retry-after': expect.stringMatching(/^[1-9]\d?$/u),
+    });
+    expect(await send(other?.secret)).toBe(200);
+    // What is nobody's counts for the address.
+    expect([await send('wrong'), await send('wrong'), await send('wrong'), await send('wrong')]).toEqual([
+      200, 200, 200, 429,
+    ]);
+  });
+
   it('two users may connect the same one: the secret tells whose delivery it is, also with one id', async () => {
     const secrets = await Promise.all(
       ['u2', 'u3'].map(

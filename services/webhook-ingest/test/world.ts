@@ -55,7 +55,9 @@ export interface World {
   /** Ends those that were left running. */
   release(): void;
   /** In place of those before it, unless it is to be `beside` them: they share their deliveries. */
-  ingest(options?: Partial<WebhookIngestOptions> & { readonly beside?: boolean }): Promise<RunningIngest>;
+  ingest(
+    options?: Partial<WebhookIngestOptions> & { readonly beside?: boolean; readonly aMinute?: number },
+  ): Promise<RunningIngest>;
   approve(runId: string): Promise<void>;
   /** All runs of the tenant, the newest first. */
   runsOf(tenant?: string): Promise<RunView[]>;
@@ -125,7 +127,7 @@ export async function makeWorld(): Promise<World> {
     looks,
     held: false,
     release: () => runner.release(),
-    async ingest({ beside = false, ...options } = {}) {
+    async ingest({ beside = false, aMinute: webhook = 0, ...options } = {}) {
       if (!beside) for (const end of open.splice(0)) await end();
       const ingest = await startWebhookIngest({
         bus,
@@ -141,7 +143,8 @@ export async function makeWorld(): Promise<World> {
         waitSecs: 20,
         ...options,
       });
-      const app = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLogger() });
+      const rateLimits = { read: 0, api: 0, webhook };
+      const app = buildServer({ corsOrigins: [], connectionsMax: 100, log: silentLogger(), rateLimits });
       await ingest.addRoutes(app);
       let closed = false;
       const close = async (): Promise<void> => {

@@ -90,6 +90,8 @@ export interface WebhookRequest {
   isFromStage(): Promise<boolean>;
   /** The client, as rate limits tell one from another. */
   from(): string;
+  /** It is this tenant's, and counts for no one else. Throws `RateLimited`. */
+  countFor(tenant: string): void;
 }
 
 /** Of a body that nobody has signed. */
@@ -110,12 +112,13 @@ export class Intake {
     this.#repositories = options.repositories === undefined ? null : new GlobList(options.repositories);
   }
 
-  /** Throws `InvalidSignature`, `BodyTooLarge`, `BadUserInput`, `Forbidden`, `Unavailable`. */
+  /** Throws `InvalidSignature`, `BodyTooLarge`, `BadUserInput`, `Forbidden`, `RateLimited`, `Unavailable`. */
   async handle(request: WebhookRequest): Promise<WebhookResult> {
     this.#options.rate.came();
     const { headers, body } = request;
     const { provider, event } = recognise(headers);
     const verified = await this.#storeAsked(verify(provider, headers, body, this.#options.verification));
+    if (verified.by === 'connection') request.countFor(tenantOfUser(verified.connection.userId));
     // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
     if (verified.by === 'none' && headers.origin !== undefined)
       throw new Forbidden('A delivery that a browser sends must be signed.');

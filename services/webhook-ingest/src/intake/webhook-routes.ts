@@ -64,9 +64,11 @@ export async function addWebhookRoutes(
         const isFromStage = async (): Promise<boolean> =>
           stageUids !== undefined && (await maySendAs(stageUids, request.raw.socket));
         const from = (): string => clientKeyOf(request.clientAddress);
+        const countFor = (tenant: string): void => request.countFor(tenant, reply);
         const { headers } = request;
         const clientGone = (): AbortSignal => goneSignal(reply);
-        const handle = (): Promise<WebhookResult> => intake.handle({ headers, body, clientGone, isFromStage, from });
+        const given = { headers, body, clientGone, isFromStage, from, countFor };
+        const handle = (): Promise<WebhookResult> => intake.handle(given);
         const result = await (large.get(request)?.during(handle) ?? handle());
         outcome = result.status.toLowerCase();
         ({ provider } = result);
