@@ -26,7 +26,7 @@ interface Run {
 }
 
 /** LOGS in memory; runs are named so that the first is the oldest. */
-function relieved(room: number, runs: Readonly<Record<string, Run>>, bytesMax = 4 * 1024 * MIB) {
+function relieved(room: number, runs: Readonly<Record<string, Run>>, bytesMax = 4 * 1024 * MIB, purgeMs = 0) {
   const measured: string[] = [];
   const left = new Map(Object.entries(runs).map(([runId, { chunks }]) => [runId, chunks]));
   const warned: object[] = [];
@@ -45,7 +45,11 @@ function relieved(room: number, runs: Readonly<Record<string, Run>>, bytesMax = 
         share: share(),
       }),
       chunkBytes: async (runId) => (measured.push(runId), bytesOf(runId, 1)),
-      purge: async (runId, keep) => void (keep === 0 ? left.delete(runId) : left.set(runId, keep)),
+      purge: async (runId, keep) => {
+        bootNow += purgeMs;
+        if (keep === 0) left.delete(runId);
+        else left.set(runId, keep);
+      },
     },
     archive: {
       standings: async (ids) =>
@@ -137,6 +141,25 @@ describe('room in LOGS', () => {
     await world.relief.look();
     expect(Object.fromEntries(world.left)).toEqual({ a: 10, b: 10, c: 70 });
     expect(world.warned).toEqual([]);
+  });
+
+  it('RELIEF-6: of very many small runs as many are cut as there is time for, and some in any case', async () => {
+    const runs = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, index): [string, Run] => [
+        `r${String(index).padStart(4, '0')}`,
+        { key: index % 10 === 0 ? 'few' : 'many', chunks: 2, bytes: 1 },
+      ]),
+    );
+    const world = relieved(2_200, runs);
+    await world.relief.look();
+    expect(world.share()).toBeLessThanOrEqual(0.65);
+    expect(world.warned).toMatchObject([{ runs: { many: expect.any(Number) } }]);
+    const slow = relieved(2_200, runs, undefined, 10);
+    await slow.relief.look();
+    expect(slow.left.size).toBe(1_900);
+    const stuck = relieved(2_200, runs, undefined, 1_000);
+    await stuck.relief.look();
+    expect(stuck.left.size).toBe(1_950);
   });
 
   it('makes no more room where another registry has made some since it was looked for', async () => {

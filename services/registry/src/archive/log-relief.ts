@@ -11,6 +11,7 @@
  *     of all that is there. So one with few large chunks is found among any number of those with many small ones.
  *  RELIEF-5 Of more runs than the broker can be asked for at a time the oldest, the newest and some between are looked at, other ones each time:
  *     who has the most is found wherever it is, and each look makes its part of the room.
+ *  RELIEF-6 A key's runs may be many and small: as many are cut as a look has time for, so that no number of them is beyond what looks can do.
  */
 import type { Time } from '@penstock/async';
 import type { LoggedRuns, LogsRoom } from '@penstock/bus';
@@ -42,8 +43,9 @@ const KEYS_MEASURED = { min: 20, max: 100 };
 const RUNS_MEASURED = 5;
 /** In place of a key. */
 const NOBODY = '';
-/** Each has the broker look through a part of its files. */
-const CUTS_MAX = 50;
+/** RELIEF-6: each has the broker look through a part of its files, which others wait for; but so many, however slow it is. */
+const CUT_MS_MAX = 1_000;
+const CUTS_MIN = 50;
 /** Ids asked for in one call to the store. */
 const PAGE = 500;
 const TOLD_EVERY_MS = 10 * 60_000;
@@ -101,7 +103,7 @@ export class LogRelief {
 
   /** Of how many runs something was removed, by key. */
   async #cut({ runs: found, share }: LoggedRuns, bytesMax: number): Promise<ReadonlyMap<string, number>> {
-    const { logs } = this.#parts;
+    const { logs, time } = this.#parts;
     const cut = new Map<string, number>();
     const byKey = Map.groupBy(await this.#logged(found), ({ key }) => key);
     if (byKey.size - Number(byKey.has(NOBODY)) < 2) return cut;
@@ -109,11 +111,12 @@ export class LogRelief {
     const amounts = Array.from(weighed.values(), ({ bytes }) => bytes);
     const most = levelFor(amounts, sumOf(amounts) * (TO_SHARE / share));
     weighed.delete(NOBODY);
+    const until = time.bootNow() + CUT_MS_MAX;
     let cuts = 0;
     for (const [key, { runs, bytes }] of [...weighed].toSorted(([, one], [, other]) => other.bytes - one.bytes)) {
       let toGo = bytes - most;
       for (const run of runs) {
-        if (toGo <= 0 || cuts >= CUTS_MAX) break;
+        if (toGo <= 0 || (cuts >= CUTS_MIN && time.bootNow() >= until)) break;
         const keep = run.bytes <= toGo ? 0 : Math.floor(run.chunks * (1 - toGo / run.bytes));
         await logs.purge(run.runId, keep);
         toGo -= run.bytes;
