@@ -14,7 +14,7 @@ import {
   encodeChunk,
   ensureStreams,
   inboxPrefixOf,
-  lastChunks,
+  readChunks,
   purgeLogs,
   runnerUserName,
   subjects,
@@ -129,8 +129,12 @@ async function write(
   return answer.json<{ seq: number }>().seq;
 }
 
-const stored = async (run: RunId): Promise<readonly string[]> =>
-  (await lastChunks(core, run)).map(({ runner, chunk }) => `${runner} ${chunk.stage}`);
+/** Of each runner the stage of its last chunk. */
+async function stored(run: RunId): Promise<readonly string[]> {
+  const chunks = await Array.fromAsync(readChunks(core, run, 1));
+  const last = new Map(chunks.map(({ runner, chunk }) => [runner, chunk.stage]));
+  return [...last].map(([runner, stage]) => `${runner} ${stage}`);
+}
 
 describe("a chunk of a tenant's own runner", { timeout: 120_000 }, () => {
   it('is stored under its name for an attempt that lives there, and the stream answers', async () => {

@@ -10,13 +10,19 @@ import { decodeChunk } from '../contract/chunk.ts';
 import type { StoredChunk } from '../contract/log-frame.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { StoreRefused } from '../contract/errors.ts';
-import { provedEnd, provedLast } from './proved-last.ts';
-import { abortable, directBatch, leaderMessage, StoreCode, type StoredMessage } from './stored.ts';
+import { type LastMessage, lastOfEach } from './last-of-each.ts';
+import { type LastWanted, provedLast } from './proved-last.ts';
+import { abortable, directBatch, leaderMessage, type StoredMessage } from './stored.ts';
 import { streams, subjects } from '../contract/subjects.ts';
 
 export interface LiveChunk extends StoredChunk {
   /** Of the chunk before it on the same subject (run and runner); 0: it is the first. A gap means: read again. */
   readonly lastSequenceOfSubject: number;
+}
+
+export interface LastChunk {
+  readonly runner: string;
+  readonly sequence: number;
 }
 
 /** Between two messages of a batch. */
@@ -27,8 +33,6 @@ const READ_BYTES = 4 * 1024 * 1024;
 /** Any replica answers, so a few tries find one that is not behind; beyond this the reader is told. */
 const TRIES_MAX = 8;
 const LOGS_SUBJECTS = 'log.>';
-/** What the broker answers at most for wildcards. */
-const RUNNERS_MAX = 1_024;
 
 /**
  * A run's chunks with a sequence >= `fromSequence`, of all runners, in stored order, up to the last at the time of the
@@ -81,41 +85,33 @@ async function* chunksUpTo(
 }
 
 /** The last stored chunk of each runner that wrote for the run. */
-export async function lastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly StoredChunk[]> {
+export async function lastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly LastChunk[]> {
   for (let tries = 1; ; tries += 1) {
-    const [last, messages] = await abortable(Promise.all([lastAtLeader(bus, runId), lastMessages(bus, runId)]), signal);
-    if (messages.some(({ sequence }) => sequence >= last) || last === 0) return messages.map(storedChunk);
+    const found = Promise.all([lastAtLeader(bus, runId), lastOfEach(wireOf(bus), lastOfRun(runId))]);
+    const [last, each] = await abortable(found, signal);
+    if (last === 0) return [];
+    if (each !== null && each.upTo >= last) return each.last.map(lastChunk);
     await isBehind(runId, tries, signal);
   }
 }
 
 /** As `lastChunks`, and of none is a later one missing that was stored before the call. Throws as `readAllChunks`. */
-export async function allLastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly StoredChunk[]> {
-  const wire = wireOf(bus);
+export async function allLastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly LastChunk[]> {
   for (let tries = 1; ; tries += 1) {
-    const last = await abortable(
-      provedLast(wire, streams.logs, subjects.logOfRun(runId), LOGS_SUBJECTS, RUNNERS_MAX, READ_TIMEOUT_MS),
-      signal,
-    );
-    if (last !== null) return last.map(storedChunk);
+    const last = await abortable(provedLast(wireOf(bus), lastOfRun(runId)), signal);
+    if (last !== null) return last.map(lastChunk);
     await isBehind(runId, tries, signal);
   }
 }
 
 /** The sequence of the run's last chunk, and no later one was stored before the call; 0: there is none. Throws as `readAllChunks`. */
 async function sureEnd(bus: Bus, runId: string, signal: AbortSignal | undefined): Promise<number> {
-  try {
-    const chunks = await allLastChunks(bus, runId, signal);
-    return chunks.reduce((last, { sequence }) => Math.max(last, sequence), 0);
-  } catch (error) {
-    if (!(error instanceof StoreRefused && error.code === StoreCode.tooManyResults)) throw error;
-  }
-  for (let tries = 1; ; tries += 1) {
-    const wanted = subjects.logOfRun(runId);
-    const end = await abortable(provedEnd(wireOf(bus), streams.logs, wanted, READ_TIMEOUT_MS), signal);
-    if (end !== null) return end;
-    await isBehind(runId, tries, signal);
-  }
+  const chunks = await allLastChunks(bus, runId, signal);
+  return chunks.reduce((last, { sequence }) => Math.max(last, sequence), 0);
+}
+
+function lastOfRun(runId: string): LastWanted {
+  return { stream: streams.logs, wanted: subjects.logOfRun(runId), all: LOGS_SUBJECTS, timeoutMs: READ_TIMEOUT_MS };
 }
 
 /** 0: there is none. */
@@ -132,15 +128,6 @@ async function isBehind(runId: string, tries: number, signal: AbortSignal | unde
       'its replicas lack what is stored, or no leader is sure of it',
     );
   await pause(backoffMs(tries, BROKER_BACKOFF), signal);
-}
-
-function lastMessages(bus: Bus, runId: string): Promise<StoredMessage[]> {
-  return directBatch(
-    wireOf(bus),
-    streams.logs,
-    { multi_last: [subjects.logOfRun(runId)], batch: RUNNERS_MAX },
-    READ_TIMEOUT_MS,
-  );
 }
 
 /** Chunks as they are stored, at most once (core NATS). */
@@ -167,6 +154,10 @@ export function subscribeLiveChunks(bus: Bus, runId: string, handler: (chunk: Li
 
 function storedChunk(message: StoredMessage): StoredChunk {
   return { sequence: message.sequence, runner: lastToken(message.subject), chunk: decodeChunk(message.bytes) };
+}
+
+function lastChunk({ subject, sequence }: LastMessage): LastChunk {
+  return { runner: lastToken(subject), sequence };
 }
 
 function lastToken(subject: string): string {
