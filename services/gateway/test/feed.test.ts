@@ -37,6 +37,10 @@ class HeardRun implements RunSource {
   hearsChunks = true;
   /** So many chunks have come by themselves. */
   heard = 0;
+  /** So often it was asked for what is sure to be all. */
+  proofs = 0;
+  /** Called when it is asked for its chunks. */
+  whileAsked: () => void = () => {};
   /** Called when it is about to hear chunks again. */
   beforeHearing: () => void = () => {};
   #onChunk: (chunk: LiveChunk) => void = () => {};
@@ -54,6 +58,8 @@ class HeardRun implements RunSource {
   }
 
   async lastSequences(_signal: AbortSignal, needsAll = false): Promise<ReadonlyMap<string, number>> {
+    if (needsAll) this.proofs += 1;
+    this.whileAsked();
     return new Map(this.#known(needsAll).map(({ runner, sequence }) => [runner, sequence]));
   }
 
@@ -137,6 +143,20 @@ it('FEED-8: what a deposed leader of LOGS does not know is not taken for gone', 
   expect(await new Follower(client, RUN_ID, new Cursor()).read(run)).toBe('ended');
   expect(client.text).toContain('at the end');
   expect(client.text).not.toContain('no longer available');
+});
+
+it('FEED-8: no proof is asked for where an event was heard during a round whose chunk is a moment late', async () => {
+  const run = new HeardRun();
+  const feed = await watched(run);
+  run.whileAsked = () => {
+    run.whileAsked = () => {};
+    run.commit(completed('a', 5));
+  };
+  await feed.ask();
+  run.store(chunk(5, 'a', 'late\n', { runner: 'r1' }), 'heard');
+  await expect.poll(() => outlineOf(emitted(feed)).at(-1)).toBe('stage_completed a');
+  expect(outlineOf(emitted(feed))).toContain('a| late');
+  expect(run.proofs).toBe(0);
 });
 
 it('a chunk that is heard while what stood before it is gone for good is shown once a round has looked for that', async () => {

@@ -68,6 +68,11 @@ export class EventStream {
     return event !== undefined && !this.#canEmit(event) ? 'chunks' : null;
   }
 
+  /** Whether `chunksAsked` of this version would say of something that waits that it does not come any more. */
+  lacksChunksUpTo(version: number): boolean {
+    return this.#emitted < version && this.waitsFor === 'chunks';
+  }
+
   /** `first` is the version of the first of them; known ones are passed over. Throws a RangeError on a gap. */
   addEvents(first: number, events: readonly RunEvent[]): void {
     if (first > this.version + 1)

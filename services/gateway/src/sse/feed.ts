@@ -226,7 +226,7 @@ export class Feed {
     await this.#readMissing();
     this.#advance();
     // FEED-8
-    if (eventStream.waitsFor === 'chunks' || this.#held.some((chunk) => this.#missed.has(chunk)))
+    if (eventStream.lacksChunksUpTo(version) || this.#held.some((chunk) => this.#missed.has(chunk)))
       await this.#readMissing(true);
     eventStream.chunksAsked(version);
     if (this.#isBehind && this.#lead === undefined) this.#listenAgain();

@@ -75,7 +75,7 @@ export class Follower {
     for (const needsAll of [false, true]) {
       // Before it says that something is missing it reads what is sure to be all that is stored.
       if (needsAll) await this.#send(eventStream.take());
-      if (needsAll && eventStream.waitsFor !== 'chunks') break;
+      if (needsAll && !eventStream.lacksChunksUpTo(version)) break;
       let isAsked = !needsAll;
       for await (const chunk of source.chunks(eventStream.sequence + 1, signal, needsAll)) {
         if (!isAsked) await ask();
