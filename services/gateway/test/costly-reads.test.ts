@@ -97,6 +97,20 @@ describe('the events of a whole run', () => {
     expect(again.some(({ errors }) => errors[0]?.extensions['code'] === 'RATE_LIMITED')).toBe(true);
     expect((await ask()).errors).toEqual([]);
   });
+
+  it('are in line for all addresses of one IPv6 network, which is one client', async () => {
+    const app = await world.gateway();
+    const payload = {
+      query: 'query ($id: String) { runEvents(id: $id, limit: 1) { version } }',
+      variables: { id: ids[0] },
+    };
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, (_, index) =>
+        app.inject({ method: 'POST', url: '/graphql', remoteAddress: `2001:db8::${index + 1}`, payload }),
+      ),
+    );
+    expect(answers.filter(({ body }) => body.includes('RATE_LIMITED')).length).toBeGreaterThan(0);
+  });
 });
 
 describe('an answer that would be large', () => {

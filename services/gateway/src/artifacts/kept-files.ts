@@ -126,8 +126,9 @@ export class KeptFiles {
   }
 
   #remember(id: string, files: readonly KeptFile[]): void {
+    // Another may have read it meanwhile.
+    this.#rememberedFiles += files.length - (this.#remembered.get(id)?.length ?? 0);
     this.#remembered.set(id, files);
-    this.#rememberedFiles += files.length;
     for (const [oldest, { length }] of this.#remembered) {
       if (this.#rememberedFiles <= REMEMBERED_FILES_MAX) break;
       this.#remembered.delete(oldest);

@@ -2,6 +2,7 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { GraphQLError } from 'graphql';
 import mercurius from 'mercurius';
+import { clientKeyOf } from '@penstock/http';
 import type { Caller, Callers } from '@penstock/identity';
 import { BadUserInput, ServiceError, Unauthenticated } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
@@ -137,7 +138,7 @@ function questionOf(
 
 /** Whose operations take turns with those of others: a user's, or all of an address. */
 function askerOf(caller: Caller, address: string): string {
-  return caller.user === undefined ? `${caller.kind} at ${address}` : caller.user.id;
+  return caller.user === undefined ? `${caller.kind} at ${clientKeyOf(address)}` : caller.user.id;
 }
 
 /** Without Mercurius' caches, which hold texts of any length. */
