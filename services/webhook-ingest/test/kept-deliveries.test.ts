@@ -11,6 +11,8 @@ import { DeliveriesRepository } from '../src/model/deliveries-repository.ts';
 import { deliveryView } from '../src/model/delivery-view.ts';
 import type { Delivery } from '../src/model/delivery.ts';
 import { ingestCollections } from '../src/index.ts';
+import { RefusedDeliveries } from '../src/intake/refused-deliveries.ts';
+import { silentLog } from '@penstock/telemetry/log';
 
 const KIB = 1024;
 const DAY_MS = 24 * 60 * 60_000;
@@ -225,4 +227,25 @@ describe('the room of a day', () => {
     room.giveBack('a', 60);
     expect([room.take('a', 61), room.take('a', 60)]).toEqual([false, true]);
   });
+});
+
+it('what is refused is kept short, whatever its sender has said: one with long names leaves others their room', async () => {
+  const told = Promise.withResolvers<void>();
+  const noting = {
+    insertRefused: async (...given: Parameters<DeliveriesRepository['insertRefused']>): Promise<void> => {
+      await deliveries.insertRefused(...given);
+      told.resolve();
+    },
+  };
+  const refused = new RefusedDeliveries(noting as DeliveriesRepository, silentLog, () => 1);
+  const long = 'x'.repeat(1_024 * KIB);
+  const names = { repository: long, ref: long, commit: long, event: long, key: `service/${long}` };
+  const message = `${long} is no address`;
+  refused.add({ ...delivery('r', 'service', { verified: 'none' }), ...names }, 'Failed', 'address', message, {
+    code: 'address_not_allowed',
+    message,
+  });
+  await told.promise;
+  const [row] = await store.collection(deliveriesSpec).list({ limit: 10 });
+  expect(JSON.stringify(row).length).toBeLessThan(5 * KIB);
 });

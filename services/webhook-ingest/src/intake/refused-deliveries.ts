@@ -10,6 +10,8 @@ import type { DeliveryError } from '../model/errors.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 const PENDING_MAX = 50;
+const CHARACTERS_MAX = 300;
+const TOLD_CHARACTERS_MAX = 1_000;
 
 export class RefusedDeliveries {
   readonly #deliveries: DeliveriesRepository;
@@ -41,6 +43,8 @@ export class RefusedDeliveries {
       ref: short(push.ref),
       commit: short(push.commit),
       event: short(push.event),
+      // It has the repository in it.
+      key: short(push.key),
     };
     const delivery: Delivery = {
       ...push,
@@ -61,8 +65,8 @@ export class RefusedDeliveries {
         kind: 'nothing',
         status,
         source: 'none',
-        trace: [{ step, passed: false, detail }],
-        ...(error === undefined ? {} : { error }),
+        trace: [{ step, passed: false, detail: short(detail, TOLD_CHARACTERS_MAX) }],
+        ...(error === undefined ? {} : { error: { ...error, message: short(error.message, TOLD_CHARACTERS_MAX) } }),
       })
       .catch((cause: unknown) => this.#log.warn({ err: cause }, 'a refused delivery could not be kept'))
       .finally(() => (this.#pending -= 1));
@@ -70,6 +74,6 @@ export class RefusedDeliveries {
 }
 
 /** Nothing has checked how long these are, or what they are made of. */
-function short(text: string): string {
-  return text.slice(0, 300).toWellFormed();
+function short(text: string, charactersMax = CHARACTERS_MAX): string {
+  return text.slice(0, charactersMax).toWellFormed();
 }
