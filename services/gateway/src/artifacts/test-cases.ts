@@ -23,6 +23,8 @@ export interface WantedCases {
 
 /** For one answer: two of the largest reports. */
 const READ_BYTES_MAX = 64 * 1024 * 1024;
+/** Of one test, however its texts are written. What a machine of a stranger has written may have lines of any length. */
+const LINE_BYTES_MAX = 64 * 1024;
 const LINE_FEED = 0x0a;
 
 export async function testCasesOf(run: RunView, kept: KeptFiles, wanted: WantedCases): Promise<TestCaseView[]> {
@@ -68,16 +70,22 @@ async function* linesOf(
   const fits = fitting(wanted);
   let offset = from;
   let pending: Buffer = Buffer.alloc(0);
+  /** The rest of its line is passed over. */
+  let isTooLong = false;
   for await (const bytes of kept.read(run.id, file, { from, to: file.sizeBytes })) {
     const all = Buffer.concat([pending, bytes]);
     const found: TestCaseView[] = [];
     let at = 0;
     for (let end = all.indexOf(LINE_FEED); end !== -1; end = all.indexOf(LINE_FEED, at)) {
-      const testCase = testCaseOf(all.toString('utf8', at, end));
+      const isTest = !isTooLong && end - at <= LINE_BYTES_MAX;
+      const testCase = isTest ? testCaseOf(all.toString('utf8', at, end)) : undefined;
+      isTooLong = false;
       at = end + 1;
       if (testCase === undefined || !fits(testCase)) continue;
       found.push({ ...testCase, stage: stage.name, cursor: `${index}.${offset + at}` });
     }
+    isTooLong ||= all.length - at > LINE_BYTES_MAX;
+    if (isTooLong) at = all.length;
     offset += at;
     pending = all.subarray(at);
     yield { bytes: bytes.length, found };
