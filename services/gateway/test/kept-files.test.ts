@@ -41,6 +41,18 @@ function listed(name: string) {
   return { manifest: sha256(bytes), files: FILES, bytes: FILES, expiresAt: Infinity };
 }
 
+it('say that they are damaged where a machine has named what is no list', async () => {
+  const kept = new KeptFiles(bus, () => 0);
+  for (const text of ['no list', '{"version":1,"files":[{"path":"../up"}]}']) {
+    lists.set(sha256(text), Buffer.from(text));
+    const artifacts = { manifest: sha256(text), files: 1, bytes: 1, expiresAt: Infinity };
+    await expect(kept.of({ id: runIdFor() }, artifacts)).rejects.toMatchObject({
+      code: 'UNAVAILABLE',
+      message: expect.stringContaining('damaged'),
+    });
+  }
+});
+
 it('are remembered, however many ask for one that is being read', async () => {
   const kept = new KeptFiles(bus, () => 0);
   const run = { id: runIdFor() };

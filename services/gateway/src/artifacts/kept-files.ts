@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import {
+  ArtifactsFailed,
   decodeManifest,
   DirectWay,
   readContent,
@@ -23,6 +24,7 @@ const REMEMBERED_FILES_MAX = 50_000;
 /** Parts asked for at once. */
 const AHEAD = 5;
 const PART_MS_MAX = 20_000;
+const DAMAGED = 'The list of kept files is damaged.';
 
 /** The service that keeps files, where it lives in the same process. */
 export interface KeptContents {
@@ -59,14 +61,15 @@ export class KeptFiles {
       this.#remembered.set(id, known);
       return known;
     }
-    let bytes: Buffer;
+    let files: readonly KeptFile[];
     try {
-      bytes = await this.#list(runId, artifacts.manifest);
+      files = decodeManifest(await this.#list(runId, artifacts.manifest));
     } catch (error) {
       if (error instanceof NotFound) return undefined;
+      // A machine of a tenant's own can name what is none.
+      if (error instanceof ArtifactsFailed) throw new Unavailable(DAMAGED, { cause: error });
       throw error;
     }
-    const files = decodeManifest(bytes);
     this.#remember(id, files);
     return files;
   }
@@ -106,7 +109,7 @@ export class KeptFiles {
       const part = await this.#part(runId, sha256, offset);
       const bytes = bytesOf(part.data);
       size = part.sizeBytes;
-      if (bytes.length === 0 || size > MANIFEST_BYTES_MAX) throw new Unavailable('The list of kept files is damaged.');
+      if (bytes.length === 0 || size > MANIFEST_BYTES_MAX) throw new Unavailable(DAMAGED);
       parts.push(bytes);
       offset += bytes.length;
     }
