@@ -49,6 +49,15 @@ export function escaped(text: string, options: { readonly readsVariables?: boole
   return text.replaceAll(/[\\"`]|\$(?=\()/g, String.raw`\$&`);
 }
 
+/**
+ * Commands in a shell of their own that ends at the first that fails, as a step's or an `after_script`'s does there, and fails nobody:
+ * behind `|| true` a shell would pass over the failure and go on with the next, in the wrong folder where that was a `cd`.
+ * Leaves `set +e` behind.
+ */
+export function mayFailAlone(commands: string): string {
+  return `set +e\n(\nset -e\n${commands}\n)`;
+}
+
 /** Names of variables that a script reads, by `$NAME` or `${NAME…}`, as far as they can be seen. */
 export function variablesOf(script: string): ReadonlySet<string> {
   return new Set(Array.from(script.matchAll(/\$\{?([A-Za-z_][A-Za-z0-9_]*)/g), ([, name = '']) => name));

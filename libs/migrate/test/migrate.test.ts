@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { parsePipeline } from '@penstock/pipeline';
 import { FORMATS, migrate, UnreadableSource, type Format } from '../src/index.ts';
@@ -6,6 +7,15 @@ const github = (text: string): ReturnType<typeof migrate> => migrate(text, { fil
 const gitlab = (text: string): ReturnType<typeof migrate> => migrate(text, { file: '.gitlab-ci.yml' });
 const woodpecker = (text: string): ReturnType<typeof migrate> => migrate(text, { file: '.woodpecker.yml' });
 const told = ({ notes }: ReturnType<typeof migrate>): string[] => notes.map(({ line, what }) => `${line}: ${what}`);
+
+/** What the script of the one stage does, run as a runner runs it. */
+function ranBy(shell: string, text: string): { readonly status: number | null; readonly stdout: string } {
+  const parsed = parsePipeline(text);
+  const commands = parsed.ok ? (parsed.definition.stages[0]?.commands ?? []) : [];
+  const script = commands.map((command) => command.script).join('\n');
+  const { status, stdout } = spawnSync(shell, ['-ec', script], { encoding: 'utf8' });
+  return { status, stdout };
+}
 
 const WITH_UNKNOWN_KEYS: Readonly<Record<Format, string>> = {
   github: `on: {push: {unknown-a: 1}}
@@ -147,6 +157,22 @@ jobs:
     expect(migration.text).toContain("echo 'not translated: acme/thing@v1' >&2; exit 1");
   });
 
+  it.each(['sh', 'bash'])(
+    'ends a step that may fail at its first command that does, and goes on behind it, in %s',
+    (shell) => {
+      const { text } = github(`on: push
+jobs:
+  a:
+    steps:
+      - {run: 'cd nowhere; echo elsewhere', continue-on-error: true, working-directory: .}
+      - {run: "false\\necho elsewhere", continue-on-error: true}
+      - run: echo next
+      - {run: "false\\necho elsewhere"}
+`);
+      expect(ranBy(shell, text)).toEqual({ status: 1, stdout: 'next\n' });
+    },
+  );
+
   it('finds out by a stage of its own what only a shell can say, so that the others are skipped', () => {
     const { text } = github(
       "on: push\njobs:\n  a:\n    if: startsWith(github.ref, 'refs/tags/v')\n    steps: [{run: make}]\n",
@@ -161,6 +187,18 @@ jobs:
 });
 
 describe('a file of GitLab', () => {
+  it.each(['sh', 'bash'])(
+    'ends an after_script at its first command that fails, which fails nobody, in %s',
+    (shell) => {
+      const after = "after_script: [\"echo 'after'\", 'false', echo elsewhere]";
+      expect(ranBy(shell, gitlab(`a: {script: [echo one], ${after}}`).text)).toEqual({
+        status: 0,
+        stdout: 'one\nafter\n',
+      });
+      expect(ranBy(shell, gitlab(`a: {script: [exit 3], ${after}}`).text)).toEqual({ status: 3, stdout: 'after\n' });
+    },
+  );
+
   it('merges what jobs extend, key by key', () => {
     const { text } = gitlab(`.a: {image: alpine, variables: {A: '1', B: '1'}}
 .b: {extends: .a, variables: {B: '2'}}

@@ -16,7 +16,7 @@ import {
   type SourceMap,
   type SourceNode,
 } from '../source.ts';
-import { inDoubleQuotes, quoted, substituted } from '../shell-text.ts';
+import { inDoubleQuotes, mayFailAlone, quoted, substituted } from '../shell-text.ts';
 import { actionOf, type ActionContext } from './actions.ts';
 import { parseExpression } from './expression.ts';
 import { axisValues, matrixOf } from './matrix.ts';
@@ -323,8 +323,9 @@ class Workflow {
       ...body,
     ];
     const needsOwn = place !== undefined || before.length > 0 || CHANGES_ITS_SHELL.test(body.join('\n'));
-    let text = needsOwn ? `(\n${lines.join('\n')}\n)` : lines.join('\n');
-    if (mayFail) text = needsOwn ? `${text} || true` : `{\n${text}\n} || true`;
+    let text = lines.join('\n');
+    if (mayFail) text = `${mayFailAlone(text)}\nset -e`;
+    else if (needsOwn) text = `(\n${text}\n)`;
     if (condition !== undefined) text = this.#guarded(text, condition, step.line, { ...names, stage }, title ?? id);
     return [...headed(title), ...(id === undefined ? [] : this.#outputsOf(id)), text, ...afterStep(text)];
   }

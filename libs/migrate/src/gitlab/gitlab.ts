@@ -18,7 +18,7 @@ import {
   type SourceMap,
   type SourceNode,
 } from '../source.ts';
-import { escaped, variablesOf } from '../shell-text.ts';
+import { escaped, mayFailAlone, variablesOf } from '../shell-text.ts';
 import { durationOf } from './duration.ts';
 import { Extended } from './extended.ts';
 import { jobCondition } from './job-condition.ts';
@@ -439,7 +439,7 @@ function shellText(text: string): string {
 }
 
 function quotedBlock(commands: readonly string[]): string {
-  return `'(\n${commands.join('\n').replaceAll("'", String.raw`'\''`)}\n) || true'`;
+  return `'${mayFailAlone(commands.join('\n')).replaceAll("'", String.raw`'\''`)}\ntrue'`;
 }
 
 function unknownOf(condition: Condition): string {
