@@ -2,8 +2,18 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { connect } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { allLastChunks, createLogWriter, encodeChunk, readAllChunks, subjects } from '../src/index.ts';
+import {
+  acquireLease,
+  allLastChunks,
+  buckets,
+  createLogWriter,
+  encodeChunk,
+  leaseAtLeader,
+  readAllChunks,
+  subjects,
+} from '../src/index.ts';
 import { streams } from '../src/contract/subjects.ts';
+import { bucketStream } from '../src/jetstream/streams.ts';
 import { expectNothingLost, StreamCluster, STREAMS } from './cluster-load.ts';
 
 /** An election and catching up. */
@@ -31,6 +41,37 @@ describe('three brokers', () => {
   it(
     'P1, P2, P5, P21: lose nothing and double nothing when the leader is killed under load',
     () => expectNothingLost(cluster, 1),
+    TEST_MS_MAX,
+  );
+
+  it(
+    'P5: of what a leader of runners that was cut off does not know nothing counts as over',
+    async () => {
+      const { brokers } = cluster;
+      const stream = bucketStream(buckets.runners);
+      await brokers.inStep(stream);
+      const leader = await brokers.leaderOf(stream);
+      const others = brokers.brokers.filter((one) => one !== leader).map(({ url }) => url);
+      const [reader, bus] = await Promise.all([
+        cluster.newBus('reader', leader.url),
+        cluster.newBus('holder', others.join(',')),
+      ]);
+      expect(await leaseAtLeader(reader, buckets.runners, 'cut.one')).toBeNull();
+      brokers.isolate(leader);
+      try {
+        // Acknowledged by those that have elected another.
+        const lease = { ttlMs: TEST_MS_MAX, timeoutMs: CATCH_UP_MS_MAX };
+        await acquireLease(bus, buckets.runners, 'cut.one', 'lives', lease);
+        const seen = leaseAtLeader(reader, buckets.runners, 'cut.one').catch((error: Error) => error.name);
+        expect(await seen).toBeOneOf(['StoreRefused', 'RequestTimeout', 'NoResponders']);
+      } finally {
+        brokers.rejoin(leader);
+      }
+      await brokers.inStep(stream);
+      const known = (): Promise<unknown> => leaseAtLeader(reader, buckets.runners, 'cut.one');
+      await expect.poll(known, { timeout: CATCH_UP_MS_MAX }).toMatchObject({ value: 'lives' });
+      expect(await leaseAtLeader(reader, buckets.runners, 'cut.two')).toBeNull();
+    },
     TEST_MS_MAX,
   );
 

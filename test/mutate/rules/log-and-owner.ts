@@ -170,6 +170,14 @@ export const logAndOwner: readonly Mutant[] = [
   },
   {
     rule: 'P5',
+    breaks: 'takes what a leader lacks that was cut off for what is over',
+    file: 'libs/bus/src/jetstream/lease.ts',
+    find: 'if (isAsHeld && isSure(info)) return null;',
+    replace: 'if (isAsHeld) return null;',
+    noticedBy: [{ tests: 'libs/bus/test/cluster.test.ts', titles: ['P5:'] }],
+  },
+  {
+    rule: 'P5',
     breaks: 'takes its own lease for lost since a replica shows an older picture of it',
     file: 'libs/bus/src/jetstream/lease.ts',
     find: 'if ((message?.sequence ?? 0) < (leaderLast ?? this.revision)) return null;',

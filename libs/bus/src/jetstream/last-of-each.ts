@@ -5,7 +5,8 @@
  */
 import { StoreRefused } from '../contract/errors.ts';
 import type { Wire } from '../wire/wire.ts';
-import { api, batchUpTo, StoreCode } from './stored.ts';
+import { batchUpTo, StoreCode } from './stored.ts';
+import { type StreamInfo, streamInfo } from './stream-info.ts';
 
 export interface LastMessage {
   readonly subject: string;
@@ -20,30 +21,6 @@ export interface LastOfEach {
 
 /** What the broker answers for at most. */
 const SUBJECTS_MAX = 1_024;
-
-export interface StreamInfo {
-  readonly state: {
-    readonly messages: number;
-    readonly last_seq: number;
-    /** How many messages each has, of those that were asked for. */
-    readonly subjects?: Readonly<Record<string, number>>;
-  };
-  readonly cluster?: { readonly replicas?: readonly Copy[] };
-  /** How many subjects there are, of which an answer names 100,000. */
-  readonly total?: number;
-}
-
-interface Copy {
-  readonly current: boolean;
-  readonly offline?: boolean;
-  /** Nanoseconds since its last answer. */
-  readonly active: number;
-}
-
-/** From the stream's leader, or who takes itself for it. */
-export function streamInfo(wire: Wire, stream: string, timeoutMs: number, more?: object): Promise<StreamInfo> {
-  return api<StreamInfo>(wire, `STREAM.INFO.${stream}`, more, timeoutMs);
-}
 
 interface Wanted {
   readonly stream: string;

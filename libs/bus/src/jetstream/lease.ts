@@ -18,8 +18,9 @@ import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { parseJson } from '../wire/body.ts';
-import { brokerClock, hasOutlived } from './outlived.ts';
+import { hasOutlived } from './outlived.ts';
 import { leaderMessage, replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
+import { isSure, streamInfo } from './stream-info.ts';
 import { bucketStream } from './streams.ts';
 import type { Wire } from '../wire/wire.ts';
 
@@ -60,6 +61,8 @@ const TRY_TIMEOUT_MS_MIN = 250;
 const RELEASE_MARKER_TTL_MS = 60_000;
 /** An election may take longer: who asks tries again. */
 const LEADER_TIMEOUT_MS = 4_000;
+/** For some seconds: one that was just elected hears from the others within two. */
+const LEADER_TRIES_MAX = 8;
 /** Of one call of `endLease`. */
 const END_TIMEOUT_MS = 4_000;
 /** A dead holder's last renewal may come between two of them, and then its key's marker. */
@@ -267,16 +270,27 @@ class KeyLease implements Lease {
 
 /**
  * What a key holds as the stream's leader knows it, which no replica's picture can tell for what is missing in it (P5); null: its
- * lease is over. Throws what a request throws, and `StoreRefused`: then nothing is known.
+ * lease is over. A leader that was cut off from the others answers without what has been stored since: nothing is over for one that is not sure to lead.
+ * Throws what a request throws, and `StoreRefused`: then nothing is known.
  */
 export async function leaseAtLeader<V>(bus: Bus, bucket: string, key: string): Promise<LeaseValue<V> | null> {
   const wire = wireOf(bus);
   const stream = bucketStream(bucket);
-  const which = { last_by_subj: `$KV.${bucket}.${key}` };
-  const held = await leaderMessage(wire, stream, which, LEADER_TIMEOUT_MS);
-  if (held === null || isMarker(held)) return null;
-  if (hasOutlived(held, (await brokerClock(wire, stream, LEADER_TIMEOUT_MS)).nowMs)) return null;
-  return { value: parseJson<V>(held.bytes), revision: held.sequence };
+  const subject = `$KV.${bucket}.${key}`;
+  for (let tries = 1; ; tries += 1) {
+    // One answer says that the key is not there and who has been heard from; its time is that of a key that is there.
+    const [held, info] = await Promise.all([
+      leaderMessage(wire, stream, { last_by_subj: subject }, LEADER_TIMEOUT_MS),
+      streamInfo(wire, stream, LEADER_TIMEOUT_MS, { subjects_filter: subject }),
+    ]);
+    if (held !== null && isMarker(held)) return null;
+    if (held !== null && !hasOutlived(held, Date.parse(info.ts ?? '')))
+      return { value: parseJson<V>(held.bytes), revision: held.sequence };
+    const isAsHeld = (info.state.subjects?.[subject] === undefined) === (held === null);
+    if (isAsHeld && isSure(info)) return null;
+    if (tries === LEADER_TRIES_MAX) throw new StoreRefused(subject, 404, 'no leader of its stream is sure to be it');
+    await pause(backoffMs(tries, BROKER_BACKOFF));
+  }
 }
 
 export interface LeaseValue<V> {

@@ -7,15 +7,9 @@
  * that a leader names who has just heard from most; and the answer of a copy, any of them, that has looked as far as that.
  */
 import type { Wire } from '../wire/wire.ts';
-import { lastOf, lastOfEach, type LastMessage, type StreamInfo, streamInfo } from './last-of-each.ts';
+import { lastOf, lastOfEach, type LastMessage } from './last-of-each.ts';
 import { leaderMessage } from './stored.ts';
-
-/**
- * The broker's copies campaign after four seconds of silence at the earliest (`minElectionTimeout`), and answer a leader that is idle
- * every two.
- */
-const HEARD_WITHIN_MS = 3_000;
-const MS_NANOS = 1e6;
+import { isSure, streamInfo } from './stream-info.ts';
 
 export interface LastWanted {
   readonly stream: string;
@@ -47,13 +41,4 @@ export async function provedLast(wire: Wire, last: LastWanted): Promise<readonly
   const both = await lastOf(wire, stream, other === null ? [wanted] : [wanted, other.subject], timeoutMs);
   if (both.upTo < end) return null;
   return both.last.filter(({ subject }) => subject.startsWith(wanted.slice(0, -1)));
-}
-
-/** Whether no other can have been elected: who leads has heard from most of them, itself among them, just now. */
-function isSure({ cluster }: StreamInfo): boolean {
-  const copies = cluster?.replicas ?? [];
-  const heard = copies.filter(
-    ({ current, offline, active }) => current && offline !== true && active < HEARD_WITHIN_MS * MS_NANOS,
-  );
-  return heard.length + 1 > (copies.length + 1) / 2;
 }
