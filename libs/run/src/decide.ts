@@ -3,23 +3,22 @@
  * decided, so a later part of one decision sees the earlier ones: a decision writes the state that it was given, in place
  * (`evolve.ts` says why), and nothing else. It has no clock and no randomness; time comes in with the command.
  */
-import { evaluate, PIPELINE_LIMITS, truthy } from '@penstock/pipeline';
-import { fitsDecision, joinedTo, NotAdded, planWith } from './added-stages.ts';
+import { joinedTo } from './added-stages.ts';
 import { isAdopting } from './adoptions.ts';
 import type { DecideGateCommand, GrantCommand, ResultCommand, RunCommand } from './commands.ts';
 import type { RunEffect } from './effects.ts';
 import type { AdoptedStage, LogEnd, RunEvent, StagesAdded, StagesSkipped } from './events.ts';
 import { hasRoom } from './document-room.ts';
+import { endingOf } from './ending.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
-import { approvedBy, awaitsRunner, isOpenGate } from './gates.ts';
+import { approvedBy, awaitsOnlyPeople, awaitsRunner } from './gates.ts';
+import { isFamilyOver, mayFail, readinessOf, waitingFor } from './readiness.ts';
+import { joiningOf, outputsFit } from './result-bounds.ts';
 import { retryCauseOf } from './retry-cause.ts';
-import { isFailureTolerated } from './tolerated.ts';
 import { sharedNames } from './name-lists.ts';
-import { ancestorsOf, type Plan, type PlannedStage } from './plan.ts';
+import type { Plan, PlannedStage } from './plan.ts';
 import { stagesIn } from './lineage.ts';
-import { dependenciesOf } from './rerun.ts';
-import { environmentOf, scopeOf } from './scope.ts';
-import { sizeOfOutputs, type StagePicture } from './stages.ts';
+import type { StagePicture } from './stages.ts';
 import type { StageReason, StageState } from './stage-state.ts';
 import type { RunEnd, RunState } from './state.ts';
 import {
@@ -30,12 +29,6 @@ import {
   type RunSettings,
   type StageTimer,
 } from './timers.ts';
-
-/** Outputs of one stage, keys and values in UTF-16 units, of which JSON makes six bytes at most: a decision fits its commit (P1). */
-export const STAGE_OUTPUTS_MAX = 64 * 1024;
-
-/** Outputs of a whole run, keys and values in UTF-16 units; what goes beyond fails its stage with reason `quota`. */
-export const RUN_OUTPUTS_MAX = 1024 * 1024;
 
 export class Decision {
   readonly events: RunEvent[] = [];
@@ -149,8 +142,8 @@ export class Decision {
     const stage = stageNamed(this.#run, this.#plan, command.stage);
     const { at, attempt, logBytes } = command;
     if (command.status === 'success') {
-      const joining = this.#joiningOf(stage, command);
-      const isQuota = joining === 'quota' || !this.#outputsFit(command.outputs);
+      const joining = joiningOf(this.#run, this.#planned(stage.name), command);
+      const isQuota = joining === 'quota' || !outputsFit(this.#run, command.outputs);
       const about = { type: 'stage_completed', at, stage: stage.name, attempt, logBytes } as const;
       if (isQuota) this.#complete(at, stage, { ...about, status: 'FAILED', reason: 'quota' });
       else if (joining === 'pipeline_file') this.#fail(at, stage, joining, { logBytes }, undefined, keptOf(command));
@@ -305,7 +298,10 @@ export class Decision {
     const { attempt, name } = stage;
     const cause = retryCauseOf(reason);
     const isRetried =
-      stage.failures < retry.max && cause !== undefined && retry.on.includes(cause) && !this.#familyIsOver(stage);
+      stage.failures < retry.max &&
+      cause !== undefined &&
+      retry.on.includes(cause) &&
+      !isFamilyOver(this.#run, this.#planned(stage.name));
     if (isRetried && hasRoom(this.#run, this.#plan)) {
       const dueAt = at + retryDelayMs(retry, stage.failures + 1);
       this.#emit({
@@ -348,24 +344,6 @@ export class Decision {
     });
   }
 
-  /** The stages that the result adds; why they cannot join; undefined: it adds none. */
-  #joiningOf(stage: StagePicture, { at, added, outputs }: ResultCommand): StagesAdded | NotAdded['reason'] | undefined {
-    if (added === undefined || this.#definitionOf(stage).generates === undefined) return undefined;
-    const { text, bytes, fileBytes, meaning } = added;
-    if (text === undefined || meaning === undefined) return 'pipeline_file';
-    if (meaning.stages.length === 0) return undefined;
-    if ((this.#run.addedBytes ?? 0) + fileBytes + bytes > PIPELINE_LIMITS.runTextsBytesMax) return 'quota';
-    const names = meaning.stages.map(({ name }) => name);
-    const event: StagesAdded = { type: 'stages_added', at, stage: stage.name, text, bytes, stages: names };
-    try {
-      const plan = planWith(this.#plan, event, meaning);
-      return fitsDecision(plan, event, outputs) && hasRoom(this.#run, plan, { ...outputs, text }) ? event : 'quota';
-    } catch (error) {
-      if (error instanceof NotAdded) return error.reason;
-      throw error;
-    }
-  }
-
   /** `added`: what it adds to the run, known before anybody is looked at who comes after it. */
   #complete(
     at: number,
@@ -377,7 +355,7 @@ export class Decision {
     if (added !== undefined) this.#emit(added);
     const planned = this.#planned(stage.name);
     const matrix = planned.definition.matrix;
-    if (event.status === 'FAILED' && matrix?.failFast === true && !this.#mayFail(planned.index))
+    if (event.status === 'FAILED' && matrix?.failFast === true && !mayFail(this.#run, planned.index))
       this.#endFamily(at, planned);
     this.#advance(at, [planned.index]);
   }
@@ -405,13 +383,6 @@ export class Decision {
     if (ended.length > 0) this.#advance(at, ended);
   }
 
-  /** A sibling's failure has ended the matrix: an attempt that was being stopped for its timeout then has no successor. */
-  #familyIsOver(stage: StagePicture): boolean {
-    const { definition, siblings, index } = this.#planned(stage.name);
-    if (definition.matrix?.failFast !== true || this.#mayFail(index)) return false;
-    return siblings.some((sibling) => this.#run.stages.statusOf(sibling) === 'FAILED');
-  }
-
   #advanceAll(at: number): void {
     if (isAdopting(this.#run)) return;
     this.#consider(
@@ -426,16 +397,10 @@ export class Decision {
     for (const index of ended) {
       const planned = this.#plan.stages[index];
       if (planned === undefined) continue;
-      candidates.push(...this.#waitingFor(planned));
+      candidates.push(...waitingFor(this.#run, planned));
       if (planned.definition.matrix?.maxParallel !== undefined) candidates.push(...planned.siblings);
     }
     this.#consider(at, candidates);
-  }
-
-  /** Behind a gate others may wait than those that come after it alone: what stands between was taken over (RERUN-2). */
-  #waitingFor({ definition, dependents }: PlannedStage): readonly number[] {
-    if (definition.approval === undefined || this.#run.lineage?.adopts === undefined) return dependents;
-    return this.#plan.stages.map(({ index }) => index);
   }
 
   #consider(at: number, first: readonly number[]): void {
@@ -450,7 +415,7 @@ export class Decision {
         const stage = this.#run.stages.get(index);
         if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined || chosen.has(index))
           continue;
-        const verdict = this.#verdict(planned, chosen);
+        const verdict = readinessOf(this.#run, planned, chosen);
         if (verdict === 'ready') {
           ready.push(stage.name);
           chosen.add(index);
@@ -462,7 +427,7 @@ export class Decision {
       }
       candidates = skipped.flatMap((index) => {
         const planned = this.#plan.stages[index];
-        return planned === undefined ? [] : this.#waitingFor(planned);
+        return planned === undefined ? [] : waitingFor(this.#run, planned);
       });
     }
     for (const reason of ['dependency', 'when'] as const)
@@ -499,11 +464,8 @@ export class Decision {
 
   /** Nothing of the run can go on but by people: it gives its place back, in this commit (P26). */
   #restIfOnlyGates(at: number): void {
-    const { stages, held, rested, liveAttempts } = this.#run;
-    if (held || rested === true || liveAttempts > 0 || isEnded(this.#run.status)) return;
-    if (!this.#plan.gates.some((index) => isOpenGate(stages.get(index) as StagePicture))) return;
-    if (stages.some((stage) => awaitsRunner(stage) || (stage.status === 'PENDING' && stage.dueAt !== undefined)))
-      return;
+    const { held, rested } = this.#run;
+    if (held || rested === true || isEnded(this.#run.status) || !awaitsOnlyPeople(this.#run)) return;
     this.#emit({ type: 'run_rested', at });
     this.effects.push({ type: 'rest' });
   }
@@ -516,82 +478,9 @@ export class Decision {
     this.effects.push({ type: 'wake-at', at: at + this.#settings.queueTimeoutMs });
   }
 
-  #verdict(planned: PlannedStage, chosen: ReadonlySet<number>): 'ready' | 'wait' | 'dependency' | 'when' {
-    const { definition } = planned;
-    let allEnded = true;
-    let allSucceeded = true;
-    for (const index of dependenciesOf(this.#run, planned)) {
-      const status = this.#run.stages.statusOf(index);
-      if (status === undefined || !isEnded(status)) allEnded = false;
-      else if (!this.#succeeded(index)) allSucceeded = false;
-    }
-    if (!allSucceeded && !definition.runsAfterFailure) return 'dependency';
-    if (!allEnded) return 'wait';
-    if (definition.when !== undefined && !this.#whenHolds(planned, allSucceeded)) return 'when';
-    if (definition.matrix?.maxParallel !== undefined) {
-      const busy = planned.siblings.filter((index) => {
-        const status = this.#run.stages.statusOf(index);
-        return (
-          chosen.has(index) ||
-          status === 'QUEUED' ||
-          status === 'RUNNING' ||
-          (status === 'PENDING' && this.#run.stages.get(index)?.dueAt !== undefined)
-        );
-      });
-      if (busy.length >= definition.matrix.maxParallel) return 'wait';
-    }
-    return 'ready';
-  }
-
-  #whenHolds(planned: PlannedStage, success: boolean): boolean {
-    const { definition } = planned;
-    if (definition.when === undefined) return success;
-    const failure = [...ancestorsOf(this.#plan, planned.index)].some(
-      (index) => this.#run.stages.statusOf(index) === 'FAILED' && !this.#succeeded(index),
-    );
-    const verdicts = { success, failure };
-    const env = environmentOf(this.#run, this.#plan, planned.index, verdicts);
-    return truthy(evaluate(definition.when, scopeOf(this.#run, this.#plan, planned.index, verdicts, env)));
-  }
-
-  #succeeded(index: number): boolean {
-    const status = this.#run.stages.statusOf(index);
-    return status === 'SUCCESS' || (status === 'FAILED' && this.#mayFail(index));
-  }
-
-  #mayFail(index: number): boolean {
-    const definition = this.#plan.stages[index]?.definition;
-    return definition !== undefined && isFailureTolerated(this.#run, definition);
-  }
-
   #end(at: number): void {
-    const failures = this.#run.stages.filter(
-      (stage, index) => (stage.status === 'FAILED' || stage.status === 'CANCELLED') && !this.#mayFail(index),
-    );
-    const interrupted = failures.some((stage) => stage.reason === 'runner_lost');
-    const outgrown = this.#isOutgrown();
-    const failed = failures.length > 0 || outgrown;
-    const status = failed ? 'FAILED' : this.#run.stages.length === 0 ? 'SKIPPED' : 'SUCCESS';
-    this.#emit({
-      type: 'run_completed',
-      at,
-      status,
-      ...(interrupted ? { outcome: 'interrupted' as const } : {}),
-      ...(outgrown ? { reason: 'quota' as const } : {}),
-    });
+    this.#emit({ type: 'run_completed', at, ...endingOf(this.#run) });
     this.effects.push({ type: 'settle' });
-  }
-
-  /** A stage was refused what it needed, for the run's document has no room for more. */
-  #isOutgrown(): boolean {
-    return !hasRoom(this.#run, this.#plan) && this.#run.stages.some(({ reason }) => reason === 'quota');
-  }
-
-  #outputsFit(outputs: Readonly<Record<string, string>> | undefined): boolean {
-    if (outputs === undefined || Object.keys(outputs).length === 0) return true;
-    if (!hasRoom(this.#run, this.#plan, outputs)) return false;
-    const size = sizeOfOutputs(outputs);
-    return size <= STAGE_OUTPUTS_MAX && size + this.#run.stages.outputsSize <= RUN_OUTPUTS_MAX;
   }
 
   #definitionOf(stage: StagePicture): PlannedStage['definition'] {

@@ -37,6 +37,13 @@ export function isOpenGate({ status, gateDueAt }: Pick<StagePicture, 'status' | 
   return status === 'QUEUED' && gateDueAt !== undefined;
 }
 
+/** Nothing of the run can go on but by people. */
+export function awaitsOnlyPeople({ stages, liveAttempts }: Pick<RunState, 'stages' | 'liveAttempts'>): boolean {
+  if (liveAttempts > 0 || !stages.plan.gates.some((index) => isOpenGate(stages.get(index) as StagePicture)))
+    return false;
+  return !stages.some((stage) => awaitsRunner(stage) || (stage.status === 'PENDING' && stage.dueAt !== undefined));
+}
+
 /** Whether the person may decide it, by the gate as the run's file has it. */
 export function rightAt(
   gate: Pick<ApprovalDefinition<Template>, 'approvers' | 'preventSelf'>,

@@ -1,6 +1,7 @@
 /** Gates and places (P26), as the machine decides them. */
 import { describe, expect, it } from 'vitest';
 import type { ApprovalDefinition, StageDefinition, Template } from '@penstock/pipeline';
+import { awaitsOnlyPeople } from '../src/gates.ts';
 import { eventViewOf, evolve, publicEventsOf, rightAt, viewOf } from '../src/index.ts';
 import { DrivenRun, pipeline, stage, types } from './support.ts';
 
@@ -216,5 +217,24 @@ describe('P26: what is shown of a gate', () => {
     const { summary, data } = eventViewOf(4, decided, true);
     expect(summary).toBe("'gate' was approved by alice (1 of 2)");
     expect(data).not.toContain('person');
+  });
+});
+
+describe('people alone are waited for', () => {
+  it('where a gate is open and nothing else has begun, is queued or is to be retried', () => {
+    const retry = { max: 1, backoff: 'constant', delayMs: 1_000, on: ['failure'] } as const;
+    const driven = new DrivenRun(pipeline(gate('gate'), stage('test', { retry })));
+    expect(awaitsOnlyPeople(driven.run)).toBe(false);
+    driven.grant('test');
+    expect(awaitsOnlyPeople(driven.run)).toBe(false);
+    driven.fail('test');
+    expect(driven.stage('test').dueAt).toBeDefined();
+    expect(awaitsOnlyPeople(driven.run)).toBe(false);
+    driven.tell({ type: 'wake', at: driven.stage('test').dueAt ?? 0 });
+    driven.grant('test');
+    driven.succeed('test');
+    expect(awaitsOnlyPeople(driven.run)).toBe(true);
+    says(driven, 'alice');
+    expect(awaitsOnlyPeople(driven.run)).toBe(false);
   });
 });
