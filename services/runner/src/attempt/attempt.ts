@@ -2,7 +2,6 @@
  * One stage attempt from its grant to its result: folders, environment, process, log, outputs. It knows no leases and
  * no credits.
  */
-import { resolve } from 'node:path';
 import type { Time } from '@penstock/async';
 import {
   Chunker,
@@ -14,7 +13,6 @@ import {
   MaskingSink,
   secretsGiven,
   noSecrets,
-  stageEnvironment,
   verdictOf,
   writeMasks,
   withLogins,
@@ -35,9 +33,9 @@ import type { Tracer } from '@penstock/telemetry/traces';
 import type { Workspaces } from '@penstock/executor';
 import { ArtifactsFailed } from '@penstock/artifacts';
 import type { LeftInside, LeftOfStage } from '../artifacts/left-inside.ts';
-import type { LeftByStage, StageArtifacts } from '../artifacts/stage-artifacts.ts';
+import type { StageArtifacts } from '../artifacts/stage-artifacts.ts';
 import type { StageReports } from '../artifacts/stage-reports.ts';
-import { laidOverOf, restoreForAttempt, saveForAttempt, type CachesOfAttempt } from '../caches/attempt-caches.ts';
+import { restoreForAttempt, saveForAttempt, type CachesOfAttempt } from '../caches/attempt-caches.ts';
 import type { StageCaches } from '../caches/stage-caches.ts';
 import type { OutgoingLog } from '../report/chunk-store.ts';
 import { isDiskFull } from '../report/disk.ts';
@@ -58,7 +56,8 @@ import { StageIdTokens } from './stage-id-tokens.ts';
 import { cloneSecretOf, valuesOf } from './clone-secret.ts';
 import { holdsSecrets, stageSecrets, type GivenToStage } from './stage-secrets.ts';
 import { TokenFiles } from './token-files.ts';
-import { inheritedEnvironment } from './inherited-environment.ts';
+import { keepLeavings, type KeptEnding } from './leavings.ts';
+import { stageSpecOf } from './stage-spec.ts';
 
 export interface AttemptParts {
   /** Undefined: none of this runner's gives what the stage asks for. */
@@ -120,7 +119,7 @@ interface MaskedOutput {
   readonly output: MaskingSink;
 }
 
-type Ending = AttemptVerdict & Pick<ResultRequest, 'artifacts' | 'report' | 'caches'>;
+type Ending = KeptEnding & Pick<ResultRequest, 'caches'>;
 
 export class Attempt {
   readonly job: Job;
@@ -366,8 +365,9 @@ export class Attempt {
     prepared: Prepared,
     fault: string | undefined,
     chunker: Chunker,
-  ): Promise<Ending | null> {
+  ): Promise<KeptEnding | null> {
     const { job, ref } = this;
+    const { artifacts, reports, log } = this.#parts;
     if (job.artifacts === undefined && job.reports === undefined) return verdict;
     const left = {
       job,
@@ -380,47 +380,13 @@ export class Attempt {
       remark: (text: string) => void chunker.remark(this.#secrets.mask.text(text)),
       mask: (text: string) => this.#secrets.mask.text(text),
     };
-    const ending = await this.#keepArtifacts(left, chunker);
-    if (ending === null || job.reports === undefined) return ending;
-    try {
-      const report = await this.#parts.reports.keep(left);
-      return report === undefined ? ending : { ...ending, report };
-    } catch (error) {
-      const stopped = this.#endingOf(chunker);
-      return stopped === undefined ? this.#untold(error, ending, left) : stopped;
-    }
-  }
-
-  /** Without what it asks to keep a stage has not succeeded. */
-  async #keepArtifacts(left: LeftByStage, chunker: Chunker): Promise<Ending | null> {
-    const { verdict, remark } = left;
-    if (this.job.artifacts === undefined) return verdict;
-    try {
-      const kept = await this.#parts.artifacts.keep(left);
-      return kept === undefined ? verdict : { ...verdict, artifacts: kept };
-    } catch (error) {
-      const ending = this.#endingOf(chunker);
-      if (ending !== undefined) return ending;
-      this.#parts.log.warn({ err: error, ...this.ref }, 'the files of a stage could not be kept');
-      const isTold = error instanceof ArtifactsFailed;
-      remark(isTold ? error.message : 'the files could not be kept: the runner met an error of its own');
-      // A stage that failed by itself says so.
-      if (verdict.status === 'failed') return verdict;
-      return failedBecause(isTold ? error.reason : 'artifacts');
-    }
+    return keepLeavings(left, { artifacts, reports, log }, () => this.#endingOf(chunker));
   }
 
   /** What becomes of an attempt that is being ended while its files are kept; undefined: it is not. */
-  #endingOf(chunker: Chunker): Ending | null | undefined {
+  #endingOf(chunker: Chunker): AttemptVerdict | null | undefined {
     if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
     return this.#abandoned ? null : undefined;
-  }
-
-  /** No stage fails for its reports. */
-  #untold(error: unknown, ending: Ending, { remark }: LeftByStage): Ending {
-    this.#parts.log.warn({ err: error, ...this.ref }, 'the test report of a stage could not be kept');
-    remark('the test report could not be kept: the runner met an error of its own');
-    return ending;
   }
 
   #caching(chunker: Chunker): CachesOfAttempt {
@@ -558,51 +524,22 @@ export class Attempt {
   }
 
   #specOf(prepared: Prepared, timeoutMs: number): StageSpec {
-    const { job } = this;
-    const { folders, packageFolder, maskFile, stagesFile } = prepared;
-    const { executor, environment = process.env, lent } = this.#parts;
-    return {
-      helperKey: job.key,
-      user: this.#parts.userOf?.(job.key),
-      commands: job.commands,
-      env: stageEnvironment(
-        { ...inheritedEnvironment(environment, folders.home, !hasImages(executor)), ...lent },
-        { ...this.#trace.environment, ...job.env, ...this.#secrets.env },
-        {
-          runId: job.runId,
-          pipeline: job.pipelineName,
-          stage: job.stage,
-          attempt: job.number ?? job.attempt,
-          workspace: folders.workspace,
-          outputFile: folders.outputFile,
-          maskFile,
-          stagesFile,
-          trigger: job.origin.kind,
-          repository: job.origin.repository,
-          ref: job.origin.ref,
-          commit: job.origin.commit,
-          extensionFolder: packageFolder,
-        },
-      ),
-      shell: job.shell,
-      place: withLogins(this.#parts.place, this.#logins),
-      files: this.#secrets.files,
-      folders: [folders.home],
-      contents: [folders.workspace, folders.outputFile, ...(packageFolder === undefined ? [] : [packageFolder])],
-      renewedFiles: this.#tokenFiles.files,
-      laidOver: laidOverOf(prepared),
-      leavings: this.#left?.all,
-      run: {
-        folder: folders.home,
-        temporary: folders.temporary,
-        identity: folders.identity,
-        occupant: job.runId,
-      },
-      cwd:
-        job.workdir === undefined || job.workdir === '' ? folders.workspace : resolve(folders.workspace, job.workdir),
+    const { executor, environment = process.env, lent, userOf, place, graceMs } = this.#parts;
+    return stageSpecOf({
+      job: this.job,
+      prepared,
       timeoutMs,
-      graceMs: this.#parts.graceMs,
-    };
+      graceMs,
+      user: userOf?.(this.job.key),
+      environment,
+      sharesPrograms: !hasImages(executor),
+      lent,
+      traced: this.#trace.environment,
+      secrets: this.#secrets,
+      place: withLogins(place, this.#logins),
+      renewedFiles: this.#tokenFiles.files,
+      leavings: this.#left?.all,
+    });
   }
 
   /** On an attempt that has come to no process. */
