@@ -173,6 +173,21 @@ jobs:
     },
   );
 
+  it('runs no step that is for failures, and none whose condition it cannot say', () => {
+    const of = (condition: string): string =>
+      github(
+        `on: push\njobs:\n  a:\n    steps:\n      - {run: echo ran, if: "${condition}"}\n      - {run: echo next}\n`,
+      ).text;
+    for (const condition of ['failure()', 'failure() || cancelled()', "failure() && steps.f.outcome == 'failure'"])
+      expect(ranBy('sh', of(condition))).toEqual({ status: 0, stdout: 'next\n' });
+    for (const condition of ['always()', '!cancelled()', 'success() || failure()'])
+      expect(ranBy('sh', of(condition))).toEqual({ status: 0, stdout: 'ran\nnext\n' });
+    expect(ranBy('sh', of("steps.f.outcome == 'failure'"))).toEqual({ status: 1, stdout: '' });
+    expect(told(github('on: push\njobs:\n  a:\n    steps:\n      - {run: x, if: failure()}\n'))).toEqual([
+      "5: the condition of the step 'run': failure()",
+    ]);
+  });
+
   it('finds out by a stage of its own what only a shell can say, so that the others are skipped', () => {
     const { text } = github(
       "on: push\njobs:\n  a:\n    if: startsWith(github.ref, 'refs/tags/v')\n    steps: [{run: make}]\n",
@@ -198,6 +213,11 @@ describe('a file of GitLab', () => {
       expect(ranBy(shell, gitlab(`a: {script: [exit 3], ${after}}`).text)).toEqual({ status: 3, stdout: 'after\n' });
     },
   );
+
+  it('begins an after_script in the folder of the project', () => {
+    const { text } = gitlab('a: {script: [cd /], after_script: ["[ $PWD = / ] || echo back"]}');
+    expect(ranBy('sh', text)).toEqual({ status: 0, stdout: 'back\n' });
+  });
 
   it('merges what jobs extend, key by key', () => {
     const { text } = gitlab(`.a: {image: alpine, variables: {A: '1', B: '1'}}

@@ -23,6 +23,10 @@ import { axisValues, matrixOf } from './matrix.ts';
 import { triggersInto } from './triggers.ts';
 import { conditionOf, secretName, shellTextOf, templateOf, type Names } from './values.ts';
 
+const READS_WHAT_FAILED = /\b(always|failure|cancelled)\s*\(/i;
+/** In the condition of a step: it is for what has failed or was cancelled before it. */
+const FOR_FAILURES = /(?<!!\s*)\b(failure|cancelled)\s*\(/i;
+
 /** Scripts with these change the shell that runs them, and a step has one of its own. */
 const CHANGES_ITS_SHELL = /(^|[;&|(\s])(cd|pushd|exit|set|trap|exec|umask)\b/;
 
@@ -361,16 +365,18 @@ class Workflow {
 
   #guarded(text: string, condition: string, line: number, names: Names, title: string | undefined): string {
     const said: Condition = conditionOf(condition, names);
-    const shell = shellOf(this.#withTrigger(said));
-    if (shell === 'true') return text;
-    if (shell === undefined) {
+    const isForFailures = FOR_FAILURES.test(condition);
+    const shell = shellOf(this.#withTrigger(said)) ?? (isForFailures ? 'false' : undefined);
+    if (shell === undefined || READS_WHAT_FAILED.test(condition))
       this.#ledger.tell(
         line,
         `the condition of the step '${title ?? 'run'}': ${condition}`,
-        'write it as an `if` of the shell, or as a stage with `when`',
+        shell === undefined
+          ? 'write it as an `if` of the shell, or as a stage with `when`'
+          : 'nothing runs behind a step that failed: put it into a stage with `when`',
       );
-      return text;
-    }
+    if (shell === undefined) return `${missing(`a step with the condition ${condition}`)}\n${text}`;
+    if (shell === 'true') return text;
     return [...readsOf(shell, names), `if ${shell}; then\n${text}\nfi`].join('\n');
   }
 

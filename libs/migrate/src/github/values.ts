@@ -183,6 +183,9 @@ function templatePart(expression: Expression, names: Names): string | undefined 
   return left === undefined || right === undefined || left === right ? left : `${left} || ${right}`;
 }
 
+/** A script ends at the first step that fails: what comes behind has had no failure before it. */
+const WHATEVER_WAS_BEFORE: Condition = { kind: 'fact', when: 'always()', shell: 'true' };
+
 /** What `if` says. `stage` is where a step's condition stands; without it, what holds for a job. */
 export function conditionOf(text: string, names: Names): Condition {
   const inner = /^\s*\$\{\{([\s\S]*)\}\}\s*$/.exec(text)?.[1] ?? text.replaceAll(/\$\{\{|\}\}/g, ' ');
@@ -193,7 +196,7 @@ export function conditionOf(text: string, names: Names): Condition {
 function conditionOfExpression(expression: Expression, names: Names): Condition {
   const again = (one: Expression): Condition => conditionOfExpression(one, names);
   if (expression.kind === 'not') {
-    if (expression.of.kind === 'call' && expression.of.name === 'cancelled') return { kind: 'fact', when: 'always()' };
+    if (expression.of.kind === 'call' && expression.of.name === 'cancelled') return WHATEVER_WAS_BEFORE;
     return { kind: 'not', of: again(expression.of) };
   }
   if (expression.kind === 'value')
@@ -225,8 +228,8 @@ function truthOf(path: readonly string[], names: Names): Condition {
 
 function callOf(call: Expression & { readonly kind: 'call' }, names: Names): Condition {
   const [first, second] = call.arguments;
-  if (call.name === 'always') return { kind: 'fact', when: 'always()' };
-  if (call.name === 'failure') return { kind: 'fact', when: 'failure()' };
+  if (call.name === 'always') return WHATEVER_WAS_BEFORE;
+  if (call.name === 'failure') return { kind: 'fact', when: 'failure()', shell: 'false' };
   if (call.name === 'success') return ALWAYS;
   if (first?.kind !== 'name' || second?.kind !== 'value' || !/^[\w./@+-]*$/.test(second.value)) return unknownOf(call);
   const pattern = { startswith: `${second.value}*`, contains: `*${second.value}*`, endswith: `*${second.value}` }[

@@ -243,7 +243,10 @@ class GitlabFile {
       );
     const commands = [...this.#script(map, 'before_script'), ...this.#script(map, 'script')];
     const after = this.#script(map, 'after_script');
-    if (after.length > 0) commands.unshift(`trap ${quotedBlock(after)} EXIT`);
+    if (after.length > 0) {
+      const back = CHANGES_ITS_FOLDER.test(commands.join('\n')) ? ['cd "$CI_PROJECT_DIR"'] : [];
+      commands.unshift(`trap ${quotedBlock([...back, ...after])} EXIT`);
+    }
     if (commands.length === 0) commands.push("echo 'not translated: a job without a script' >&2; exit 1");
     const own = new Set([...this.#variables.keys(), ...env.keys(), ...Object.keys(stage.matrix?.axes ?? {})]);
     for (const axis of Object.keys(stage.matrix?.axes ?? {})) stage.env[axis] = `\${{ matrix.${axis} }}`;
@@ -437,6 +440,9 @@ function shellText(text: string): string {
     .map((part) => escaped(part, { readsVariables: true }))
     .join(String.raw`\$`);
 }
+
+/** An `after_script` begins in the folder of the project, wherever the script has gone. */
+const CHANGES_ITS_FOLDER = /\b(cd|pushd)\b/;
 
 function quotedBlock(commands: readonly string[]): string {
   return `'${mayFailAlone(commands.join('\n')).replaceAll("'", String.raw`'\''`)}\ntrue'`;
