@@ -296,6 +296,60 @@ describe('commit statuses', () => {
     expect(await told(target(older, 'refs/heads/b', 'git_host_b'))).toEqual([older]);
   });
 
+  it('STATUS-7: what an ingest whose clock is ahead had claimed when it died is told once that claim has stood for its length', async () => {
+    const ingest = await start();
+    await pushA(ingest, newCommit());
+    await expectNoneLeft();
+    await ingest.close();
+    const entries = world.store.collection(statusesSpec);
+    const [{ id: runId } = { id: '' }] = await world.runsOf();
+    const ahead = Date.now() + 60 * 60_000;
+    const claimed = (commit: string, claimedUntil: number) => ({
+      id: commit,
+      lane: commit,
+      done: false,
+      dueAt: claimedUntil,
+      claimedUntil,
+      sent: '',
+      failures: 0,
+      revision: 0,
+      step: 0,
+      target: JSON.stringify({
+        provider: 'git_host_a',
+        ref: 'r',
+        runId,
+        repository: 'acme/ahead',
+        commit,
+        tenant: 'service',
+        context: 'c',
+      }),
+    });
+    const [left, living] = [claimed('e'.repeat(40), ahead), claimed('f'.repeat(40), ahead - 1)];
+    for (const entry of [left, living]) await entries.insert(entry);
+    let boot = 0;
+    let asked = 0;
+    const outbox = new StatusOutbox({
+      ...world,
+      hosts: both(),
+      log: silentLogger(),
+      now: Date.now,
+      bootNow: () => {
+        asked += 1;
+        return boot;
+      },
+      targetOf: () => undefined,
+      urlOfRun: (run) => `https://ci.example/runs/${run}`,
+    });
+    outbox.start();
+    await expect.poll(() => asked, { timeout: 20_000 }).toBeGreaterThan(4);
+    await entries.replaceNewer([{ ...living, revision: 1 }]);
+    boot += 30_001;
+    await expect.poll(() => host.statesOf(left.id).at(-1), { timeout: 20_000 }).toBe('success');
+    expect(await entries.get(living.id)).toMatchObject({ revision: 1, claimedUntil: ahead - 1 });
+    await outbox.stop();
+    await entries.delete(living.id);
+  });
+
   it('a run that nobody knows any more, and one whose host is not configured any more, are given up after a week', async () => {
     await (await start()).close();
     let clock = Date.now();

@@ -77,11 +77,7 @@ export const statusesSpec = {
   },
   /** JSON of the `StatusTarget`. */
   parts: ['target'],
-  indexes: [
-    ['done', 'dueAt'],
-    ['done', 'lane', 'dueAt'],
-    ['done', 'lane'],
-  ],
+  indexes: [['done', 'dueAt'], ['done', 'lane', 'dueAt'], ['done', 'lane'], ['claimedUntil']],
   version: ['revision', 'step'],
 } as const satisfies CollectionSpec;
 

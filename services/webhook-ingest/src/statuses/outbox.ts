@@ -12,9 +12,11 @@
  *  STATUS-6 What a host shows under one name has one entry, of the newest run: an older one is told no more, however late the host takes it. The
  *     entry of a newer run stands in the place of the older at once, and is told when the claim of who tells of the older is over or given
  *     back. What is done stays for a week, so that an older run that comes later, after a restart as well, finds it.
+ *  STATUS-7 A claim is over once it has stood unchanged for its length on this ingest's boot clock, however far ahead the wall clock was of who
+ *     has claimed it. A claim that lies no further ahead than one of this ingest's is over when its time has come.
  */
 import { hash } from 'node:crypto';
-import { backoffMs, Lanes, pauseOrAbort } from '@penstock/async';
+import { backoffMs, bootMs, Lanes, pauseOrAbort } from '@penstock/async';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
 import type { RunReads } from '@penstock/run-client';
 import { endsRun, isEnded, SERVICE_TENANT, type RunCreated, type RunId, type RunView } from '@penstock/run';
@@ -35,9 +37,17 @@ export interface StatusOutboxOptions {
   urlOfRun(runId: string): string;
   readonly log: Log;
   now(): number;
+  /** Of the boot clock. */
+  readonly bootNow?: (() => number) | undefined;
 }
 
 type Entry = DocumentOf<typeof statusesSpec>;
+
+interface StandingClaim {
+  readonly revision: number;
+  /** Of the boot clock. */
+  readonly since: number;
+}
 
 /** This is longer than one request to a host may take, with the store's answers around it. */
 const CLAIM_MS = 30_000;
@@ -69,9 +79,13 @@ export class StatusOutbox {
   /** The last lane that was looked at of those in turn; undefined: the first is next, which may be '', of an earlier release. */
   #lastLooked: string | undefined;
   #sweptAt = -Infinity;
+  readonly #bootNow: () => number;
+  /** STATUS-7: claims that lie too far ahead, by their entries, and since when they have stood so. */
+  #claimsAhead: ReadonlyMap<string, StandingClaim> = new Map();
 
   constructor(options: StatusOutboxOptions) {
     this.#options = options;
+    this.#bootNow = options.bootNow ?? bootMs;
     this.#entries = options.store.collection(statusesSpec);
     this.#lanes = new Lanes({
       concurrency: CONCURRENCY,
@@ -152,6 +166,7 @@ export class StatusOutbox {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       try {
+        await this.#endClaimsAhead();
         await this.#beginDue();
         await this.#sweep();
       } catch (error) {
@@ -170,6 +185,24 @@ export class StatusOutbox {
     for (const entry of due) this.#begin(entry.lane, targetOf(entry));
     // They may all be of one lane, and those of another stand behind them.
     if (due.length === LOOKED_AT) await this.#beginInTurn();
+  }
+
+  /** STATUS-7 */
+  async #endClaimsAhead(): Promise<void> {
+    const ahead = await this.#entries.list({
+      where: { claimedUntil: { gt: this.#options.now() + CLAIM_MS } },
+      orderBy: { field: 'claimedUntil', direction: 'asc' },
+      limit: LOOKED_AT,
+    });
+    const stand = new Map<string, StandingClaim>();
+    for (const entry of ahead) {
+      const { id, revision } = entry;
+      const known = this.#claimsAhead.get(id);
+      const since = known?.revision === revision ? known.since : this.#bootNow();
+      if (this.#bootNow() - since <= CLAIM_MS) stand.set(id, { revision, since });
+      else await this.#write({ ...entry, dueAt: this.#options.now(), claimedUntil: 0 });
+    }
+    this.#claimsAhead = stand;
   }
 
   /** STATUS-6 */
