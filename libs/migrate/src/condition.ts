@@ -3,8 +3,10 @@
  *
  * CONDITION-1. What an expression of ours can say becomes `when`. What only a shell can say (a branch that begins with `release/`)
  *    is found out by a stage of its own, `conditions`, whose outputs `when` reads: so a stage is skipped, not begun and ended early.
+ * CONDITION-2. A stage whose condition cannot be said fails before its first command: what was not to be run always is never run by mistake.
  */
 import { newStage, type Draft, type DraftStage } from './draft.ts';
+import { missing } from './shell-text.ts';
 
 export type Condition =
   | { readonly kind: 'and' | 'or'; readonly sides: readonly Condition[] }
@@ -86,6 +88,8 @@ export function shellOf(condition: Condition): string | undefined {
 /** The conditions of a file; `finish` adds the stage that finds out what only a shell can say. */
 export class Conditions {
   readonly #outputs = new Map<string, string>();
+  /** Stages, and whose condition could not be said. */
+  readonly #unsaid = new Map<DraftStage, string>();
 
   /** For `when`; undefined where some of it is not known. An empty text always holds. */
   whenOf(condition: Condition): string | undefined {
@@ -105,10 +109,16 @@ export class Conditions {
     return joined.join(condition.kind === 'and' ? ' && ' : ' || ');
   }
 
-  /** Gives the stage its condition, and lets it come after the stage that finds it out. */
-  apply(stage: DraftStage, condition: Condition): boolean {
+  /**
+   * Gives the stage its condition, and lets it come after the stage that finds it out. False where it cannot be said: the stage
+   * fails then (CONDITION-2), `text` in its log.
+   */
+  apply(stage: DraftStage, condition: Condition, text: string): boolean {
     const when = this.whenOf(condition);
-    if (when === undefined) return false;
+    if (when === undefined) {
+      this.#unsaid.set(stage, text);
+      return false;
+    }
     if (when === '') return true;
     stage.when = stage.when === undefined ? when : `(${stage.when}) && (${when})`;
     if (when.includes(`stages.${CONDITIONS}.`) && !stage.after.includes(CONDITIONS)) stage.after.unshift(CONDITIONS);
@@ -116,6 +126,7 @@ export class Conditions {
   }
 
   finish(draft: Draft): void {
+    for (const [stage, text] of this.#unsaid) stage.run.unshift(missing(`a job with ${text}`));
     if (this.#outputs.size === 0) return;
     const stage = newStage(CONDITIONS);
     if ([...this.#outputs.keys()].some((shell) => shell.includes('$TRIGGER')))

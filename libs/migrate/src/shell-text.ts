@@ -5,6 +5,11 @@ export function quoted(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** What is not translated must not look as if it had been done: it says so and fails. */
+export function missing(what: string): string {
+  return `echo ${quoted(`not translated: ${what.replaceAll('${{', '{').replaceAll(/\s+/g, ' ')}`)} >&2; exit 1`;
+}
+
 /** A variable's name out of any text: `node-version` becomes `NODE_VERSION`. */
 export function variableName(...parts: readonly string[]): string {
   const name = parts

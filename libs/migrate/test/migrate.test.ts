@@ -188,6 +188,14 @@ jobs:
     ]);
   });
 
+  it('runs no job whose condition it cannot say', () => {
+    const made = github(
+      "on: push\njobs:\n  a:\n    if: contains(fromJSON('[1]'), github.x)\n    steps: [{run: echo ran}]\n",
+    );
+    expect(ranBy('sh', made.text)).toEqual({ status: 1, stdout: '' });
+    expect(told(made)).toEqual(["4: the condition of 'a': contains(fromJSON('[1]'), github.x)"]);
+  });
+
   it('finds out by a stage of its own what only a shell can say, so that the others are skipped', () => {
     const { text } = github(
       "on: push\njobs:\n  a:\n    if: startsWith(github.ref, 'refs/tags/v')\n    steps: [{run: make}]\n",
@@ -213,6 +221,11 @@ describe('a file of GitLab', () => {
       expect(ranBy(shell, gitlab(`a: {script: [exit 3], ${after}}`).text)).toEqual({ status: 3, stdout: 'after\n' });
     },
   );
+
+  it('runs no job whose rules it cannot say', () => {
+    const { text } = gitlab("a: {script: [echo ran], rules: [{if: '$A =~ $B'}]}");
+    expect(ranBy('sh', text)).toEqual({ status: 1, stdout: '' });
+  });
 
   it('begins an after_script in the folder of the project', () => {
     const { text } = gitlab('a: {script: [cd /], after_script: ["[ $PWD = / ] || echo back"]}');

@@ -16,7 +16,7 @@ import {
   type SourceMap,
   type SourceNode,
 } from '../source.ts';
-import { inDoubleQuotes, mayFailAlone, quoted, substituted } from '../shell-text.ts';
+import { inDoubleQuotes, mayFailAlone, missing, quoted, substituted } from '../shell-text.ts';
 import { actionOf, type ActionContext } from './actions.ts';
 import { parseExpression } from './expression.ts';
 import { axisValues, matrixOf } from './matrix.ts';
@@ -151,7 +151,7 @@ class Workflow {
   #condition(stage: DraftStage, node: SourceNode | undefined, names: Names): void {
     const [text] = node === undefined ? [] : textsOf(node);
     if (text === undefined || node === undefined) return;
-    if (!this.#conditions.apply(stage, conditionOf(text, names)))
+    if (!this.#conditions.apply(stage, conditionOf(text, names), `the condition ${text}`))
       this.#ledger.tell(node.line, `the condition of '${stage.name}': ${text}`, 'write it as `when`');
   }
 
@@ -455,11 +455,6 @@ function afterStep(text: string): readonly string[] {
 
 function headed(title: string | undefined): readonly string[] {
   return title === undefined ? [] : [`# ${title.replaceAll(/\s+/g, ' ').replaceAll('${{', '{')}`];
-}
-
-/** What is not translated must not look as if it had been done. */
-function missing(what: string): string {
-  return `echo ${quoted(`not translated: ${what.replaceAll('${{', '{')}`)} >&2; exit 1`;
 }
 
 /** A runner that any of ours is. */

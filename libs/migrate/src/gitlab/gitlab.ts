@@ -218,7 +218,7 @@ class GitlabFile {
     keepCaches(context, map);
     this.#limits(stage, map, job.line);
     const condition = jobCondition({ stage, ledger, names: this.#names, extended: this.#extended, manual }, map);
-    if (!this.#conditions.apply(stage, condition))
+    if (!this.#conditions.apply(stage, condition, `the rules ${unknownOf(condition)}`))
       ledger.tell(job.line, `the rules of '${id}': ${unknownOf(condition)}`, 'write them as `when`');
     for (const [key, what] of [
       ['environment', 'the environment'],

@@ -189,7 +189,7 @@ class WoodpeckerFile {
     const ledger = this.#ledger;
     take(map, 'name');
     const condition = this.#when(take(map, 'when'), `the step '${stage.name}'`);
-    if (!this.#conditions.apply(stage, condition))
+    if (!this.#conditions.apply(stage, condition, `the condition of '${stage.name}'`))
       ledger.tell(line, `the condition of '${stage.name}'`, 'write it as `when`');
     const image = takeText(map, 'image') ?? '';
     if (takeText(map, 'failure') === 'ignore') stage.allowFailure = true;

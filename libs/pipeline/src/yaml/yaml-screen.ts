@@ -156,7 +156,7 @@ export function scanTokens(text: string, problems: Problems): string[] | undefin
       return refuse(
         problems,
         { start: offset - token.length, end: offset },
-        `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages`,
+        `more than ${PIPELINE_LIMITS.stagesMax.toLocaleString('en')} stages, or entries of 'env' and the like`,
         'use a matrix for stages that are alike, or split the pipeline',
       );
     }
