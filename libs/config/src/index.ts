@@ -8,4 +8,5 @@ export { isLoopback, publicReason, type ServerMode, serverMode } from './server-
 export { parseObjectAddress, type S3Address } from './object-address.ts';
 export { loadTiers, type RunLimits, runLimitsOf, type TierLimits, type Tiers, UNLIMITED } from './tiers.ts';
 export { hasCurrentTable } from './variables-table.ts';
-export { DEMAND_QUERY, type VariableKey } from './variables.ts';
+export type { VariableKey } from './variables.ts';
+export { DEMAND_QUERY } from './variables/scaler.ts';

@@ -3,7 +3,8 @@ import { ConfigurationError } from './errors.ts';
 import type { ListenAddress } from './kinds.ts';
 import { jwtSecretsOf } from './jwt-secrets.ts';
 import { publicReason, serverMode, type Reachability, type ServerMode } from './server-mode.ts';
-import { bootstrapVariables, variables, type ValueOf, type Variable, type VariableKey } from './variables.ts';
+import { bootstrapVariables, variables, type ValueOf, type VariableKey } from './variables.ts';
+import type { Variable } from './variables/declared.ts';
 
 /** HS256 is as strong as its key. */
 const JWT_SECRET_BYTES_MIN = 32;

@@ -1,6 +1,7 @@
 /** The table of docs/operating.md, made from the declarations, so that the two cannot differ. */
 import { durationText } from './kinds.ts';
-import { variables, type Variable } from './variables.ts';
+import { variables } from './variables.ts';
+import type { Variable } from './variables/declared.ts';
 
 /** The table stands between these two lines, which are comments to a reader of Markdown. */
 export const TABLE_BEGIN = '<!-- variables: made by renderVariablesTable() of @penstock/config -->';

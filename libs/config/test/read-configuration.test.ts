@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigurationError, readConfiguration, unknownVariables, type VariableKey } from '../src/index.ts';
-import { DEMAND_QUERY, variables } from '../src/variables.ts';
+import { variables } from '../src/variables.ts';
+import { DEMAND_QUERY } from '../src/variables/scaler.ts';
 
 const everything = Object.keys(variables) as VariableKey[];
 
