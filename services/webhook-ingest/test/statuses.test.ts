@@ -296,51 +296,66 @@ describe('commit statuses', () => {
     expect(await told(target(older, 'refs/heads/b', 'git_host_b'))).toEqual([older]);
   });
 
-  it('STATUS-7: what an ingest whose clock is ahead had claimed when it died is told once that claim has stood for its length', async () => {
+  /** As left in the outbox, of a run that has ended, to be told once it is due. */
+  const leftOf = (
+    runId: string,
+    commit: string,
+    changes: { dueAt: number; claimedUntil?: number; failures?: number },
+  ) => ({
+    id: commit,
+    lane: commit,
+    done: false,
+    claimedUntil: 0,
+    sent: '',
+    failures: 0,
+    revision: 0,
+    step: 0,
+    target: JSON.stringify({
+      provider: 'git_host_a',
+      ref: 'r',
+      runId,
+      repository: 'acme/ahead',
+      commit,
+      tenant: 'service',
+      context: 'c',
+    }),
+    ...changes,
+  });
+  const endedRun = async (): Promise<string> => {
     const ingest = await start();
     await pushA(ingest, newCommit());
     await expectNoneLeft();
     await ingest.close();
-    const entries = world.store.collection(statusesSpec);
-    const [{ id: runId } = { id: '' }] = await world.runsOf();
-    const ahead = Date.now() + 60 * 60_000;
-    const claimed = (commit: string, claimedUntil: number) => ({
-      id: commit,
-      lane: commit,
-      done: false,
-      dueAt: claimedUntil,
-      claimedUntil,
-      sent: '',
-      failures: 0,
-      revision: 0,
-      step: 0,
-      target: JSON.stringify({
-        provider: 'git_host_a',
-        ref: 'r',
-        runId,
-        repository: 'acme/ahead',
-        commit,
-        tenant: 'service',
-        context: 'c',
-      }),
-    });
-    const [left, living] = [claimed('e'.repeat(40), ahead), claimed('f'.repeat(40), ahead - 1)];
-    for (const entry of [left, living]) await entries.insert(entry);
-    let boot = 0;
-    let asked = 0;
+    const [{ id } = { id: '' }] = await world.runsOf();
+    return id;
+  };
+  const startOutbox = (bootNow: () => number): StatusOutbox => {
     const outbox = new StatusOutbox({
       ...world,
       hosts: both(),
       log: silentLogger(),
       now: Date.now,
-      bootNow: () => {
-        asked += 1;
-        return boot;
-      },
+      bootNow,
       targetOf: () => undefined,
       urlOfRun: (run) => `https://ci.example/runs/${run}`,
     });
     outbox.start();
+    return outbox;
+  };
+
+  it('STATUS-7: what an ingest whose clock is ahead had claimed when it died is told once that claim has stood for its length', async () => {
+    const runId = await endedRun();
+    const entries = world.store.collection(statusesSpec);
+    const ahead = Date.now() + 60 * 60_000;
+    const claimed = (commit: string, until: number) => leftOf(runId, commit, { dueAt: until, claimedUntil: until });
+    const [left, living] = [claimed('e'.repeat(40), ahead), claimed('f'.repeat(40), ahead - 1)];
+    for (const entry of [left, living]) await entries.insert(entry);
+    let boot = 0;
+    let asked = 0;
+    const outbox = startOutbox(() => {
+      asked += 1;
+      return boot;
+    });
     await expect.poll(() => asked, { timeout: 20_000 }).toBeGreaterThan(4);
     await entries.replaceNewer([{ ...living, revision: 1 }]);
     boot += 30_001;
@@ -348,6 +363,32 @@ describe('commit statuses', () => {
     expect(await entries.get(living.id)).toMatchObject({ revision: 1, claimedUntil: ahead - 1 });
     await outbox.stop();
     await entries.delete(living.id);
+  });
+
+  it('STATUS-7: what an ingest whose clock is ahead was to look at later is told once it has stood for as long as nobody puts one off', async () => {
+    const runId = await endedRun();
+    const entries = world.store.collection(statusesSpec);
+    const minutes = (count: number): number => count * 60_000;
+    const dueIn = (commit: string, ms: number, failures: number) =>
+      leftOf(runId, commit.repeat(40), { dueAt: Date.now() + ms, failures });
+    const running = dueIn('1', minutes(60), 0);
+    const putOff = dueIn('2', minutes(50), 1);
+    const putOffAhead = dueIn('3', minutes(119), 1);
+    for (const entry of [running, putOff, putOffAhead]) await entries.insert(entry);
+    let boot = 0;
+    let asked = 0;
+    const outbox = startOutbox(() => {
+      asked += 1;
+      return boot;
+    });
+    await expect.poll(() => asked, { timeout: 20_000 }).toBeGreaterThan(0);
+    boot += minutes(5) + 1;
+    await expect.poll(() => host.statesOf(running.id).at(-1), { timeout: 20_000 }).toBe('success');
+    for (const { id } of [putOff, putOffAhead]) expect(await entries.get(id)).toMatchObject({ revision: 0 });
+    boot += minutes(55);
+    await expect.poll(() => host.statesOf(putOffAhead.id).at(-1), { timeout: 20_000 }).toBe('success');
+    await outbox.stop();
+    await expectNoneLeft();
   });
 
   it('a run that nobody knows any more, and one whose host is not configured any more, are given up after a week', async () => {

@@ -44,6 +44,7 @@ export const requestVariables = {
     kind: integer({ min: 0, max: 1_000_000_000 }),
     default: 600,
     services: ['serve', 'gateway', 'auth', 'registry', 'webhook-ingest'],
-    meaning: 'Webhook deliveries a minute and client address; 0: no limit.',
+    meaning:
+      'Webhook deliveries a minute and client address, those of connected repositories a minute and user; 0: no limit.',
   }),
 } as const;

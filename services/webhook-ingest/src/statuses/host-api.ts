@@ -32,7 +32,8 @@ export type StatusAnswer =
 const REQUEST_MS_MAX = 10_000;
 /** How much is kept of what a host says about a refusal. */
 const WHY_CHARACTERS_MAX = 200;
-const RETRY_AFTER_MS_MAX = 60 * 60 * 1000;
+/** A host puts off nothing for longer. */
+export const RETRY_AFTER_MS_MAX = 60 * 60 * 1000;
 
 /** Never throws. `targetUrl` is where the host's users find the run. */
 export async function writeStatus(

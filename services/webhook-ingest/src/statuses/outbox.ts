@@ -13,7 +13,8 @@
  *     entry of a newer run stands in the place of the older at once, and is told when the claim of who tells of the older is over or given
  *     back. What is done stays for a week, so that an older run that comes later, after a restart as well, finds it.
  *  STATUS-7 A claim is over once it has stood unchanged for its length on this ingest's boot clock, however far ahead the wall clock was of who
- *     has claimed it. A claim that lies no further ahead than one of this ingest's is over when its time has come.
+ *     has claimed it. A claim that lies no further ahead than one of this ingest's is over when its time has come. So it is with the next look
+ *     at an entry: it comes once the entry has stood for as long as nobody puts one off, an hour where the host has put it off.
  */
 import { hash } from 'node:crypto';
 import { backoffMs, bootMs, Lanes, pauseOrAbort } from '@penstock/async';
@@ -23,7 +24,7 @@ import { endsRun, isEnded, SERVICE_TENANT, type RunCreated, type RunId, type Run
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { statusesSpec } from '../model/collections.ts';
 import type { ProviderName } from '../providers/provider.ts';
-import { writeStatus, type StatusHost, type StatusState, type StatusTarget } from './host-api.ts';
+import { RETRY_AFTER_MS_MAX, writeStatus, type StatusHost, type StatusState, type StatusTarget } from './host-api.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 export interface StatusOutboxOptions {
@@ -43,7 +44,7 @@ export interface StatusOutboxOptions {
 
 type Entry = DocumentOf<typeof statusesSpec>;
 
-interface StandingClaim {
+interface Standing {
   readonly revision: number;
   /** Of the boot clock. */
   readonly since: number;
@@ -80,8 +81,8 @@ export class StatusOutbox {
   #lastLooked: string | undefined;
   #sweptAt = -Infinity;
   readonly #bootNow: () => number;
-  /** STATUS-7: claims that lie too far ahead, by their entries, and since when they have stood so. */
-  #claimsAhead: ReadonlyMap<string, StandingClaim> = new Map();
+  /** STATUS-7: entries whose claim or next look lies too far ahead, and since when they have stood so. */
+  #ahead: ReadonlyMap<string, Standing> = new Map();
 
   constructor(options: StatusOutboxOptions) {
     this.#options = options;
@@ -166,7 +167,7 @@ export class StatusOutbox {
     const { signal } = this.#stopped;
     while (!signal.aborted) {
       try {
-        await this.#endClaimsAhead();
+        await this.#endAhead();
         await this.#beginDue();
         await this.#sweep();
       } catch (error) {
@@ -188,21 +189,33 @@ export class StatusOutbox {
   }
 
   /** STATUS-7 */
-  async #endClaimsAhead(): Promise<void> {
-    const ahead = await this.#entries.list({
+  async #endAhead(): Promise<void> {
+    const stand = new Map<string, Standing>();
+    for (const entry of [...(await this.#claimsAhead()), ...(await this.#looksAhead())]) {
+      const { id, revision } = entry;
+      const known = this.#ahead.get(id);
+      const since = known?.revision === revision ? known.since : this.#bootNow();
+      if (this.#bootNow() - since <= standsMs(entry)) stand.set(id, { revision, since });
+      else await this.#write({ ...entry, dueAt: this.#options.now(), claimedUntil: 0 });
+    }
+    this.#ahead = stand;
+  }
+
+  #claimsAhead(): Promise<readonly Entry[]> {
+    return this.#entries.list({
       where: { claimedUntil: { gt: this.#options.now() + CLAIM_MS } },
       orderBy: { field: 'claimedUntil', direction: 'asc' },
       limit: LOOKED_AT,
     });
-    const stand = new Map<string, StandingClaim>();
-    for (const entry of ahead) {
-      const { id, revision } = entry;
-      const known = this.#claimsAhead.get(id);
-      const since = known?.revision === revision ? known.since : this.#bootNow();
-      if (this.#bootNow() - since <= CLAIM_MS) stand.set(id, { revision, since });
-      else await this.#write({ ...entry, dueAt: this.#options.now(), claimedUntil: 0 });
-    }
-    this.#claimsAhead = stand;
+  }
+
+  /** The furthest first: behind them stand those that a host has put off. */
+  #looksAhead(): Promise<readonly Entry[]> {
+    return this.#entries.list({
+      where: { done: false, dueAt: { gt: this.#options.now() + RUNNING_LOOK.maxMs } },
+      orderBy: { field: 'dueAt', direction: 'desc' },
+      limit: LOOKED_AT,
+    });
   }
 
   /** STATUS-6 */
@@ -359,6 +372,12 @@ function laneOf({ provider, tenant, repository, commit }: StatusTarget): string 
 function idOf({ provider, tenant, repository, commit, context, ref }: StatusTarget): string {
   const place = [provider, tenant, repository, commit, context, ...(provider === 'git_host_b' ? [ref] : [])];
   return hash('sha256', JSON.stringify(place), 'base64url');
+}
+
+/** How long an entry may stand unchanged, whatever clock it was written by. */
+function standsMs({ claimedUntil, failures }: Entry): number {
+  if (claimedUntil > 0) return CLAIM_MS;
+  return failures === 0 ? RUNNING_LOOK.maxMs : RETRY_AFTER_MS_MAX;
 }
 
 function targetOf({ target }: Pick<Entry, 'target'>): StatusTarget {
