@@ -212,6 +212,47 @@ describe('a lease', () => {
     expect(await leaseAtLeader(bus, bucket, 'k')).toBeNull();
   });
 
+  it('P5: what a leader that was stopped shows of a key is no proof that its lease is over: who leads now has it renewed', async () => {
+    // It stands before the other, whose sequences are then holes.
+    await acquireLease(bus, bucket, 'first', 1, long);
+    const lease = await acquireLease(bus, bucket, 'k', 1, long);
+    const wire = wireOf(bus);
+    const call = wire.call.bind(wire);
+    const get = `$JS.API.STREAM.MSG.GET.KV_${bucket}`;
+    const change = <M extends { data: Uint8Array }>(
+      message: M,
+      changed: (answer: Record<string, object>) => object,
+    ): M => ({
+      ...message,
+      data: Buffer.from(JSON.stringify(changed(JSON.parse(Buffer.from(message.data).toString())))),
+    });
+    /** Stored so long ago that the key should be gone. */
+    const asOld = async () =>
+      change(await call(get, JSON.stringify({ last_by_subj: `$KV.${bucket}.k` }), undefined, 5_000), ({ message }) => ({
+        message: { ...message, time: '2026-01-01T00:00:00Z' },
+      }));
+    const ofStopped = await asOld();
+    let answeredByStopped = 0;
+    const spy = vi.spyOn(wire, 'call').mockImplementation(async (subject, ...rest) => {
+      if (subject === get && answeredByStopped > 0) {
+        answeredByStopped -= 1;
+        return ofStopped;
+      }
+      const answer = await call(subject, ...rest);
+      if (!subject.startsWith('$JS.API.STREAM.INFO.')) return answer;
+      return change(answer, (info) => ({ ...info, cluster: { replicas: [{ current: true, active: 0 }] } }));
+    });
+    try {
+      answeredByStopped = 1;
+      expect(await leaseAtLeader(bus, bucket, 'k')).toBeNull();
+      await lease.renew(2);
+      answeredByStopped = 2;
+      expect(await leaseAtLeader(bus, bucket, 'k')).toEqual({ value: 2, revision: lease.revision });
+    } finally {
+      spy.mockRestore();
+    }
+  });
+
   it('P5: its end is seen although it came while the broker was down', async () => {
     await acquireLease(bus, bucket, 'k', 1, short);
     await events.find('put', 'k');

@@ -20,7 +20,7 @@ import { wireOf } from '../wire/nats-bus.ts';
 import { parseJson } from '../wire/body.ts';
 import { hasOutlived } from './outlived.ts';
 import { leaderMessage, replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
-import { isSure, streamInfo } from './stream-info.ts';
+import { hasSequence, isSure, streamInfo, type StreamInfo } from './stream-info.ts';
 import { bucketStream } from './streams.ts';
 import type { Wire } from '../wire/wire.ts';
 
@@ -287,10 +287,21 @@ export async function leaseAtLeader<V>(bus: Bus, bucket: string, key: string): P
     if (held !== null && !hasOutlived(held, Date.parse(info.ts ?? '')))
       return { value: parseJson<V>(held.bytes), revision: held.sequence };
     const isAsHeld = (info.state.subjects?.[subject] === undefined) === (held === null);
-    if (isAsHeld && isSure(info)) return null;
+    if (isAsHeld && isSure(info) && (held === null || (await isStillHeld(wire, stream, held.sequence, info))))
+      return null;
     if (tries === LEADER_TRIES_MAX) throw new StoreRefused(subject, 404, 'no leader of its stream is sure to be it');
     await pause(backoffMs(tries, BROKER_BACKOFF));
   }
+}
+
+/**
+ * Whether who is sure to lead has that message too, and so no later one of its subject. A leader that was stopped, and wakes, may have
+ * answered for what the key holds before it hears that another was elected, to which the holder has renewed.
+ */
+async function isStillHeld(wire: Wire, stream: string, sequence: number, { cluster }: StreamInfo): Promise<boolean> {
+  if ((cluster?.replicas ?? []).length === 0) return true;
+  const info = await streamInfo(wire, stream, LEADER_TIMEOUT_MS, { deleted_details: true });
+  return isSure(info) && hasSequence(info, sequence);
 }
 
 export interface LeaseValue<V> {

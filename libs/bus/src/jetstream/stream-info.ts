@@ -14,7 +14,10 @@ export interface StreamInfo {
   readonly ts?: string;
   readonly state: {
     readonly messages: number;
+    readonly first_seq: number;
     readonly last_seq: number;
+    /** Sequences between the first and the last that have no message any more, if asked for (`deleted_details`). */
+    readonly deleted?: readonly number[] | null;
     /** How many messages each has, of those that were asked for. */
     readonly subjects?: Readonly<Record<string, number>>;
   };
@@ -42,4 +45,9 @@ export function isSure({ cluster }: StreamInfo): boolean {
     ({ current, offline, active }) => current && offline !== true && active < HEARD_WITHIN_MS * MS_NANOS,
   );
   return heard.length + 1 > (copies.length + 1) / 2;
+}
+
+/** Of an answer with `deleted_details`. */
+export function hasSequence({ state }: StreamInfo, sequence: number): boolean {
+  return state.first_seq <= sequence && sequence <= state.last_seq && !(state.deleted ?? []).includes(sequence);
 }
