@@ -1,6 +1,8 @@
 /** A second machine, as far as one machine goes: a process with a folder of its own becomes a runner by one command and a token (P37). */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { attachMachine, type RunnerMachine } from '../support/runner-machine.ts';
 import { startServer, temporaryFolder, trigger, type RunningServer } from '../support/server.ts';
@@ -154,12 +156,10 @@ describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
       env: { SERVICE_SLOTS: '1', SERVICE_LISTEN: `127.0.0.1:${port}` },
       arguments: ['--listen', `127.0.0.1:${port}`],
     });
-    const work = await trigger(server, WORK.replace('echo kept', 'sleep 3; echo kept'));
-    await until(
-      'the stage runs after the restart',
-      async () => (await runOf(work)).run.stages[0]?.status === 'RUNNING',
-      PATIENT_MS,
-    );
+    const began = join(folder.path, 'began');
+    const work = await trigger(server, WORK.replace('echo kept', `touch ${began}; sleep 3; echo kept`));
+    // RUNNING from its grant on, which a runner that ends may still refuse: the stage waits for another one then.
+    await until('the stage runs after the restart', () => existsSync(began), PATIENT_MS);
     machine.child.kill('SIGTERM');
     expect(await machine.ended).toBe(0);
     await until(
