@@ -34,6 +34,12 @@ declare module 'fastify' {
   }
 }
 
+/**
+ * So many times its budget an address may send a minute of what its owners are refused, and that has been read to find them; of more each
+ * counts for the address again, which ends the reading.
+ */
+const REFUSED_TIMES = 10;
+
 /** Of the warning about a header that is not believed: it would come with every request of whoever sends it. */
 const WARNING_EVERY_MS = 60_000;
 
@@ -59,6 +65,8 @@ export function rateLimiting(
   };
   /** By tier and whose they are. */
   const owned = new RateLimiter();
+  /** By tier and address: what its owner was refused. */
+  const refused = new RateLimiter();
   const counted = new WeakMap<FastifyRequest, { readonly client: string; readonly at: number }>();
   let warnedAt = Number.NEGATIVE_INFINITY;
 
@@ -80,9 +88,9 @@ export function rateLimiting(
     );
   };
 
+  const shareOf = (limit: number): number => Math.max(1, Math.floor(limit / Math.max(1, limits?.shares?.() ?? 1)));
   const ask = (limiter: RateLimiter, client: string, at: number, limit: number, reply: FastifyReply): Decision => {
-    const budget = Math.max(1, Math.floor(limit / Math.max(1, limits?.shares?.() ?? 1)));
-    const decision = limiter.ask(client, budget, at);
+    const decision = limiter.ask(client, shareOf(limit), at);
     reply.header('X-RateLimit-Limit', String(limit)).header('X-RateLimit-Remaining', String(decision.remaining));
     return decision;
   };
@@ -95,11 +103,13 @@ export function rateLimiting(
     const limit = limits?.[tier] ?? 0;
     limiters[tier].giveBack(before.client, before.at);
     const { granted, retryAfterSecs } = ask(owned, `${tier} ${whose}`, now(), limit, reply);
-    if (!granted)
-      throw new RateLimited(
-        `Too many requests that are yours: at most ${limit} of this kind a minute. Try again in ${retryAfterSecs} s.`,
-        { retryAfter: retryAfterSecs },
-      );
+    if (granted) return;
+    const isMuch = !refused.ask(`${tier} ${before.client}`, shareOf(limit * REFUSED_TIMES), now()).granted;
+    if (isMuch) limiters[tier].ask(before.client, shareOf(limit), now());
+    throw new RateLimited(
+      `Too many requests that are yours: at most ${limit} of this kind a minute. Try again in ${retryAfterSecs} s.`,
+      { retryAfter: retryAfterSecs },
+    );
   });
 
   return (request, reply) => {

@@ -35,6 +35,10 @@ function server(options: Partial<ServerOptions> = {}): FastifyInstance {
   app.get('/elsewhere', { config: { tier: 'read' } }, (_request, reply) => reply.redirect('/read'));
   app.get('/files/*', { config: { tier: 'read' } }, () => 'a file');
   app.post('/write', { config: { tier: 'api' } }, (request) => ({ got: request.body }));
+  app.post('/owned', { config: { tier: 'webhook' } }, (request, reply) => {
+    request.countFor('somebody', reply);
+    return {};
+  });
   app.post('/hook', { config: { tier: 'webhook' }, bodyLimit: WEBHOOK_BYTES_MAX }, (request) => ({
     bytes: JSON.stringify(request.body).length,
   }));
@@ -121,6 +125,35 @@ describe('rate limits', () => {
       expect(response.statusCode).toBe(200);
       expect(Object.keys(response.headers).filter((name) => name.startsWith('x-ratelimit'))).toEqual([]);
     }
+  });
+
+  it('what an owner is refused costs the address nothing, up to ten times its budget', async () => {
+    const app = server({ rateLimits });
+    const ask = async (url: string): Promise<string> => {
+      const response = await app.inject({ method: 'POST', url, payload: {} });
+      return response.statusCode === 200 ? 'taken' : (response.json<{ message: string }>().message.split(':')[0] ?? '');
+    };
+    const [owners, addresses] = ['Too many requests that are yours', 'Too many requests from this address'];
+    expect(await ask('/owned')).toBe('taken');
+    for (let count = 0; count < 10; count++) expect(await ask('/owned')).toBe(owners);
+    expect(await ask('/hook')).toBe('taken');
+    expect(await ask('/owned')).toBe(addresses);
+  });
+
+  it('what an owner is refused beyond that counts for the address as well', async () => {
+    const app = server({ rateLimits });
+    const statuses: string[] = [];
+    for (let count = 0; count < 13; count++) {
+      const { message = 'taken' } = (await app.inject({ method: 'POST', url: '/owned', payload: {} })).json<{
+        message?: string;
+      }>();
+      statuses.push(message.split(':')[0] ?? '');
+    }
+    expect(statuses).toEqual([
+      'taken',
+      ...Array.from({ length: 11 }, () => 'Too many requests that are yours'),
+      'Too many requests from this address',
+    ]);
   });
 
   it('a minute later the budget is there again', async () => {
@@ -435,7 +468,18 @@ describe('headers of every response', () => {
     await app.listen({ host: '127.0.0.1', port: 0 });
     const { port } = app.server.address() as AddressInfo;
     const paths = [...new Set(routesOf(app).map(({ url }) => url.replace('*', 'a/b')))];
-    expect(paths).toEqual(['/read', '/who', '/fails', '/away', '/gone', '/elsewhere', '/files/a/b', '/write', '/hook']);
+    expect(paths).toEqual([
+      '/read',
+      '/who',
+      '/fails',
+      '/away',
+      '/gone',
+      '/elsewhere',
+      '/files/a/b',
+      '/write',
+      '/owned',
+      '/hook',
+    ]);
     const seen = new Set<number>();
     for (const path of [...paths, '/nothing', '*']) {
       for (const method of METHODS) {
