@@ -22,6 +22,9 @@ const WALK_CALLS = 30;
 export class IdleWalk {
   readonly #classes: ReadonlyMap<string, ReadyClass>;
   #walk: Iterator<Looked, undefined> | undefined;
+  /** Looks of this walk, and of the one before. */
+  #looks = 0;
+  #looksBefore = 0;
   /** Keys of stages that were taken from the middle of a lane, which counts them until it is cleared up: since this walk began, and before. */
   #leftBehind = new Set<string>();
   #clearing = new Set<string>();
@@ -36,8 +39,9 @@ export class IdleWalk {
 
   /** `toClear`: something may have been taken from the middle of the lane. */
   take(lookAt: (lane: Lane, ready: ReadyClass, toClear: boolean) => void, done: (ready: ReadyClass) => void): void {
-    const looks = Math.max(LOOKS_MIN, Math.ceil(this.#classes.size / WALK_CALLS));
-    for (let left = looks; left > 0; left -= 1) {
+    const known = Math.max(this.#classes.size, this.#looksBefore, this.#looks);
+    const looks = Math.max(LOOKS_MIN, Math.ceil(known / WALK_CALLS));
+    for (let left = looks; left > 0; left -= 1, this.#looks += 1) {
       const { value } = (this.#walk ??= this.#begin()).next();
       if (value === undefined) {
         this.#walk = undefined;
@@ -50,6 +54,8 @@ export class IdleWalk {
   }
 
   #begin(): Iterator<Looked, undefined> {
+    this.#looksBefore = this.#looks;
+    this.#looks = 0;
     this.#clearing = this.#leftBehind;
     this.#leftBehind = new Set();
     return walk(this.#classes);
