@@ -22,4 +22,5 @@ for (let index = 0; index < share.seeds && failures.length < share.failuresMax; 
   failures.push({ seed, rule: outcome.failure.rule, report: report(again) });
 }
 const result: WorkerResult = { seeds, steps, virtualMs, marks: [...marks.counts], failures };
-process.send?.(result, () => process.disconnect?.());
+// Its parent may be gone, and has said why.
+if (process.connected) process.send?.(result, () => process.connected && process.disconnect?.());
