@@ -2,8 +2,7 @@
  * The look for queues that are of no use any more. What waits is over without the dispatch being told, so all queues are looked at in turn, some
  * at a time; it owns where that look stands. Until it comes to them, stages that are over count as waiting.
  *
- *  IDLEWALK-1 So few are looked at in a call that it takes a millisecond or two; of very many classes, as many as a WALK_CALLS-th of them, lanes
- *     counted as well.
+ *  IDLEWALK-1 So few are looked at in a call that it takes a millisecond or two; of very many, a WALK_CALLS-th of all, lanes and classes.
  */
 import type { Lane } from './lane.ts';
 import type { ReadyClass } from './ready-class.ts';
@@ -16,7 +15,7 @@ interface Looked {
 
 /** More keys than that do not come in a second. */
 const LOOKS_MIN = 5_000;
-/** Classes may, as one run brings thousands: of those with one lane each no more that are over stand there than come in twice as many seconds. */
+/** Classes may, as one run brings thousands: no more that are over stand there than come in so many seconds. */
 const WALK_CALLS = 30;
 
 export class IdleWalk {

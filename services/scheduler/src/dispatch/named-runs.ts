@@ -4,7 +4,7 @@
  *
  *  NAMED-1 A session that has named a run is given nothing else for as long as it lives, and names no second one.
  *  NAMED-2 What is taken here is left in its lane, which lets go of it once a look at all queues that began later (`idle-walk.ts`) comes to it: a
- *     second later, or where there are very many queues up to some minutes.
+ *     second later, or where there are very many queues up to a minute.
  */
 import { canTake, type Session } from './sessions.ts';
 import type { ReadyStages } from './ready-stage.ts';
