@@ -4,6 +4,7 @@ import { draftText, newStage, type Draft, type DraftStage } from './draft.ts';
 import { fromGithub } from './github/github.ts';
 import { fromGitlab } from './gitlab/gitlab.ts';
 import { countEntries, Ledger, type Note } from './ledger.ts';
+import { missing } from './shell-text.ts';
 import { readSource, UnreadableSource, type SourceMap } from './source.ts';
 import { fromWoodpecker } from './woodpecker/woodpecker.ts';
 
@@ -36,7 +37,7 @@ const TRANSLATORS: Readonly<Record<Format, (root: SourceMap, ledger: Ledger, nam
 const REPAIRS_MAX = 40;
 /** Of a name in the path of a problem, which may be shortened. */
 const SHOWN_MAX = 60;
-const UNTRANSLATED = "echo 'not translated: the script' >&2; exit 1";
+const UNTRANSLATED = missing('the script');
 /** What a pipeline file of ours may have at most. */
 const STAGES_MAX = 2_000;
 /** Scripts of all stages: a few times what a file of ours may have. */

@@ -14,26 +14,7 @@ import type { LeftByStage } from '../src/artifacts/stage-artifacts.ts';
 import { Attempt, type AttemptParts } from '../src/attempt/attempt.ts';
 import type { OutgoingLog } from '../src/report/chunk-store.ts';
 import type { Sources } from '../src/workspace/preparation.ts';
-
-const job: Job = {
-  runId: 'run-1',
-  stage: 'build',
-  attempt: 1,
-  session: 's',
-  credit: 1,
-  partition: 0,
-  epoch: 1,
-  key: 'tenant',
-  pipelineName: 'p',
-  origin: { kind: 'api' },
-  workspace: 'shared',
-  commands: [{ script: 'true', bindings: {} }],
-  env: {},
-  outputs: [],
-  timeoutMs: 60_000,
-  logBytesMax: 1_000,
-  repeated: false,
-};
+import { plainJob as job } from './plain-job.ts';
 
 let folder: string;
 let exit: PromiseWithResolvers<StageExit>;

@@ -26,6 +26,7 @@ import {
   type StopReply,
   type StopRequest,
 } from '@penstock/bus';
+import { plainJob } from './plain-job.ts';
 
 export const RUNNER = 'runner-1';
 
@@ -165,24 +166,14 @@ export class FakeScheduler {
   }
 
   jobFor(offered: Offered, { script = 'true', ...more }: Partial<Job> & { readonly script?: string } = {}): Job {
+    const { session, credit } = offered;
     return {
+      ...plainJob,
       runId: `run-${randomUUID()}`,
-      stage: 'build',
-      attempt: 1,
-      session: offered.session,
-      credit: offered.credit,
-      partition: 0,
-      epoch: 1,
-      key: 'tenant',
-      pipelineName: 'p',
-      origin: { kind: 'api' },
-      workspace: 'shared',
+      session,
+      credit,
       commands: [{ script, bindings: {} }],
-      env: {},
-      outputs: [],
-      timeoutMs: 60_000,
       logBytesMax: 4 * 1024 ** 2,
-      repeated: false,
       ...more,
     };
   }

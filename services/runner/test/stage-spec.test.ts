@@ -2,26 +2,9 @@ import type { Job } from '@penstock/bus';
 import { noSecrets } from '@penstock/executor';
 import { describe, expect, it } from 'vitest';
 import { stageSpecOf, type StageToStart } from '../src/attempt/stage-spec.ts';
+import { plainJob } from './plain-job.ts';
 
-const job: Job = {
-  runId: 'run-1',
-  stage: 'build',
-  attempt: 3,
-  session: 's',
-  credit: 1,
-  partition: 0,
-  epoch: 1,
-  key: 'tenant',
-  pipelineName: 'p',
-  origin: { kind: 'api' },
-  workspace: 'shared',
-  commands: [{ script: 'true', bindings: {} }],
-  env: {},
-  outputs: [],
-  timeoutMs: 60_000,
-  logBytesMax: 1_000,
-  repeated: false,
-};
+const job = { ...plainJob, attempt: 3 };
 const folders = {
   workspace: '/w/shared',
   fresh: false,

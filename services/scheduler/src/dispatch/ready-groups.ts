@@ -51,6 +51,8 @@ export class ReadyGroups {
 
   /** Of a session that is everybody's. */
   seen({ capacity }: Session): void {
+    // Of more than that none is asked for again, however many come before the next `renew`.
+    if (this.#unknown.length > SPLITS_MAX) return;
     if (capacity !== undefined && !this.#sizes.knows(capacity)) this.#unknown.push(capacity);
   }
 
