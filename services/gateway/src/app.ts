@@ -22,7 +22,7 @@ import { addPlaygroundRoutes } from './playground/routes.ts';
 import { usesResolver } from './runs/extensions.ts';
 import { repositoryFile } from './runs/repository-file.ts';
 import { decideAnew } from './runs/decided-anew.ts';
-import { runToRepeat } from './runs/rerun.ts';
+import { createdOf, runToRepeat } from './runs/rerun.ts';
 import { People } from './people/people.ts';
 import { Trigger } from './runs/trigger.ts';
 import { OpenPlaces } from './sse/open-places.ts';
@@ -104,6 +104,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
       fileOf: (caller, asked) => repositoryFile(bus, caller, asked),
       decideAnew: (asked, signal) => decideAnew({ bus, reads }, asked, signal),
       runToRepeat: (caller, id) => runToRepeat({ owners, reads, store: runs }, caller, id),
+      createdOf: (view) => createdOf({ owners, store: runs }, view),
       onAsked: options.onRunAsked,
       onRead: options.onFileRead,
     },

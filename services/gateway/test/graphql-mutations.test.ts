@@ -212,6 +212,44 @@ stages: {a: {run: 'true'}}`;
     }
   });
 
+  it('a runId that stands for another file of the pipeline, or for other inputs, is refused and shows nothing', async () => {
+    const app = await world.gateway();
+    const runId = runIdFor();
+    const declaring = `${YAML}inputs:\n  version:\n    default: a\n`;
+    const trigger = async (yaml: string, version?: string) =>
+      await graphql(
+        app,
+        `
+          mutation ($yaml: String!, $runId: String, $inputs: [KeyValueInput!]) {
+            triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId, inputs: $inputs) {
+              run {
+                id
+              }
+            }
+          }
+        `,
+        {
+          variables: {
+            yaml,
+            runId,
+            ...(version === undefined ? {} : { inputs: [{ key: 'version', value: version }] }),
+          },
+        },
+      );
+    for (const version of [undefined, 'a'])
+      expect((await trigger(declaring, version)).data).toEqual({ triggerPipeline: { run: { id: runId } } });
+    for (const [yaml, version] of [[YAML], [declaring, 'b']] as const)
+      expect(await trigger(yaml, version)).toMatchObject({
+        data: null,
+        errors: [
+          {
+            extensions: { code: 'BAD_USER_INPUT' },
+            message: expect.stringContaining("leave 'runId' out for a new run"),
+          },
+        ],
+      });
+  });
+
   it("another tenant's run under the given id is never shown", async () => {
     const app = await world.gateway();
     const runId = runIdFor();

@@ -188,7 +188,7 @@ export const SCHEMA = /* GraphQL */ `
     """
     Runs the pipeline whose file is 'yaml'. Answers when the run ends, or after 'waitSeconds' (0 to 300) with the run as it
     then stands. The run starts without files of the client's: an empty workspace. 'runId' makes repeating safe after
-    UNAVAILABLE: it is that error's extensions.runId. 'priority', -1000 to 1000, is for the API key. 'lock' says which
+    UNAVAILABLE: it is that error's extensions.runId, for the same 'yaml' and 'inputs'. 'priority', -1000 to 1000, is for the API key. 'lock' says which
     versions of extensions the file was locked to. 'inputs' are values for the inputs that the file declares.
     """
     triggerPipeline(

@@ -44,11 +44,20 @@ export async function runToRepeat(
   if (view === null) throw new NotFound(`There is no run '${id.slice(0, 100)}'.`);
   if (!tenants.includes(view.tenant))
     throw new Forbidden(`You may see the run '${id}', but not run it again: it is not yours.`);
+  const created = await createdOf({ owners, store }, view);
+  if (created === null) throw new NotFound(`There is no run '${id}'.`);
+  return { view, created };
+}
+
+/** What a run began with; null: it is gone meanwhile. */
+export async function createdOf(
+  { owners, store }: Pick<RerunSources, 'owners' | 'store'>,
+  { id, tenant }: Pick<RunView, 'id' | 'tenant'>,
+): Promise<RunCreated | null> {
   // The first event says it all, and every owner has it.
   const { run } = await owners.watch({ runId: id, after: 0 });
-  const [created] = run?.events ?? (await readRunEvents({ owners, store }, id, [view.tenant], 0));
-  if (created?.type !== 'run_created') throw new NotFound(`There is no run '${id}'.`);
-  return { view, created };
+  const [created] = run?.events ?? (await readRunEvents({ owners, store }, id, [tenant], 0));
+  return created?.type === 'run_created' ? created : null;
 }
 
 /** Throws `BadUserInput`. */

@@ -62,6 +62,8 @@ export interface TriggerSettings {
   readonly fileOf: (caller: Caller, asked: DispatchArguments) => Promise<RepositoryFile>;
   /** A run that the caller may have run again. */
   readonly runToRepeat: (caller: Caller, id: string | null | undefined) => Promise<RepeatedRun>;
+  /** What a run began with; null: it is gone. */
+  readonly createdOf: (view: RunView) => Promise<RunCreated | null>;
   /** The run that comes of the delivery of one without stages, once it is there. */
   readonly decideAnew: (asked: DecidedAnew, signal: AbortSignal) => Promise<RunView>;
   /** Called for each call by somebody who may have runs. */
@@ -105,7 +107,7 @@ export class Trigger {
       throw new BadUserInput("The argument 'yaml' is missing: it holds the text of the pipeline file.");
     const { file, extensions } = await this.#files.check(caller, yaml, input.lock ?? undefined, tenant);
     const key = keyOf({ tenant, pipelineName: file.name });
-    const inputs = givenInputs(file, input.inputs ?? []);
+    const { given: inputs, values } = givenInputs(file, input.inputs ?? []);
     const runId = this.#runIdOf(input.runId, key);
     const limits = this.#settings.limitsOf(caller);
     const request: CreateRequest = {
@@ -119,8 +121,9 @@ export class Trigger {
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),
     };
-
-    return await this.#run({ runId, tenant }, () => this.#created(request), waitMs, clientGone);
+    const repeats = (created: RunCreated): boolean => created.yaml === yaml && areEqual(created.inputs ?? {}, values);
+    const create = (): Promise<TriggerResult> => this.#created(request, input.runId == null ? undefined : repeats);
+    return await this.#run({ runId, tenant }, create, waitMs, clientGone);
   }
 
   /** The run of a repository's own file: as `trigger`, where the ingest has read it. */
@@ -148,7 +151,8 @@ export class Trigger {
       return await this.#settings.fileOf({ ...caller, user: { ...caller.user, id } }, input);
     });
     const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted, defaultBranch } = file;
-    const inputs = givenInputs(await this.#files.checkResolved(yaml, extensions, file.tenant), input.inputs ?? []);
+    const read = await this.#files.checkResolved(yaml, extensions, file.tenant);
+    const { given: inputs } = givenInputs(read, input.inputs ?? []);
     const runId = this.#runIdOf(input.runId, key);
     const limits = await this.#limitsAt(caller, file.tenant);
     const actor = caller.user?.email ?? caller.kind;
@@ -262,7 +266,8 @@ export class Trigger {
     }
   }
 
-  async #created(request: CreateRequest): Promise<TriggerResult> {
+  /** `repeats`: whether a run that is there already may have come of the same request; default any of its key. */
+  async #created(request: CreateRequest, repeats?: (created: RunCreated) => boolean): Promise<TriggerResult> {
     const reply = await this.#owners.create(request).catch((error: unknown) => {
       throw error instanceof Conflict ? new BadUserInput(`The run id ${request.runId} belongs to another run.`) : error;
     });
@@ -271,6 +276,13 @@ export class Trigger {
     // Another tenant's or pipeline's run would be shown to this caller otherwise.
     if (run === null || run.tenant !== request.tenant || run.key !== request.key)
       throw new BadUserInput(`The run id ${request.runId} belongs to another run.`);
+    if (!reply.created && repeats !== undefined) {
+      const created = await this.#settings.createdOf(run);
+      if (created !== null && !repeats(created))
+        throw new BadUserInput(
+          `The run id ${run.id} belongs to a run of another file, or with other inputs: leave 'runId' out for a new run.`,
+        );
+    }
     return resultOf(run);
   }
 
@@ -336,11 +348,14 @@ function resultOf(run: RunView): TriggerResult {
   return { run, summary: summaryOf(run) };
 }
 
-/** Throws `BadUserInput` that names the input at fault. */
+/** `values`: of every input that the file declares. Throws `BadUserInput` that names the input at fault. */
 function givenInputs(
   file: CheckedFile,
   given: NonNullable<TriggerArguments['inputs']>,
-): NonNullable<CreateRequest['inputs']> {
+): {
+  readonly given: NonNullable<CreateRequest['inputs']>;
+  readonly values: Readonly<Record<string, string>>;
+} {
   const byName = new Map(given.map(({ key, value }) => [key, value]));
   if (byName.size < given.length) throw new BadUserInput("'inputs': a name is given twice.");
   const resolved = resolveInputs(file, byName);
@@ -349,7 +364,12 @@ function givenInputs(
       `'inputs': ${resolved.message}.`,
       resolved.name === undefined ? {} : { input: resolved.name },
     );
-  return [...byName];
+  return { given: [...byName], values: resolved.values };
+}
+
+function areEqual(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
+  const names = Object.keys(a);
+  return names.length === Object.keys(b).length && names.every((name) => a[name] === b[name]);
 }
 
 function waitMsOf(seconds: number): number {
