@@ -1,5 +1,5 @@
 /**
- * What never becomes a request: bytes that are not HTTP, headers too large or too slow. Node hands over the bare socket,
+ * What never becomes a request: bytes that are not HTTP, headers too large or too slow, a body in crumbs. Node hands over the bare socket,
  * so the answer is written as text, with the same headers and body shape as any other error.
  */
 import type { Socket } from 'node:net';
@@ -51,6 +51,8 @@ function refusalOf(error: ParserError): readonly [status: number, code: string, 
       return [408, 'request_timeout', 'The request did not arrive in time.'];
     case 'HPE_HEADER_OVERFLOW':
       return [431, 'headers_too_large', 'The request headers are too large.'];
+    case 'BODY_IN_CRUMBS':
+      return [400, 'bad_request', 'The body comes in too many pieces of a few bytes: send it in larger ones.'];
     default:
       return [400, 'bad_request', 'This is not a well-formed HTTP request.'];
   }

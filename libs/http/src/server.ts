@@ -11,6 +11,7 @@ import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 import { countAnswers } from './answers.ts';
+import { countedRequests } from './counted-request.ts';
 import { parseJson } from './json.ts';
 import { answerMalformed, rawResponse } from './malformed.ts';
 import { rateLimiting, type RateLimits } from './rate-limits.ts';
@@ -86,6 +87,7 @@ export function buildServer(options: ServerOptions): FastifyInstance {
           connectionsCheckingInterval: TIME_LIMITS_CHECK_MS,
           // Checked in `onRequest`: Node's own answer would lack the headers.
           requireHostHeader: false,
+          IncomingMessage: countedRequests(),
         },
         handler as (request: IncomingMessage, response: ServerResponse) => void,
       );

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { JSON_DEPTH_MAX, parseJson } from '../src/json.ts';
+import { JSON_DEPTH_MAX, JSON_MARKS_MAX, parseJson } from '../src/json.ts';
 import { BadUserInput } from '@penstock/errors';
 
 const nested = (depth: number): string => `${'['.repeat(depth)}${']'.repeat(depth)}`;
@@ -19,6 +19,20 @@ describe('JSON of clients', () => {
       text: `\\" ${'['.repeat(5_000)}`,
     });
     expect(parseJson(`[${Array.from({ length: 500 }, () => '[]').join(',')}]`)).toHaveLength(500);
+  });
+
+  it('its parts are bounded before anything is made of them, whatever they are; marks inside strings are none', () => {
+    const listed = (parts: number, part: (index: number) => string): string =>
+      `[${Array.from({ length: parts }, (_, index) => part(index)).join(',')}]`;
+    for (const text of [
+      listed(80_000, (index) => `{"z${index}":1}`),
+      `{${listed(50_000, (index) => `"k${index}":1`).slice(1, -1)}}`,
+      listed(400_000, () => '1'),
+      listed(JSON_MARKS_MAX + 1, () => '1'),
+    ])
+      expect(() => parseJson(text)).toThrow(/too many parts/u);
+    expect(parseJson(listed(JSON_MARKS_MAX, () => '1'))).toHaveLength(JSON_MARKS_MAX);
+    expect(parseJson(JSON.stringify({ text: '[{:,'.repeat(100_000) }))).toEqual({ text: '[{:,'.repeat(100_000) });
   });
 
   it('a key __proto__ is refused at any depth and however it is escaped; as a value it is text', () => {

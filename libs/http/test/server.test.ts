@@ -365,6 +365,21 @@ describe('bodies', () => {
     expect(Object.fromEntries(response.headers)).toMatchObject(ALL_HEADERS);
   });
 
+  it('in crumbs are read no further than they cost something, and larger pieces are, however many', async () => {
+    const port = await listening();
+    const head = 'POST /hook HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
+    const socket = connect(port, '127.0.0.1');
+    const closed = new Promise((resolve) => socket.on('error', () => {}).once('close', resolve));
+    socket.write(`${head}\r\n${'1\r\n \r\n'.repeat(20_000)}`);
+    const [crumbs] = (await once(socket, 'data')) as [Buffer];
+    expect(crumbs.toString()).toMatch(/^HTTP\/1\.1 400 [^]*too many pieces/u);
+    await closed;
+    const few = `${'1\r\n \r\n'.repeat(9_000)}2\r\n{}\r\n0\r\n\r\n`;
+    expect((await exchange(port, `${head}Connection: close\r\n\r\n`, few)).status).toBe(200);
+    const pieces = `${`40\r\n${' '.repeat(64)}\r\n`.repeat(20_000)}2\r\n{}\r\n0\r\n\r\n`;
+    expect((await exchange(port, `${head}Connection: close\r\n\r\n`, pieces)).status).toBe(200);
+  });
+
   it('a declared length beyond the limit is refused before a byte of it has come', async () => {
     const port = await listening();
     const socket = connect(port, '127.0.0.1');
