@@ -21,11 +21,9 @@ export const subjects = {
   stop: (runner: string) => `stop.${runner}`,
   release: (runner: string) => `release.${runner}`,
   log: (runId: string, runner: string) => `log.${runId}.${runner}`,
-  /** All runners' chunks of a run, as stored. */
-  /**
-   * Where what a tenant's runner writes comes to instead (`subject`: its own name for it), for who looks at it before it is stored.
-   */
+  /** Where what a tenant's runner writes comes to instead (`subject`: its own name for it), for who looks at it before it is stored. */
   looked: (subject: string) => `looked.${subject}`,
+  /** All runners' chunks of a run, as stored. */
   logOfRun: (runId: string) => `log.${runId}.*`,
   /** Chunks as republished once stored, with `Nats-Sequence` and `Nats-Last-Sequence`: the live tail. */
   liveLogOfRun: (runId: string) => `live.log.${runId}.*`,

@@ -5,39 +5,15 @@
 import type { RunCreated, RunId, Sequence } from '@penstock/run';
 import {
   type BusSubscription,
-  type ApproveRequest,
-  type CancelRequest,
   type CommittedEvents,
-  type AttemptRequest,
-  type CreateRequest,
-  type DecideRequest,
-  type DeleteRequest,
-  type GetRequest,
-  type Job,
-  type JobReply,
   LATER,
   MessageTooLarge,
-  NoResponders,
-  type OpenRequest,
-  type PauseRequest,
   type PartitionLog,
   type PartitionOpened,
   type PartitionReleased,
-  type Responder,
-  type ResultReply,
-  type ResultRequest,
-  RUNNER_ANSWER_MS,
   type RunnerLease,
-  type SchedulesRequest,
-  type SetScheduleRequest,
-  type StopReply,
-  type StopRequest,
   subjects,
-  unpackText,
-  type WaitsRequest,
-  type WatchRequest,
 } from '@penstock/bus';
-import { PIPELINE_LIMITS, type ParseResult } from '@penstock/pipeline';
 import type { RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
@@ -48,7 +24,6 @@ import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { PartitionSettings } from '../partition/partition-settings.ts';
 import { Partition } from '../partition/partition.ts';
 import type { PartitionPorts } from '../run/ports.ts';
-import type { ReadAdded } from '../partition/results.ts';
 import type { ReadAddedText } from './added-texts.ts';
 import type { CreateIntake } from './create-intake.ts';
 import type { DefinitionReader } from './definition-reader.ts';
@@ -57,6 +32,8 @@ import { LogEnds } from './log-ends.ts';
 import { LogPurges } from './log-purges.ts';
 import { HookAnnouncer } from './hook-announcer.ts';
 import { Projector } from './projector.ts';
+import { RequestDesk } from './request-desk.ts';
+import { RunnerCalls } from './runner-calls.ts';
 import { RunLog } from '../run/run-log.ts';
 import { RunMeter } from '../run/run-meter.ts';
 import { RunTracer } from '../run/run-tracer.ts';
@@ -129,6 +106,7 @@ export class PartitionOwner {
   readonly #runLog: RunLog;
   readonly #runMeter: RunMeter;
   readonly #runTracer: RunTracer | undefined;
+  readonly #runnerCalls: RunnerCalls;
   #refusal: string | undefined;
   #tellsParked = false;
   readonly #onLost: (reason: LossReason) => void;
@@ -141,6 +119,7 @@ export class PartitionOwner {
     this.#runLog = new RunLog(options.log);
     this.#runMeter = new RunMeter(options.meter);
     this.#runTracer = options.tracer && new RunTracer(options.tracer);
+    this.#runnerCalls = new RunnerCalls(options.ports.bus, this.#runTracer);
     this.#logEnds = new LogEnds({
       ports: options.ports,
       log: options.log,
@@ -262,15 +241,11 @@ export class PartitionOwner {
       await time.turn();
       if (signal.aborted) return false;
     }
+    const desk = this.#desk(core);
     // Whoever asks before is told that nobody is there yet, and asks again (P3).
     this.#subscriptions.push(
       bus.respond<unknown, unknown>(subjects.ownerAll(partition), (body, call) => {
-        // What is changed about a run is guarded in the partition; else a request that fails has changed nothing.
-        this.#guarded(
-          'partition.request',
-          () => this.#request(core, body, call),
-          () => call.fail(),
-        )();
+        desk.take(body, call);
         return LATER;
       }),
     );
@@ -281,6 +256,18 @@ export class PartitionOwner {
       'owns the partition',
     );
     return true;
+  }
+
+  #desk(core: Partition): RequestDesk {
+    const { partition, intake, reader, log } = this.#options;
+    return new RequestDesk({
+      number: partition,
+      partition: core,
+      intake,
+      readAdded: reader.readAdded,
+      log,
+      called: () => this.#armTimer(),
+    });
   }
 
   #announcer(): HookAnnouncer {
@@ -440,95 +427,6 @@ export class PartitionOwner {
     for (const subscription of this.#subscriptions.splice(0)) subscription.stop();
   }
 
-  #request(core: Partition, body: unknown, call: Responder<unknown>): void {
-    const [, , verb, runner] = call.subject.split('.');
-    const reply = (answer: unknown): void => call.answer(answer);
-    switch (verb) {
-      case 'create':
-        this.#create(core, body as CreateRequest, call);
-        break;
-      case 'cancel':
-        core.cancel(body as CancelRequest, reply);
-        break;
-      case 'delete':
-        core.delete(body as DeleteRequest, reply);
-        break;
-      case 'approve':
-        core.approve(body as ApproveRequest, reply);
-        break;
-      case 'decide':
-        core.decide(body as DecideRequest, reply);
-        break;
-      case 'get':
-        core.get(body as GetRequest, reply);
-        break;
-      case 'watch':
-        core.watch(body as WatchRequest, reply);
-        break;
-      case 'waits':
-        core.waits(body as WaitsRequest, reply);
-        break;
-      case 'schedule':
-        core.setSchedule(body as SetScheduleRequest, reply);
-        break;
-      case 'schedules':
-        core.schedules(body as SchedulesRequest, reply);
-        break;
-      case 'pause':
-        core.pauseSchedule(body as PauseRequest, reply);
-        break;
-      case 'open':
-        core.openRuns(body as OpenRequest, reply);
-        break;
-      case 'attempt':
-        core.attempt(body as AttemptRequest, reply);
-        break;
-      case 'result':
-        this.#result(core, body as ResultRequest, runner ?? '', reply);
-        break;
-      default:
-        call.fail();
-    }
-    this.#armTimer();
-  }
-
-  /** Its turn comes once its text has been read, on another thread where that takes a while. */
-  #create(core: Partition, request: CreateRequest, call: Responder<unknown>): void {
-    const decide = (source: DefinitionSource): void => {
-      core.create(request, (answer) => call.answer(answer), source);
-      this.#armTimer();
-    };
-    this.#options.intake.take(
-      request,
-      this.#guarded('partition.request', decide, () => call.fail()),
-    );
-  }
-
-  /** What a result adds to its run is read before it is decided, on another thread where that takes a while. */
-  #result(core: Partition, request: ResultRequest, runner: string, reply: (answer: ResultReply) => void): void {
-    const adds = request.added === undefined ? undefined : core.addedOptions(request, runner);
-    if (adds === undefined) {
-      core.result(request, runner, reply);
-      return;
-    }
-    const decide = (added: ReadAdded): void => {
-      core.result(request, runner, reply, added);
-      this.#armTimer();
-    };
-    const text = unpackText(request.added, PIPELINE_LIMITS.addedTextBytesMax);
-    if (text === undefined) {
-      decide({ text, meaning: undefined });
-      return;
-    }
-    const decideRead = this.#guarded('partition.request', (parsed: ParseResult) =>
-      decide({ text, meaning: parsed.ok ? parsed.definition : undefined }),
-    );
-    this.#options.reader.readAdded(text, adds.options, adds.key).then(decideRead, (error: unknown) => {
-      // Its runner sends it again.
-      this.#options.log.warn({ err: error, runId: request.runId }, 'what a stage adds could not be read; asked again');
-    });
-  }
-
   /** Of a run that was created before: its text is good. */
   async #readAgain(created: RunCreated): Promise<DefinitionSource> {
     const { reader, definitions, partition } = this.#options;
@@ -569,9 +467,10 @@ export class PartitionOwner {
           this.#runTracer?.committed(part);
         }
       }),
-      sendJob: (runner, job, answered) => void this.#sendJob(runner, job).then(this.#answered(job.runId, answered)),
+      sendJob: (runner, job, answered) =>
+        void this.#runnerCalls.sendJob(runner, job).then(this.#answered(job.runId, answered)),
       sendStop: (runner, request, answered) =>
-        void this.#sendStop(runner, request).then(this.#answered(request.runId, answered)),
+        void this.#runnerCalls.sendStop(runner, request).then(this.#answered(request.runId, answered)),
       release: (runner, runIds) => bus.publish(subjects.release(runner), { runIds }),
       isStored: (runId, then) =>
         void ledger
@@ -680,39 +579,4 @@ export class PartitionOwner {
       bus.publish(subjects.events(message.runId), { ...message, events: [] });
     }
   }
-
-  async #sendJob(runner: string, job: Job): Promise<JobReply['answer'] | 'no-responders' | 'no-answer' | 'too-large'> {
-    const traceparent = this.#runTracer?.traceparent(job);
-    const traced = traceparent === undefined ? job : { ...job, traceparent };
-    try {
-      const reply = await this.#options.ports.bus.request<Job, JobReply>(subjects.job(runner), traced, {
-        timeoutMs: RUNNER_ANSWER_MS,
-      });
-      return isAbout(reply, job) ? reply.answer : 'no-answer';
-    } catch (error) {
-      if (error instanceof NoResponders) return 'no-responders';
-      return error instanceof MessageTooLarge ? 'too-large' : 'no-answer';
-    }
-  }
-
-  async #sendStop(runner: string, request: StopRequest): Promise<StopReply['answer'] | 'no-answer'> {
-    try {
-      const reply = await this.#options.ports.bus.request<StopRequest, StopReply>(subjects.stop(runner), request, {
-        timeoutMs: RUNNER_ANSWER_MS,
-      });
-      return isAbout(reply, request) ? reply.answer : 'no-answer';
-    } catch {
-      return 'no-answer';
-    }
-  }
-}
-
-function isAbout(reply: JobReply | StopReply, asked: Job | StopRequest): boolean {
-  return (
-    reply.runId === asked.runId &&
-    reply.stage === asked.stage &&
-    reply.attempt === asked.attempt &&
-    reply.session === asked.session &&
-    reply.credit === asked.credit
-  );
 }
