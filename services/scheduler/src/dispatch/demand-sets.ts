@@ -9,12 +9,13 @@
  */
 import type { Least } from '@penstock/pipeline';
 import type { Lane } from './lane.ts';
+import type { OwnLanes } from './own-lanes.ts';
 import { isServed, type Pools } from './pools.ts';
 import type { ReadyClass } from './ready-class.ts';
 import type { ReadyClasses } from './ready-classes.ts';
 import type { Session, Sessions } from './sessions.ts';
 
-export interface Waiting {
+interface Waiting {
   readonly labels: readonly string[];
   readonly least?: Least | undefined;
   readonly count: number;
@@ -153,6 +154,27 @@ function nextOf<Item>(
   return at;
 }
 
-export function leastOf({ least }: ReadyClass): { readonly least?: Least } {
+/** What waits of a tenant, as it is announced to its own runners. */
+type WaitingOfTenant = Pick<Waiting, 'labels' | 'least' | 'count'>;
+
+/** Tenants with runners of their own, and what of theirs waits, per set of labels. */
+export function* demandOfTenants(
+  own: Pick<OwnLanes, 'tenants' | 'of'>,
+  isPaused: (ready: ReadyClass, lane: Lane) => boolean,
+): Generator<readonly [tenant: string, waiting: readonly WaitingOfTenant[]]> {
+  for (const tenant of own.tenants) {
+    const counts = new Map<string, WaitingOfTenant & { count: number }>();
+    for (const { ready, lane } of own.of(tenant)) {
+      if (lane.count === 0 || isPaused(ready, lane)) continue;
+      const known = counts.get(ready.labelSet);
+      if (known === undefined)
+        counts.set(ready.labelSet, { labels: ready.labels, ...leastOf(ready), count: lane.count });
+      else known.count += lane.count;
+    }
+    yield [tenant, [...counts.values()]];
+  }
+}
+
+function leastOf({ least }: ReadyClass): { readonly least?: Least } {
   return least === undefined ? {} : { least };
 }

@@ -1,7 +1,7 @@
 /**
- * Who gets the next free slot. Owns the stages that wait for a runner and the
- * order between them, and has the runner sessions with their open credits (`sessions.ts`); shared by all partitions of a scheduler. Decides on memory alone: a pick becomes a grant only
- * by the run's machine.
+ * Who gets the next free slot. Owns the stages that wait for a runner and the order between them, and has the runner sessions with
+ * their open credits (`sessions.ts`); shared by all partitions of a scheduler. Decides on memory alone: a pick becomes a grant
+ * only by the run's machine.
  *
  *  DISPATCH-1 Order: higher priority first; then the key that has had the least, by weight (stride scheduling over keys); then
  *     first come, first served within a key, whatever its stages ask for; but what is bound to the session's runner before what is not, as its run
@@ -21,18 +21,18 @@
  */
 import type { FleetEntry, LeaseEvent, PullRequest, RunnerLease } from '@penstock/bus';
 import type { Controls } from '../controls/controls.ts';
-import { DemandSets, leastOf, type Waiting, type WaitingSets } from './demand-sets.ts';
+import { demandOfTenants, DemandSets, type WaitingSets } from './demand-sets.ts';
+import { DispatchInvariants } from './dispatch-invariants.ts';
 import { EarlierResults } from './earlier-results.ts';
 import { FleetEntries } from './fleet-entries.ts';
 import { IdleWalk } from './idle-walk.ts';
-import type { Least } from '@penstock/pipeline';
 import { KeySlots } from './key-slots.ts';
 import { goesBefore, type Lane, type Rival } from './lane.ts';
 import { NamedRuns } from './named-runs.ts';
-import { type OwnLane, OwnLanes } from './own-lanes.ts';
+import { OwnLanes } from './own-lanes.ts';
 import { classId, type Queues } from './place.ts';
-import { isServed, Pools } from './pools.ts';
-import { ReadyClass } from './ready-class.ts';
+import { Pools, type Unserved } from './pools.ts';
+import { lanesOf, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
 import type { ReadyGroup } from './ready-group.ts';
 import { ReadyGroups } from './ready-groups.ts';
@@ -40,24 +40,21 @@ import type { ReadyStages } from './ready-stage.ts';
 import { KeyTurns } from './key-turns.ts';
 import {
   addCredits,
-  assertCredits,
   canTake,
   forgetPast,
-  hasLabels,
   isSameCapacity,
   nextCredit,
   Sessions,
   spend,
   type Session,
 } from './sessions.ts';
-import { waitingSets, type WaitingSet } from './waiting-sets.ts';
+import { WaitingElsewhere } from './waiting-elsewhere.ts';
+import { type WaitingLane, waitingLanes, waitingSets, type WaitingSet } from './waiting-sets.ts';
 import { invariant } from '../run/invariant.ts';
 import { Lengths } from '../run/lengths.ts';
 
 /** Groups looked at in one match: 10 ms at the most. */
 const LOOKS_MAX = 50_000;
-/** Of so many stages, queues and sessions all invariants are looked at in a few milliseconds. */
-const SAMPLED = 5_000;
 /** Of so many new groups each idle session is asked about each; of more, each session looks for itself. */
 const OFFERED_LOOKS_MAX = 16;
 
@@ -79,9 +76,6 @@ const NO_CONTROLS = {
   drained: [],
 };
 
-/** What another scheduler has announced is forgotten when it was not repeated for so long. */
-const ELSEWHERE_MS = 3_000;
-
 export class Dispatch {
   readonly #sessions = new Sessions();
   readonly #fleet = new FleetEntries();
@@ -102,8 +96,6 @@ export class Dispatch {
   /** Groups in which something was offered since. */
   readonly #offered = new Set<ReadyGroup>();
   #looksLeft = 0;
-  /** Where the samples of the queues' invariants stand. */
-  #sampled: Iterator<OwnLane, undefined> | undefined;
   readonly #turns: KeyTurns;
   /** The slots of each key; whoever owns its runs counts them. */
   readonly keySlots: KeySlots;
@@ -113,12 +105,9 @@ export class Dispatch {
   readonly queues: Queues;
   /** Groups with turns of full keys. */
   readonly #withFull = new Set<ReadyGroup>();
-  /** By scheduler, what waits at the others: the labels of stages whose keys may have another slot. */
-  readonly #elsewhere = new Map<
-    string,
-    { readonly until: number; readonly labelSets: readonly (readonly string[])[] }
-  >();
+  readonly #elsewhere = new WaitingElsewhere();
   readonly #demand: DemandSets;
+  readonly #invariants: DispatchInvariants;
   /** What is paused and drained. */
   readonly controls: NonNullable<DispatchOptions['controls']>;
   /** Runners that were drained when the controls were last looked at. */
@@ -130,14 +119,21 @@ export class Dispatch {
     this.#turns = new KeyTurns(weightOf);
     const isDrained = (runner: string): boolean => this.controls.isDrained(runner);
     this.#pools = new Pools({ sessions: this.#sessions, own: this.#own, isDrained });
-    this.keySlots = new KeySlots(keySlots, (key) => this.#freed(key));
+    this.keySlots = new KeySlots(keySlots, (key) => this.#back(key));
     this.#demand = new DemandSets({
       classes: this.#classes,
       near: this.#near,
       sessions: this.#sessions,
       pools: this.#pools,
-      isPaused: (ready, lane) => this.#isPaused(ready, lane),
-      isFull: (ready, lane) => this.#isFull(ready, lane),
+      isPaused: this.#isPaused,
+      isFull: this.#isFull,
+    });
+    this.#invariants = new DispatchInvariants({
+      classes: this.#classes,
+      sessions: this.#sessions,
+      groups: this.#groups,
+      turns: this.#turns,
+      waiting: () => this.#waiting,
     });
     this.queues = {
       classes: this.#classes,
@@ -145,8 +141,8 @@ export class Dispatch {
       passOf: this.#turns.passOf,
       virtualTime: () => this.#turns.virtualTime,
       weightOf,
-      isFull: (ready, lane) => this.#isFull(ready, lane),
-      isPaused: (ready, lane) => this.#isPaused(ready, lane),
+      isFull: this.#isFull,
+      isPaused: this.#isPaused,
       poolOf: (ready, tenant) => this.#pools.of(ready, tenant),
     };
   }
@@ -236,7 +232,7 @@ export class Dispatch {
     if (session.tenant === tenant) return;
     this.#own.leave(session);
     session.tenant = tenant;
-    this.#own.join(session, () => this.#lanes());
+    this.#own.join(session, () => lanesOf(this.#classes));
     if (tenant === undefined) this.#groups.seen(session);
     if (session.leased) this.#changeAllPools();
     this.#mayFind(session);
@@ -311,7 +307,7 @@ export class Dispatch {
     this.#back();
     this.#offered.clear();
     this.#withFull.clear();
-    for (const session of this.#idle) this.#mayFind(session);
+    this.#allMayFind();
   }
 
   /** What is paused or drained has changed: everybody looks anew. */
@@ -320,7 +316,7 @@ export class Dispatch {
     for (const runner of drained) if (!this.#drained.has(runner)) this.#queueBound(runner);
     this.#drained = drained;
     this.#changeAllPools();
-    for (const session of this.#idle) this.#mayFind(session);
+    this.#allMayFind();
   }
 
   /**
@@ -329,11 +325,9 @@ export class Dispatch {
    */
   #queueBound(runner: string): void {
     const bound: ReadyStages[] = [];
-    for (const ready of this.#classes.values())
+    for (const { ready, lane } of lanesOf(this.#classes))
       if (ready.runner === undefined)
-        for (const lane of ready.lanes.values())
-          for (const { stages, from } of lane.waiting())
-            if (stages.boundTo() === runner) bound.push(from === 0 ? stages : stages.rest(from));
+        for (const stages of lane.left()) if (stages.boundTo() === runner) bound.push(stages);
     for (const stages of bound) this.offer(stages);
   }
 
@@ -368,6 +362,10 @@ export class Dispatch {
         : this.#offeredTo.has(session.tenant);
     for (const session of this.#idle) if (mayTake(session)) this.#mayFind(session);
     this.#offeredTo.clear();
+  }
+
+  #allMayFind(): void {
+    for (const session of this.#idle) this.#mayFind(session);
   }
 
   #mayFind(session: Session): void {
@@ -418,7 +416,7 @@ export class Dispatch {
     this.#idleWalk.take(lookAt, (ready) => {
       if (ready.lanes.size === 0) this.#deleteClass(ready);
     });
-    for (const [scheduler, { until }] of this.#elsewhere) if (until <= now) this.waitsElsewhere(scheduler, [], now);
+    if (this.#elsewhere.forgetOld(now)) this.#allMayFind();
     for (const session of this.#sessions.values()) {
       forgetPast(session, now);
       if (!session.leased && session.credits.size === 0 && session.spent.size === 0) this.#deleteSession(session);
@@ -431,125 +429,37 @@ export class Dispatch {
   }
 
   /** Tenants with runners of their own, and what of theirs waits, per set of labels. */
-  *demandOfTenants(): Generator<readonly [tenant: string, waiting: Pick<Waiting, 'labels' | 'least' | 'count'>[]]> {
-    for (const tenant of this.#own.tenants) {
-      const counts = new Map<string, { labels: readonly string[]; least?: Least; count: number }>();
-      for (const { ready, lane } of this.#own.of(tenant)) {
-        if (lane.count === 0 || this.#isPaused(ready, lane)) continue;
-        const known = counts.get(ready.labelSet);
-        if (known === undefined)
-          counts.set(ready.labelSet, { labels: ready.labels, ...leastOf(ready), count: lane.count });
-        else known.count += lane.count;
-      }
-      yield [tenant, [...counts.values()]];
-    }
+  demandOfTenants(): ReturnType<typeof demandOfTenants> {
+    return demandOfTenants(this.#own, this.#isPaused);
   }
 
   waitingSets(): Iterable<WaitingSet> {
-    const isPaused = (ready: ReadyClass, lane: Lane): boolean => this.#isPaused(ready, lane);
-    return waitingSets(this.#classes.values(), this.#sessions, this.#pools.version, isPaused);
+    return waitingSets(this.#classes.values(), this.#sessions, this.#pools.version, this.#isPaused);
   }
 
-  /** What waits of each key, and since when the first of it does, milliseconds since 1970. */
-  *waitingLanes(): Generator<{
-    readonly labels: readonly string[];
-    readonly key: string;
-    readonly count: number;
-    readonly since: number | undefined;
-    readonly isPaused: boolean;
-  }> {
-    for (const ready of this.#classes.values())
-      for (const lane of ready.lanes.values()) {
-        const { key, count, since } = lane;
-        if (count > 0) yield { labels: ready.labels, key, count, since, isPaused: this.#isPaused(ready, lane) };
-      }
+  /** What waits of each key, what is paused among it. */
+  waitingLanes(): Iterable<WaitingLane> {
+    return waitingLanes(this.#classes, this.#isPaused);
   }
 
-  /**
-   * What another scheduler says of its stages: keys are never of two schedulers, so these are others than ours. Only those
-   * that may have another slot count: two schedulers whose keys are all full must not leave slots to each other for ever.
-   */
+  /** What another scheduler says of its stages. */
   waitsElsewhere(scheduler: string, labelSets: readonly (readonly string[])[], now: number): void {
-    const before = this.#elsewhere.get(scheduler);
-    if (labelSets.length > 0) this.#elsewhere.set(scheduler, { until: now + ELSEWHERE_MS, labelSets });
-    else if (before === undefined) return;
-    else {
-      this.#elsewhere.delete(scheduler);
-      // What was left to it is ours.
-      for (const session of this.#idle) this.#mayFind(session);
-    }
+    if (this.#elsewhere.announced(scheduler, labelSets, now)) this.#allMayFind();
   }
 
   /** What waits and no runner here could ever take, as its labels are now: somebody has to be told. */
-  *unserved(): Generator<{
-    readonly labels: readonly string[];
-    readonly least: Least | undefined;
-    readonly count: number;
-  }> {
-    for (const ready of this.#classes.values()) {
-      const { labels, least, runner, lanes } = ready;
-      if (runner !== undefined || isServed(this.#pools.of(ready))) continue;
-      let count = 0;
-      for (const lane of lanes.values())
-        if (!this.#own.has(lane.tenant) || !isServed(this.#pools.of(ready, lane.tenant))) count += lane.count;
-      if (count > 0) yield { labels, least, count };
-    }
+  unserved(): Generator<Unserved> {
+    return this.#pools.unserved(this.#classes.values());
   }
 
   /** Between two steps. Throws InvariantBroken. */
   assertInvariants(): void {
-    let waiting = 0;
-    for (const ready of this.#classes.values()) {
-      for (const lane of ready.lanes.values()) {
-        waiting += lane.count;
-        this.#assertLane(ready, lane);
-      }
-    }
-    const facts = (): Record<string, unknown> => ({ counted: this.#waiting, waiting });
-    invariant('DISPATCH-4', waiting === this.#waiting, 'the stages in the queues are not those counted', facts);
-    this.#groups.assertInvariants();
-    for (const session of this.#sessions.values()) assertCredits(session);
+    this.#invariants.assertAll();
   }
 
   /** The same of some of the queues, where all of them are more than one turn is for. */
   sampleInvariants(): void {
-    if (this.#waiting + this.#classes.size + this.#sessions.size <= SAMPLED) {
-      this.assertInvariants();
-      return;
-    }
-    for (let left = SAMPLED; left > 0;) {
-      this.#sampled ??= this.#lanes();
-      const { value, done } = this.#sampled.next();
-      if (done === true) {
-        this.#sampled = undefined;
-        return;
-      }
-      left -= 1 + this.#assertLane(value.ready, value.lane);
-    }
-  }
-
-  *#lanes(): Generator<OwnLane, undefined> {
-    for (const ready of this.#classes.values()) for (const lane of ready.lanes.values()) yield { ready, lane };
-  }
-
-  /** Answers how many places of the lane were looked at. */
-  #assertLane(ready: ReadyClass, lane: Lane): number {
-    const { key, priority, pass, count } = lane;
-    const keyPass = this.#turns.passOf(key);
-    const facts = (): Record<string, unknown> => ({ class: ready.id, key, priority, pass, keyPass, count });
-    invariant('DISPATCH-1', pass <= keyPass, 'a lane stands behind the turn of its key', facts);
-    let [left, looks] = [0, 0];
-    for (const { stages, taken, isPast } of lane.entries()) {
-      looks += 1;
-      invariant('DISPATCH-4', (stages === undefined) === isPast, 'a stage was taken twice, or never', facts);
-      if (stages === undefined) continue;
-      left += stages.count - taken;
-      const isOfKey = stages.key === key && stages.tenant === lane.tenant && stages.priority === priority;
-      const fits = isOfKey && ready.id === classId(stages, ready.runner);
-      invariant('DISPATCH-2', fits, "a stage waits in another's queue", facts);
-    }
-    invariant('DISPATCH-4', left === count, 'the stages in a queue are not those counted', facts);
-    return looks;
+    this.#invariants.assertSample();
   }
 
   /** The first stage in order that this session can take, removed from its queue. */
@@ -593,10 +503,7 @@ export class Dispatch {
   }
 
   *#waitingOf(key: string): Generator<ReadyStages> {
-    for (const ready of this.#classes.values())
-      for (const lane of ready.lanes.values())
-        if (lane.key === key)
-          for (const { stages, from } of lane.waiting()) yield from === 0 ? stages : stages.rest(from);
+    for (const { lane } of lanesOf(this.#classes)) if (lane.key === key) yield* lane.left();
   }
 
   /** DISPATCH-8. Where these lanes stand among others does not matter, and is not changed. */
@@ -619,7 +526,7 @@ export class Dispatch {
 
   /** DISPATCH-5: only while nobody else waits for such a slot. */
   #bestFull(session: Session): Lane | undefined {
-    if (this.#withFull.size === 0 || this.#isWantedElsewhere(session)) return undefined;
+    if (this.#withFull.size === 0 || this.#elsewhere.wants(session)) return undefined;
     return this.#bestLane(session, (group) => this.#firstFull(group));
   }
 
@@ -649,24 +556,15 @@ export class Dispatch {
 
   #firstFull(group: ReadyGroup): Lane | undefined {
     this.#looksLeft -= group.fullTurns;
-    const isOut = (ready: ReadyClass, lane: Lane): boolean => this.#isPaused(ready, lane);
-    return group.firstFull(this.#turns.passOf, (lane) => this.#dropIdle(lane), isOut);
+    return group.firstFull(this.#turns.passOf, (lane) => this.#dropIdle(lane), this.#isPaused);
   }
 
-  #isPaused({ labels }: ReadyClass, { key }: Lane): boolean {
-    return this.controls.pauseOf({ key, labels }) !== undefined;
-  }
+  readonly #isPaused = ({ labels }: ReadyClass, { key }: Lane): boolean =>
+    this.controls.pauseOf({ key, labels }) !== undefined;
 
-  #isFull(ready: ReadyClass, { key, keySlots }: Lane): boolean {
-    // Who could serve it need not be known of a key that has nothing.
-    return this.keySlots.has(key) && this.keySlots.isFull(key, keySlots, this.#pools.of(ready));
-  }
-
-  #isWantedElsewhere(session: Session): boolean {
-    for (const { labelSets } of this.#elsewhere.values())
-      if (labelSets.some((labels) => hasLabels(session, labels))) return true;
-    return false;
-  }
+  /** Who could serve it need not be known of a key that has nothing. */
+  readonly #isFull = (ready: ReadyClass, { key, keySlots }: Lane): boolean =>
+    this.keySlots.has(key) && this.keySlots.isFull(key, keySlots, this.#pools.of(ready));
 
   /** Of the session something that counts for what it can take; a tenant's own is in no pool that is kept. */
   #poolsChanged({ tenant }: Session): void {
@@ -676,10 +574,6 @@ export class Dispatch {
   #changeAllPools(): void {
     this.#pools.changed();
     this.#back();
-  }
-
-  #freed(key?: string): void {
-    this.#back(key);
   }
 
   /** Full turns take their places again: whether they are full is to be looked at anew. */

@@ -87,6 +87,11 @@ export class Lane {
     }
   }
 
+  /** The same without what is taken of the first. */
+  *left(): Iterable<ReadyStages> {
+    for (const { stages, from } of this.waiting()) yield from === 0 ? stages : stages.rest(from);
+  }
+
   /** What stands here, each with how many of it are taken; before the head there is nothing. */
   *entries(): Iterable<{ readonly stages: ReadyStages | undefined; readonly taken: number; readonly isPast: boolean }> {
     for (const [index, stages] of this.#waiting.entries())

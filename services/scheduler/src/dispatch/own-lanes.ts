@@ -7,13 +7,8 @@
  */
 import { NOBODY } from './fleet-entries.ts';
 import type { Lane } from './lane.ts';
-import type { ReadyClass } from './ready-class.ts';
+import type { ClassLane, ReadyClass } from './ready-class.ts';
 import type { Session } from './sessions.ts';
-
-export interface OwnLane {
-  readonly ready: ReadyClass;
-  readonly lane: Lane;
-}
 
 interface Own {
   readonly sessions: Set<Session>;
@@ -37,7 +32,7 @@ export class OwnLanes {
   }
 
   /** `all`: looked through where the tenant has no other session. */
-  join(session: Session, all: () => Iterable<OwnLane>): void {
+  join(session: Session, all: () => Iterable<ClassLane>): void {
     const { tenant } = session;
     if (tenant === undefined || tenant === NOBODY) return;
     let own = this.#tenants.get(tenant);
@@ -59,7 +54,7 @@ export class OwnLanes {
     this.#tenants.get(lane.tenant ?? NOBODY)?.lanes.set(lane, ready);
   }
 
-  *of(tenant: string | undefined): Generator<OwnLane> {
+  *of(tenant: string | undefined): Generator<ClassLane> {
     const { lanes } = this.#tenants.get(tenant ?? NOBODY) ?? {};
     for (const [lane, ready] of lanes ?? []) {
       if (ready.has(lane)) yield { ready, lane };

@@ -10,6 +10,12 @@ import type { OwnLanes } from './own-lanes.ts';
 import type { ReadyClass } from './ready-class.ts';
 import { canTake, type Session, type Sessions } from './sessions.ts';
 
+export interface Unserved {
+  readonly labels: readonly string[];
+  readonly least: Least | undefined;
+  readonly count: number;
+}
+
 export interface PoolsParts {
   readonly sessions: Pick<Sessions, 'fewestWith'>;
   readonly own: Pick<OwnLanes, 'has' | 'sessionsOf'>;
@@ -52,6 +58,18 @@ export class Pools {
       runners: shared.runners.union(theirs.runners),
       drained: shared.drained + theirs.drained,
     };
+  }
+
+  /** What waits of these and no runner here could ever take, as its labels are now: somebody has to be told. */
+  *unserved(classes: Iterable<ReadyClass>): Generator<Unserved> {
+    for (const ready of classes) {
+      const { labels, least, runner, lanes } = ready;
+      if (runner !== undefined || isServed(this.of(ready))) continue;
+      let count = 0;
+      for (const lane of lanes.values())
+        if (!this.#parts.own.has(lane.tenant) || !isServed(this.of(ready, lane.tenant))) count += lane.count;
+      if (count > 0) yield { labels, least, count };
+    }
   }
 
   /** Files may ask for any number of sizes that no runner has: to know it of each takes no look at all runners. */

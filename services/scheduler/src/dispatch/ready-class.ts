@@ -4,6 +4,12 @@ import type { Pool } from './key-slots.ts';
 import { Lane } from './lane.ts';
 import type { ReadyStages } from './ready-stage.ts';
 
+/** A lane, and the class that it is of. */
+export interface ClassLane {
+  readonly ready: ReadyClass;
+  readonly lane: Lane;
+}
+
 export class ReadyClass {
   readonly id: string;
   /** Names the labels and the least. */
@@ -47,6 +53,10 @@ export class ReadyClass {
   deleteLane(lane: Lane): void {
     this.lanes.delete(laneId(lane));
   }
+}
+
+export function* lanesOf(classes: ReadonlyMap<string, ReadyClass>): Generator<ClassLane, undefined> {
+  for (const ready of classes.values()) for (const lane of ready.lanes.values()) yield { ready, lane };
 }
 
 function laneId({ key, priority }: Pick<Lane, 'key' | 'priority'>): string {

@@ -186,7 +186,7 @@ export function canTake(session: Session, { runner, labels, least }: Needs): boo
   return (runner === undefined || runner === session.runner) && hasLabels(session, labels) && hasRoom(session, least);
 }
 
-export function hasLabels(session: Session, labels: readonly string[]): boolean {
+export function hasLabels(session: Pick<Session, 'labels'>, labels: readonly string[]): boolean {
   return labels.every((label) => session.labels.has(label));
 }
 

@@ -1,9 +1,9 @@
 /**
- * What waits for which labels, for the figures: a scrape may come at any moment, and must hold nobody up. What is paused is left out:
- * no further runner helps it.
+ * What waits for which labels, for the figures: a scrape may come at any moment, and must hold nobody up. What is paused is left out of the
+ * sets: no further runner helps it.
  */
 import type { Lane } from './lane.ts';
-import type { ReadyClass } from './ready-class.ts';
+import { lanesOf, type ReadyClass } from './ready-class.ts';
 import { hasLabels, type Sessions } from './sessions.ts';
 
 export interface WaitingSet {
@@ -13,6 +13,16 @@ export interface WaitingSet {
   readonly since: number | undefined;
   /** Whether a runner for everybody has all of the labels; false also where that is not found out yet. */
   readonly isDeclared: boolean;
+}
+
+/** What waits of a key and priority. */
+export interface WaitingLane {
+  readonly labels: readonly string[];
+  readonly key: string;
+  readonly count: number;
+  /** Since when the first of it does, milliseconds since 1970. */
+  readonly since: number | undefined;
+  readonly isPaused: boolean;
 }
 
 /**
@@ -51,5 +61,16 @@ export function* waitingSets(
     if (count === 0) continue;
     const known = since === Infinity ? undefined : since;
     yield { labels: ready.labels, count, since: known, isDeclared: isDeclared(ready) };
+  }
+}
+
+/** The same one by one, what is paused among it: for who looks at what the keys wait for. */
+export function* waitingLanes(
+  classes: ReadonlyMap<string, ReadyClass>,
+  isPaused: (ready: ReadyClass, lane: Lane) => boolean,
+): Generator<WaitingLane> {
+  for (const { ready, lane } of lanesOf(classes)) {
+    const { key, count, since } = lane;
+    if (count > 0) yield { labels: ready.labels, key, count, since, isPaused: isPaused(ready, lane) };
   }
 }
