@@ -103,6 +103,18 @@ describe('log chunks', () => {
     ]);
   });
 
+  it('are not sent again to who asks for the last of each runner and knows them', async () => {
+    for (const runner of ['r1', 'r2', 'r3']) await writer.publish(subjects.log('run1', runner), chunk(0));
+    const asked = vi.spyOn(wireOf(bus), 'exchange');
+    const after = async (sequence: number): Promise<readonly string[]> =>
+      (await lastChunks(bus, 'run1', undefined, sequence)).map(({ runner }) => runner);
+    expect(await after(1)).toEqual(['r2', 'r3']);
+    expect(await after(3)).toEqual([]);
+    expect(asked.mock.calls.map(([, request]) => JSON.parse(String(request)).seq)).toEqual([2, 4]);
+    await writer.publish(subjects.log('run1', 'r1'), chunk(7));
+    expect(await after(3)).toEqual(['r1']);
+  });
+
   it('of a run without output are none, not an error', async () => {
     expect(await read('quiet')).toEqual([]);
     expect(await lastChunks(bus, 'quiet')).toEqual([]);

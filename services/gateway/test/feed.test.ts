@@ -39,6 +39,8 @@ class HeardRun implements RunSource {
   heard = 0;
   /** So often it was asked for what is sure to be all. */
   proofs = 0;
+  /** Behind which it was asked for the last of each runner. */
+  readonly lastAskedAfter: number[] = [];
   /** Called when it is asked for its chunks. */
   whileAsked: () => void = () => {};
   /** Called when it is about to hear chunks again. */
@@ -57,10 +59,12 @@ class HeardRun implements RunSource {
     yield* this.#known(needsAll).filter(({ sequence }) => sequence >= from);
   }
 
-  async lastSequences(_signal: AbortSignal, needsAll = false): Promise<ReadonlyMap<string, number>> {
+  async lastSequences(_signal: AbortSignal, needsAll = false, after = 0): Promise<ReadonlyMap<string, number>> {
     if (needsAll) this.proofs += 1;
+    this.lastAskedAfter.push(after);
     this.whileAsked();
-    return new Map(this.#known(needsAll).map(({ runner, sequence }) => [runner, sequence]));
+    const known = this.#known(needsAll).filter(({ sequence }) => sequence > after);
+    return new Map(known.map(({ runner, sequence }) => [runner, sequence]));
   }
 
   #known(needsAll: boolean): readonly StoredChunk[] {
@@ -178,6 +182,8 @@ it('FEED-5: a round reads nothing where everything that is stored was heard', as
   run.store(chunk(7, 'a', 'three\n', { runner: 'r1', offset: 4 }), 'missed');
   await feed.ask();
   expect(run.readFrom).toEqual([7]);
+  // What stands before is not asked for again.
+  expect(run.lastAskedAfter.at(-1)).toBe(6);
 });
 
 /** What a client that is as quick as the test wants has been sent. */

@@ -74,8 +74,9 @@ export class SimRunSource implements RunSource {
     yield* all.filter(({ sequence }) => sequence >= fromSequence);
   }
 
-  async lastSequences(signal: AbortSignal): Promise<ReadonlyMap<string, number>> {
-    return new Map((await this.#stored(signal)).map(({ runner, sequence }) => [runner, sequence]));
+  async lastSequences(signal: AbortSignal, _needsAll = false, after = 0): Promise<ReadonlyMap<string, number>> {
+    const all = await this.#stored(signal);
+    return new Map(all.filter(({ sequence }) => sequence > after).map(({ runner, sequence }) => [runner, sequence]));
   }
 
   listen(listeners: Parameters<RunSource['listen']>[0]): ReturnType<RunSource['listen']> {

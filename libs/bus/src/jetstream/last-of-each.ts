@@ -25,17 +25,19 @@ const SUBJECTS_MAX = 1_024;
 interface Wanted {
   readonly stream: string;
   readonly wanted: string;
+  /** Subjects whose last message is no later may be left out; default none. */
+  readonly after?: number | undefined;
   readonly timeoutMs: number;
 }
 
 /** From any copy, which may be behind. Null: `counts` does not take the answer of who names the subjects. */
 export async function lastOfEach(
   wire: Wire,
-  { stream, wanted, timeoutMs }: Wanted,
+  { stream, wanted, after, timeoutMs }: Wanted,
   counts: (info: StreamInfo) => boolean = () => true,
 ): Promise<LastOfEach | null> {
   try {
-    return await lastOf(wire, stream, [wanted], timeoutMs);
+    return await lastOf(wire, stream, [wanted], timeoutMs, after);
   } catch (error) {
     if (!(error instanceof StoreRefused && error.code === StoreCode.tooManyResults)) throw error;
   }
@@ -44,7 +46,7 @@ export async function lastOfEach(
   const last: LastMessage[] = [];
   let upTo = Infinity;
   for (let from = 0; from < named.length; from += SUBJECTS_MAX) {
-    const some = await lastOf(wire, stream, named.slice(from, from + SUBJECTS_MAX), timeoutMs);
+    const some = await lastOf(wire, stream, named.slice(from, from + SUBJECTS_MAX), timeoutMs, after);
     for (const one of some.last) last.push(one);
     upTo = Math.min(upTo, some.upTo);
   }
@@ -57,8 +59,13 @@ export async function lastOf(
   stream: string,
   subjects: readonly string[],
   timeoutMs: number,
+  after?: number,
 ): Promise<LastOfEach> {
-  const request = { multi_last: subjects, batch: SUBJECTS_MAX };
+  const request = {
+    multi_last: subjects,
+    batch: SUBJECTS_MAX,
+    ...(after === undefined || after <= 0 ? {} : { seq: after + 1 }),
+  };
   const { messages, upTo } = await batchUpTo(wire, stream, request, timeoutMs);
   return { last: messages.map(({ subject, sequence }) => ({ subject, sequence })), upTo };
 }

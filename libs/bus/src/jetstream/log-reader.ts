@@ -84,12 +84,20 @@ async function* chunksUpTo(
   }
 }
 
-/** The last stored chunk of each runner that wrote for the run. */
-export async function lastChunks(bus: Bus, runId: string, signal?: AbortSignal): Promise<readonly LastChunk[]> {
+/**
+ * The last stored chunk of each runner that wrote for the run; of those whose last is not behind `after` none need be told: whole chunks are
+ * sent for it, of up to 64 KiB each.
+ */
+export async function lastChunks(
+  bus: Bus,
+  runId: string,
+  signal?: AbortSignal,
+  after = 0,
+): Promise<readonly LastChunk[]> {
   for (let tries = 1; ; tries += 1) {
-    const found = Promise.all([lastAtLeader(bus, runId), lastOfEach(wireOf(bus), lastOfRun(runId))]);
+    const found = Promise.all([lastAtLeader(bus, runId), lastOfEach(wireOf(bus), { ...lastOfRun(runId), after })]);
     const [last, each] = await abortable(found, signal);
-    if (last === 0) return [];
+    if (last <= after) return [];
     if (each !== null && each.upTo >= last) return each.last.map(lastChunk);
     await isBehind(runId, tries, signal);
   }

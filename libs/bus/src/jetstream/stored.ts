@@ -162,7 +162,7 @@ export async function replicaLast(
 }
 
 export interface BatchRequest {
-  /** First sequence to look at; ignored by `multi_last`. */
+  /** First sequence to look at; of `multi_last` nothing before it is sent. */
   readonly seq?: number;
   readonly next_by_subj?: string;
   readonly multi_last?: readonly string[];

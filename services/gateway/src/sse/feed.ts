@@ -242,7 +242,7 @@ export class Feed {
   /** Reading begins behind the runner that lacks the most: that may lie before what others have sent (FEED-5). */
   async #readMissing(needsAll = false): Promise<void> {
     const { signal } = this.#stopped;
-    const stored = await this.source.lastSequences(signal, needsAll);
+    const stored = await this.source.lastSequences(signal, needsAll, this.#completeTo);
     const lacking = [...stored].flatMap(([runner, last]) => {
       const given = Math.max(this.#lastOf.get(runner) ?? 0, this.#completeTo);
       return last > given ? [given] : [];

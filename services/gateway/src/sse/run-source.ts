@@ -39,8 +39,11 @@ export interface RunSource {
    * for good; rejects where nobody can say so for sure.
    */
   chunks(fromSequence: number, signal: AbortSignal, needsAll?: boolean): AsyncIterable<StoredChunk>;
-  /** The sequence of the last chunk that each runner has stored for the run. `needsAll`: as above. */
-  lastSequences(signal: AbortSignal, needsAll?: boolean): Promise<ReadonlyMap<string, number>>;
+  /**
+   * The sequence of the last chunk that each runner has stored for the run; where that is not behind `after` it may be left out.
+   * `needsAll`: as above.
+   */
+  lastSequences(signal: AbortSignal, needsAll?: boolean, after?: number): Promise<ReadonlyMap<string, number>>;
   /** What happens from now on; whatever may have been missed is announced by `onAskAgain`. */
   listen(listeners: {
     readonly onEvents: (first: number, events: readonly RunEvent[]) => void;
@@ -126,11 +129,14 @@ export class BusRunSource implements RunSource {
     }
   }
 
-  async lastSequences(signal: AbortSignal, needsAll = false): Promise<ReadonlyMap<string, number>> {
+  async lastSequences(signal: AbortSignal, needsAll = false, after = 0): Promise<ReadonlyMap<string, number>> {
+    const { bus } = this.#sources;
     for (;;) {
       const archived = await this.#archived();
       if (archived !== null) return new Map(Object.entries(archived.last));
-      const chunks = await (needsAll ? allLastChunks : lastChunks)(this.#sources.bus, this.runId, signal);
+      const chunks = needsAll
+        ? await allLastChunks(bus, this.runId, signal)
+        : await lastChunks(bus, this.runId, signal, after);
       if (this.#isInLogs()) return new Map(chunks.map(({ runner, sequence }) => [runner, sequence]));
     }
   }
