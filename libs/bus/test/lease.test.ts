@@ -18,6 +18,7 @@ import {
   NoResponders,
   watchLeases,
 } from '../src/index.ts';
+import { heldSequences } from '../src/jetstream/held-sequences.ts';
 import { wireOf } from '../src/wire/nats-bus.ts';
 
 const MIB = 1024 * 1024;
@@ -248,6 +249,25 @@ describe('a lease', () => {
       await lease.renew(2);
       answeredByStopped = 2;
       expect(await leaseAtLeader(bus, bucket, 'k')).toEqual({ value: 2, revision: lease.revision });
+    } finally {
+      spy.mockRestore();
+    }
+  });
+
+  it('P5: which sequences there are is asked once at a time, and again for who asks meanwhile', async () => {
+    const wire = wireOf(bus);
+    const spy = vi.spyOn(wire, 'call');
+    const ask = () => heldSequences(wire, `KV_${bucket}`, 5_000);
+    try {
+      const [first, ...others] = await Promise.all([ask(), ask(), ask(), ask()]);
+      expect(spy.mock.calls).toHaveLength(2);
+      expect(new Set(others)).toEqual(new Set([others[0]]));
+      expect(others[0]).not.toBe(first);
+      spy.mockRejectedValueOnce(new Error('no answer'));
+      const [failed, next] = await Promise.allSettled([ask(), ask()]);
+      expect([failed.status, next.status]).toEqual(['rejected', 'fulfilled']);
+      await ask();
+      expect(spy.mock.calls).toHaveLength(5);
     } finally {
       spy.mockRestore();
     }

@@ -18,6 +18,7 @@ import type { Bus } from '../wire/bus.ts';
 import { BrokerAway, LeaseHeld, NoResponders, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { parseJson } from '../wire/body.ts';
+import { heldSequences } from './held-sequences.ts';
 import { hasOutlived } from './outlived.ts';
 import { leaderMessage, replicaLast, store, StoreCode, type StoredMessage } from './stored.ts';
 import { hasSequence, isSure, streamInfo, type StreamInfo } from './stream-info.ts';
@@ -300,7 +301,7 @@ export async function leaseAtLeader<V>(bus: Bus, bucket: string, key: string): P
  */
 async function isStillHeld(wire: Wire, stream: string, sequence: number, { cluster }: StreamInfo): Promise<boolean> {
   if ((cluster?.replicas ?? []).length === 0) return true;
-  const info = await streamInfo(wire, stream, LEADER_TIMEOUT_MS, { deleted_details: true });
+  const info = await heldSequences(wire, stream, LEADER_TIMEOUT_MS);
   return isSure(info) && hasSequence(info, sequence);
 }
 
