@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { machineTime } from '@penstock/async';
@@ -113,6 +114,18 @@ describe.runIf(canMount("the runner's full disk"))('a full disk (only where a fi
       const { reply } = await scheduler.grant({}, offered);
       expect(reply.answer).toBe('refused');
       disk.empty();
+      expect((await scheduler.grant()).reply.answer).toBe('accepted');
+      await scheduler.results.next();
+    });
+
+    it('that can make few more files takes no stage until it can', async () => {
+      const filesMax = (count: number): unknown =>
+        execFileSync('mount', ['-o', `remount,nr_inodes=${count}`, disk.folder], { stdio: 'ignore' });
+      runner = await start();
+      const offered = await scheduler.offers.next();
+      filesMax(900);
+      expect((await scheduler.grant({}, offered)).reply.answer).toBe('refused');
+      filesMax(10_000);
       expect((await scheduler.grant()).reply.answer).toBe('accepted');
       await scheduler.results.next();
     });

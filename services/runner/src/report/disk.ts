@@ -19,12 +19,19 @@ export function writeAll(fd: number, bytes: Uint8Array, position: number): void 
   }
 }
 
-/** What an unprivileged process could still write to the file system of `path`; Infinity where that cannot be found out. */
-export function freeBytes(path: string): number {
+/** What an unprivileged process could still write to a file system, and how many files it could still make there. */
+export interface FreeOnDisk {
+  readonly bytes: number;
+  readonly files: number;
+}
+
+/** Of the file system of `path`. Infinity where that cannot be found out, or has no bound. */
+export function freeOnDisk(path: string): FreeOnDisk {
   try {
-    const { bavail, bsize } = statfsSync(path);
-    return bavail * bsize;
+    const { bavail, bsize, files, ffree } = statfsSync(path);
+    // Btrfs, for one, makes what it needs for a file as it is needed, and says that there is none.
+    return { bytes: bavail * bsize, files: files === 0 ? Infinity : ffree };
   } catch {
-    return Infinity;
+    return { bytes: Infinity, files: Infinity };
   }
 }
