@@ -1,6 +1,6 @@
 /** What `penstock doctor` says, also of a machine that lacks the plainest tools. */
 import { execFile } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -47,6 +47,37 @@ it('says in sentences what a machine without tools lacks', async () => {
     expect(JSON.stringify(findings)).not.toMatch(/ENOENT|spawn/);
   } finally {
     rmSync(empty, { recursive: true, force: true });
+  }
+});
+
+it('does not ask to install an engine that is there and cannot be used', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-doctor-'));
+  try {
+    const containers = async (): Promise<Finding | undefined> => {
+      const env = { ...process.env, PATH: folder, DOCKER_HOST: 'unix:///nothing-here' };
+      const { findings } = JSON.parse(await doctor(['--json'], env)) as { findings: Finding[] };
+      return findings.find(({ name }) => name === 'containers');
+    };
+    const podman = join(folder, 'podman');
+    writeFileSync(podman, '#!/bin/sh\necho "Error: runtime not supported" >&2\nexit 126\n', { mode: 0o644 });
+    expect(await containers()).toEqual({
+      name: 'containers',
+      ok: false,
+      found: `podman: ${podman} is there, and this user may not execute it; docker: there is no socket of its engine`,
+      remedy: expect.stringContaining('an engine is there'),
+    });
+    chmodSync(podman, 0o755);
+    expect(await containers()).toMatchObject({
+      found: expect.stringContaining('podman: Error: runtime not supported'),
+      remedy: expect.stringContaining('an engine is there'),
+    });
+    rmSync(podman);
+    expect(await containers()).toMatchObject({
+      found: expect.stringContaining('podman: it is not installed'),
+      remedy: expect.stringContaining('install podman or docker'),
+    });
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
   }
 });
 

@@ -124,9 +124,12 @@ async function sandbox(): Promise<Finding> {
 }
 
 async function containers(env: Readonly<Record<string, string | undefined>>): Promise<Finding> {
-  const { engine, why } = await findEngine(env);
+  const { engine, why, isInstalled } = await findEngine(env);
+  const remedy = isInstalled
+    ? 'an engine is there and runs no container for this user: mend what it says, for stages with an image need one'
+    : 'install podman or docker: stages with an image need one';
   return engine === null
-    ? { name: 'containers', ok: false, found: why, remedy: 'install podman or docker: stages with an image need one' }
+    ? { name: 'containers', ok: false, found: why, remedy }
     : { name: 'containers', ok: true, found: `stages can have an image, by ${engine.kind} (executor=container)` };
 }
 
