@@ -248,7 +248,7 @@ describe('penstock token', () => {
       },
     ];
     const { env, cwd } = await loggedIn({ '/graphql': () => [200, { data: { apiTokens: tokens } }] });
-    expect((await penstock(['token', 'list'], { cwd, env })).stdout).toBe(
+    expect((await penstock(['token', 'ls'], { cwd, env })).stdout).toBe(
       'ID    NAME          SCOPES        CREATED                   LAST USED  EXPIRES\nid-1  ci\\u{1b}[31m  read,trigger  2026-01-01T00:00:00.000Z  -          2026-04-01T00:00:00.000Z\n',
     );
     expect(JSON.parse((await penstock(['token', 'list', '--json'], { cwd, env })).stdout)).toEqual(tokens);
@@ -292,7 +292,7 @@ describe('penstock token', () => {
     [['token', 'creat', 'x'], "there is no command 'token creat', did you mean 'token create'?"],
     [
       ['token', 'foo'],
-      "there is no command 'token foo'\nThe commands are token create, token list, token revoke, token revoke-all.",
+      "there is no command 'token foo'\nThe commands are token create, token ls, token revoke, token revoke-all.",
     ],
     [['token', 'create'], 'needs the name'],
     [['token', 'create', 'x'], '--scope read'],

@@ -13,7 +13,7 @@ type Action = (client: ServerClient, argument: string, args: ParsedArguments, co
 
 const ACTIONS: Readonly<Record<string, { readonly argument: string | null; readonly act: Action }>> = {
   create: { argument: 'name', act: create },
-  list: { argument: null, act: list },
+  ls: { argument: null, act: list },
   revoke: { argument: 'id', act: revoke },
   'revoke-all': { argument: null, act: revokeAll },
 };
@@ -21,9 +21,9 @@ const ACTIONS: Readonly<Record<string, { readonly argument: string | null; reado
 export const tokenCommand: Command = {
   spec: {
     name: 'token',
-    usage: 'create <name> | list | revoke <id> | revoke-all',
+    usage: 'create <name> | ls | revoke <id> | revoke-all',
     about:
-      'Personal tokens, for scripts that act as you: `create` prints a new one, once, `list` shows what there is, `revoke` ends one at once, `revoke-all` all of them. A token does what its ' +
+      'Personal tokens, for scripts that act as you: `create` prints a new one, once, `ls` shows what there is, `revoke` ends one at once, `revoke-all` all of them. A token does what its ' +
       'scopes allow and nothing else; it takes a login to make one.',
     options: {
       scope: {
@@ -36,14 +36,14 @@ export const tokenCommand: Command = {
         value: 'TIME',
         text: 'Of a new token: for how long, such as 90d; without it for ever.',
       },
-      json: { type: 'boolean', text: 'The result of create and list as JSON, on one line.' },
+      json: { type: 'boolean', text: 'The result of create and ls as JSON, on one line.' },
       ...LOGIN_OPTIONS,
     },
     positionals: {
       min: 1,
       max: 2,
       missing:
-        'what about tokens? penstock token create <name>, penstock token list, penstock token revoke <id>, penstock token revoke-all',
+        'what about tokens? penstock token create <name>, penstock token ls, penstock token revoke <id>, penstock token revoke-all',
     },
     environment: LOGIN_ENVIRONMENT,
     examples: [
@@ -52,7 +52,7 @@ export const tokenCommand: Command = {
         'a token into a file',
       ],
       ['penstock trigger --token-file ~/.config/ci-token', 'and its use'],
-      ['penstock token revoke 0192f0c1-2b3c-7abc-8def-0123456789ab', 'by the id that `list` shows'],
+      ['penstock token revoke 0192f0c1-2b3c-7abc-8def-0123456789ab', 'by the id that `ls` shows'],
     ],
     exitCodes: [
       [EXIT.success, 'done'],

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { METRICS, Metrics, metricsText, renderMetricsTable } from '../src/metrics.ts';
 
 const textOf = async (all: readonly Metrics[], accept?: string): Promise<{ type: string; body: string }> =>
@@ -60,5 +60,26 @@ describe('what a process counts', () => {
   it('stands in the operating guide, name by name', () => {
     const guide = readFileSync(new URL('../../../docs/operating.md', import.meta.url), 'utf8');
     expect(guide).toContain(renderMetricsTable());
+  });
+});
+
+describe('what is watched', () => {
+  const root = new URL('../../../', import.meta.url);
+  const within = (folder: string, ending: string): string[] =>
+    readdirSync(new URL(folder, root))
+      .filter((name) => name.endsWith(ending))
+      .map((name) => `${folder}${name}`);
+  const files = [
+    ...within('docs/', '.md'),
+    ...within('deploy/prometheus/', '.yaml'),
+    ...within('deploy/grafana/', '.json'),
+    ...within('k8s/components/keda/', '.yaml'),
+  ];
+
+  it.each(files)('%s names metrics that there are', (file) => {
+    const named = [...readFileSync(new URL(file, root), 'utf8').matchAll(/\bpenstock_[a-z_]*[a-z]\b/g)];
+    const known = new Set<string>(Object.keys(METRICS));
+    const plain = named.map(([name]) => (known.has(name) ? name : name.replace(/_(?:bucket|sum|count)$/, '')));
+    expect(plain.filter((name) => !known.has(name))).toEqual([]);
   });
 });

@@ -95,7 +95,8 @@ function whyNotExecuted(file: string, path: string): string {
 }
 
 async function findDocker(socketPath: string): Promise<EngineSearch> {
-  if (!existsSync(socketPath)) return { engine: null, why: 'docker: there is no socket of its engine', isInstalled: false };
+  if (!existsSync(socketPath))
+    return { engine: null, why: 'docker: there is no socket of its engine', isInstalled: false };
   const client = new EngineClient(socketPath);
   try {
     const { status } = await client.call({ method: 'GET', path: '/_ping', timeoutMs: 5_000 });
