@@ -33,6 +33,8 @@ export interface DraftStage {
   services: Record<string, DraftService>;
   timeout?: string | undefined;
   retry?: string | undefined;
+  /** After which ends; where there are none, as the language has it. */
+  retryOn: string[];
   allowFailure: boolean;
   workdir?: string | undefined;
   shell?: string | undefined;
@@ -95,6 +97,7 @@ export function newStage(name: string): DraftStage {
     env: {},
     secrets: {},
     services: {},
+    retryOn: [],
     allowFailure: false,
     fresh: false,
     runsOn: [],
@@ -175,7 +178,7 @@ function stageOf(stage: DraftStage): Record<string, unknown> {
     secrets: secretsOf(stage.secrets),
     id_token: one(stage.idTokens),
     timeout: stage.timeout,
-    retry: stage.retry === undefined ? undefined : Number(stage.retry),
+    retry: retryOf(stage),
     allow_failure: stage.allowFailure ? true : undefined,
     workdir: stage.workdir,
     shell: stage.shell,
@@ -194,6 +197,11 @@ function stageOf(stage: DraftStage): Record<string, unknown> {
       : artifacts.paths,
     reports: stage.reports.length === 0 ? undefined : { junit: stage.reports },
   });
+}
+
+function retryOf({ retry, retryOn }: DraftStage): unknown {
+  if (retry === undefined) return undefined;
+  return retryOn.length === 0 ? Number(retry) : { max: Number(retry), on: one(retryOn) };
 }
 
 function imageOf({ image, entrypoint }: DraftStage): unknown {

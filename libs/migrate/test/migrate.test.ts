@@ -260,6 +260,74 @@ job: {extends: .b, script: [make]}
     );
     expect(text).toContain('when: "!failure()"');
   });
+
+  it('asks where a rule says so, and goes on by itself where another does', () => {
+    const rules = `[{if: '$CI_COMMIT_TAG', when: never}, {if: '$CI_COMMIT_BRANCH == "main"', when: manual}, {when: on_success}]`;
+    const { notes, text } = gitlab(`deploy: {script: [x], rules: ${rules}}\n`);
+    const parsed = parsePipeline(text);
+    const stages = parsed.ok ? parsed.definition.stages : [];
+    expect(stages.map(({ name, after }) => [name, after])).toEqual([
+      ['conditions', []],
+      ['start deploy', ['conditions']],
+      ['deploy', ['conditions', 'start deploy']],
+    ]);
+    expect(text).toMatch(
+      /start deploy:\n {4}after: conditions\n {4}when: run\.ref == 'refs\/heads\/main' && !\(stages/,
+    );
+    expect(text).toMatch(/\n {2}deploy:\n(?: {4,}.*\n)*? {4}when: "?!failure\(\) && \(/);
+    expect(notes).toEqual([]);
+  });
+
+  it('always asks where one rule asks and another runs the job after a failure, and says so', () => {
+    const migrated = gitlab(
+      "deploy: {script: [x], rules: [{if: '$CI_COMMIT_TAG', when: manual}, {when: on_failure}]}\n",
+    );
+    expect(told(migrated)).toEqual([
+      "1: that 'deploy' is started by hand by one rule, and by itself after a failure by another",
+    ]);
+    expect(migrated.text).toMatch(/\n {2}deploy:\n {4}after: start deploy\n {4}workspace: fresh\n {4}run: x\n/);
+  });
+
+  it('gives a rule that says nothing itself the `when` of its job', () => {
+    const { text } = gitlab('a: {script: [x], when: manual, rules: [{if: \'$CI_COMMIT_BRANCH == "main"\'}]}\n');
+    expect(text).toContain('start a:');
+  });
+
+  it('lets a job fail where all its rules do, and tells where only some do', () => {
+    const job = (rules: string): ReturnType<typeof migrate> => gitlab(`a: {script: [x], rules: [${rules}]}\n`);
+    expect(job('{allow_failure: true}').text).toContain('allow_failure: true');
+    const some = job("{if: '$CI_COMMIT_TAG', allow_failure: true}, {when: on_success}");
+    expect(some.text).not.toContain('allow_failure');
+    expect(told(some)).toEqual(["1: that 'a' may fail by one rule and not by another"]);
+  });
+
+  it.each([
+    ['[script_failure, runner_system_failure]', { max: 2, on: ['failure', 'lost'] }, []],
+    ['always', { max: 2, on: ['failure', 'timeout', 'lost'] }, []],
+    [
+      '[api_failure, archived_failure]',
+      { max: 2, on: ['lost'] },
+      ["1: that 'a' is tried again after archived_failure"],
+    ],
+    ['archived_failure', undefined, ["1: that 'a' is tried again after archived_failure"]],
+  ])('tries again after what `retry: when: %s` says', (when, retry, notes) => {
+    const migrated = gitlab(`a: {script: [x], retry: {max: 2, when: ${when}}}\n`);
+    const parsed = parsePipeline(migrated.text);
+    expect(parsed.ok).toBe(true);
+    const [stage] = parsed.ok ? parsed.definition.stages : [];
+    if (retry === undefined) expect(migrated.text).not.toContain('retry');
+    else expect(stage?.retry).toMatchObject({ max: retry.max, on: retry.on });
+    expect(told(migrated)).toEqual(notes);
+  });
+
+  it('tells of a job without a script, which fails also where it has something to run before', () => {
+    const migrated = gitlab(
+      'default: {before_script: [echo prepared]}\na: {stage: test}\nb: {trigger: other/project}\n',
+    );
+    expect(told(migrated)).toEqual(["2: 'a' has no script in this file", "3: the pipeline that is started of 'b'"]);
+    expect(migrated.text.match(/not translated: a job without a script/g)).toHaveLength(2);
+    expect(ranBy('sh', migrated.text)).toEqual({ status: 1, stdout: 'prepared\n' });
+  });
 });
 
 describe('a file of Woodpecker', () => {

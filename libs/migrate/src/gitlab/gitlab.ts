@@ -18,13 +18,14 @@ import {
   type SourceMap,
   type SourceNode,
 } from '../source.ts';
-import { escaped, mayFailAlone, variablesOf } from '../shell-text.ts';
+import { escaped, mayFailAlone, missing, variablesOf } from '../shell-text.ts';
 import { durationOf } from './duration.ts';
 import { Extended } from './extended.ts';
 import { jobCondition } from './job-condition.ts';
 import type { JobContext } from './job-context.ts';
 import { keepCaches, keepFiles } from './job-files.ts';
 import { placeJob } from './job-place.ts';
+import { retryOn } from './retry.ts';
 import type { RuleNames } from './rules.ts';
 
 const GLOBAL = new Set([
@@ -241,13 +242,22 @@ class GitlabFile {
       exports.push(
         ...stage.idTokens.map(({ variable }) => `export ${variable.slice(0, -'_FILE'.length)}="$(cat "$${variable}")"`),
       );
-    const commands = [...this.#script(map, 'before_script'), ...this.#script(map, 'script')];
+    const script = this.#script(map, 'script');
+    if (script.length === 0) {
+      script.push(missing('a job without a script'));
+      if (!map.entries.some(({ key }) => key === 'trigger'))
+        ledger.tell(
+          job.line,
+          `'${id}' has no script in this file`,
+          'write what it does as `run`; until then its stage fails',
+        );
+    }
+    const commands = [...this.#script(map, 'before_script'), ...script];
     const after = this.#script(map, 'after_script');
     if (after.length > 0) {
       const back = CHANGES_ITS_FOLDER.test(commands.join('\n')) ? ['cd "$CI_PROJECT_DIR"'] : [];
       commands.unshift(`trap ${quotedBlock([...back, ...after])} EXIT`);
     }
-    if (commands.length === 0) commands.push("echo 'not translated: a job without a script' >&2; exit 1");
     const own = new Set([...this.#variables.keys(), ...env.keys(), ...Object.keys(stage.matrix?.axes ?? {})]);
     for (const axis of Object.keys(stage.matrix?.axes ?? {})) stage.env[axis] = `\${{ matrix.${axis} }}`;
     for (const entry of stage.matrix?.include ?? [])
@@ -268,10 +278,10 @@ class GitlabFile {
     ledger.tellRest(map, id);
   }
 
-  #script(map: SourceMap, key: 'before_script' | 'script' | 'after_script'): readonly string[] {
+  #script(map: SourceMap, key: 'before_script' | 'script' | 'after_script'): string[] {
     const own = take(map, key);
     const node = own ?? (key === 'script' ? undefined : take(this.#default, key));
-    return node === undefined ? [] : this.#extended.texts(node);
+    return node === undefined ? [] : [...this.#extended.texts(node)];
   }
 
   #parallel(stage: DraftStage, node: SourceNode | undefined): void {
@@ -356,7 +366,7 @@ class GitlabFile {
     const retry = take(map, 'retry') ?? take(this.#default, 'retry');
     if (retry !== undefined) {
       stage.retry = retry.kind === 'map' ? takeText(retry, 'max') : textsOf(retry)[0];
-      if (retry.kind === 'map') takeAll(retry);
+      if (retry.kind === 'map') retryOn({ stage, ledger: this.#ledger }, retry);
     }
     const tags = takeTexts(map, 'tags');
     stage.runsOn.push(
@@ -383,13 +393,24 @@ class GitlabFile {
   /** A job that somebody starts is a gate before it. */
   #addGates(jobs: readonly Job[], manual: ReadonlyMap<string, Condition>): void {
     for (const { stage } of jobs) {
-      if (!manual.has(stage.name)) continue;
+      const condition = manual.get(stage.name);
+      if (condition === undefined) continue;
       const gate = newStage(`start ${stage.name}`);
       gate.approval = { message: `Start ${stage.name.replaceAll('${{', '{')}?` };
       gate.after = stage.after;
       gate.when = stage.when;
-      stage.after = [gate.name];
-      stage.when = undefined;
+      // Where it cannot be said when somebody is asked, somebody always is.
+      const asked = this.#conditions.whenOf(condition) ?? '';
+      if (asked === '') {
+        stage.after = [gate.name];
+        stage.when = undefined;
+      } else {
+        // Where the gate is skipped the job goes on by itself, and not where somebody has said no.
+        const goesOn = /^!failure\(\)/.test(stage.when ?? '');
+        gate.when = goesOn ? `!failure() && (${asked})` : asked;
+        stage.after = [...gate.after, gate.name];
+        if (!goesOn) stage.when = stage.when === undefined ? '!failure()' : `!failure() && (${stage.when})`;
+      }
       this.#draft.stages.splice(this.#draft.stages.indexOf(stage), 0, gate);
     }
   }

@@ -3,6 +3,7 @@ import { ALWAYS, all, any, type Condition } from '../condition.ts';
 import type { DraftStage } from '../draft.ts';
 import type { Ledger } from '../ledger.ts';
 import {
+  isTrue,
   markSeen,
   take,
   takeAll,
@@ -21,7 +22,7 @@ export interface ConditionContext {
   readonly ledger: Ledger;
   readonly names: RuleNames;
   readonly extended: Extended;
-  /** Jobs that somebody starts, by their stages; when they can be started. */
+  /** Jobs that somebody starts, by their stages: always, or where this holds. */
   readonly manual: Map<string, Condition>;
 }
 
@@ -35,9 +36,11 @@ export function jobCondition(context: ConditionContext, map: SourceMap): Conditi
   if (delay !== undefined)
     ledger.tell(map.line, `'${stage.name}' starts after ${delay}`, 'a stage starts when what it comes after has ended');
   const parts: Condition[] = [];
-  if (rules !== undefined) parts.push(rulesOf(context, rules));
+  if (rules !== undefined) parts.push(rulesOf(context, rules, when));
   if (only !== undefined) parts.push(refsOf(context, only));
   if (except !== undefined) parts.push({ kind: 'not', of: refsOf(context, except) });
+  // A rule that says nothing itself has what the job says.
+  if (rules !== undefined) return all(parts);
   if (when === 'manual') manual.set(stage.name, ALWAYS);
   if (when === 'always') parts.push({ kind: 'fact', when: 'always()' });
   if (when === 'on_failure') parts.push({ kind: 'fact', when: 'failure()' });
@@ -46,9 +49,9 @@ export function jobCondition(context: ConditionContext, map: SourceMap): Conditi
 }
 
 /** The first rule that fits decides. */
-function rulesOf(context: ConditionContext, node: SourceNode): Condition {
-  const { extended, ledger, manual, names, stage } = context;
-  const taken: Condition[] = [];
+function rulesOf(context: ConditionContext, node: SourceNode, ofJob: string | undefined): Condition {
+  const { extended, ledger, names } = context;
+  const taken: TakenRule[] = [];
   const before: Condition[] = [];
   for (const item of extended.items(node)) {
     if (item.kind !== 'map') continue;
@@ -60,33 +63,78 @@ function rulesOf(context: ConditionContext, node: SourceNode): Condition {
       markSeen(filter);
       ledger.tell(
         filter.line,
-        `the rule '${key}' of '${stage.name}'`,
+        `the rule '${key}' of '${context.stage.name}'`,
         'filter pushes by `on: paths`, or let a stage with `generates` look',
       );
     }
     const variables = takeMap(item, 'variables');
-    if (variables !== undefined) ledger.tell(variables.line, `variables of a rule of '${stage.name}'`);
+    if (variables !== undefined) ledger.tell(variables.line, `variables of a rule of '${context.stage.name}'`);
     takeAll(variables);
-    takeText(item, 'allow_failure');
-    const when = takeText(item, 'when');
+    const mayFail = isTrue(take(item, 'allow_failure'));
+    const when = takeText(item, 'when') ?? ofJob ?? 'on_success';
     const here = all([condition, ...before]);
     before.push({ kind: 'not', of: condition });
     if (when === 'never') continue;
-    if (when === 'manual') manual.set(stage.name, here);
-    taken.push(
-      when === 'always'
-        ? all([here, { kind: 'fact', when: 'always()' }])
-        : when === 'on_failure'
-          ? all([here, { kind: 'fact', when: 'failure()' }])
-          : here,
-    );
+    taken.push({ line: item.line, when, here, mayFail });
     if (condition.kind === 'always') {
       // No later rule is ever looked at.
       markSeen(node);
       break;
     }
   }
-  return taken.length === 0 ? { kind: 'fact', when: 'false' } : any(taken);
+  letFail(context, taken);
+  startByHand(context, taken);
+  return taken.length === 0 ? { kind: 'fact', when: 'false' } : any(taken.map(withStatus));
+}
+
+interface TakenRule {
+  readonly line: number;
+  readonly when: string;
+  /** It fits, and none before it. */
+  readonly here: Condition;
+  readonly mayFail: boolean;
+}
+
+function withStatus({ when, here }: TakenRule): Condition {
+  if (when === 'always') return all([here, { kind: 'fact', when: 'always()' }]);
+  return when === 'on_failure' ? all([here, { kind: 'fact', when: 'failure()' }]) : here;
+}
+
+function letFail({ ledger, stage }: ConditionContext, taken: readonly TakenRule[]): void {
+  const lenient = taken.filter(({ mayFail }) => mayFail);
+  const [first] = lenient;
+  if (first === undefined) return;
+  if (lenient.length === taken.length) stage.allowFailure = true;
+  else
+    ledger.tell(
+      first.line,
+      `that '${stage.name}' may fail by one rule and not by another`,
+      'it may not fail here; with `allow_failure` it may whichever rule fits',
+    );
+  if (lenient.some(({ when }) => when === 'manual'))
+    ledger.tell(
+      first.line,
+      `that nobody waits for '${stage.name}' until somebody starts it`,
+      'what comes after it waits here: take it out of their `after`',
+    );
+}
+
+/** By some rules somebody starts it, by others it starts by itself: then it is asked for where the former fit. */
+function startByHand({ ledger, manual, stage }: ConditionContext, taken: readonly TakenRule[]): void {
+  const [first, ...others] = taken.filter(({ when }) => when === 'manual');
+  if (first === undefined) return;
+  const byHand = [first, ...others];
+  if (byHand.length === taken.length) manual.set(stage.name, ALWAYS);
+  else if (taken.every(({ when }) => when === 'manual' || when === 'on_success'))
+    manual.set(stage.name, any(byHand.map(({ here }) => here)));
+  else {
+    manual.set(stage.name, ALWAYS);
+    ledger.tell(
+      first.line,
+      `that '${stage.name}' is started by hand by one rule, and by itself after a failure by another`,
+      'somebody starts it here whichever rule fits: write two stages',
+    );
+  }
 }
 
 function refsOf({ ledger, names, stage }: ConditionContext, node: SourceNode): Condition {
