@@ -190,6 +190,12 @@ describe('penstock logs', () => {
     ],
     ['another server', 3, { graphql: () => ({ status: 200, body: '<html>' }) }, 'and not as a Penstock server does'],
     [
+      'an ingress before a server that is away',
+      3,
+      { graphql: () => ({ status: 502, body: 'bad gateway' }) },
+      'answers 502: what stands before the server does not reach it now',
+    ],
+    [
       'a redirect',
       3,
       { graphql: () => ({ status: 301, body: '', headers: { location: 'https://elsewhere/graphql' } }) },

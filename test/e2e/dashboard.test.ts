@@ -56,6 +56,9 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
   it('shows runs to whoever may read them, and leads who signs in back to the page where that was', async () => {
     const id = await trigger(server, pipeline('read', { a: { run: 'echo said by a' } }));
     await open('/dashboard/');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.locator('main:focus').waitFor();
     await page.getByRole('link', { name: 'read', exact: true }).click();
     await node('a').waitFor();
     await page.getByText('This server shows logs to those who are signed in.').waitFor();

@@ -1,6 +1,7 @@
 /** Requests to the server's `/auth` endpoints, which take and give JSON. */
 import { ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
+import { foreignAnswer } from './graphql.ts';
 import { ANSWER_MS_MAX, readBody, serverClient, unreachable } from './http-client.ts';
 import { fieldOf, parseJson } from './json.ts';
 import type { ServerAddress } from './server-address.ts';
@@ -33,7 +34,7 @@ export async function askAuth(
   }
   const body = parseJson(text);
   if (typeof body !== 'object' || body === null)
-    throw new ServerUnreached(`${server.base} answers ${status} and not as a Penstock server does: check the address`);
+    throw new ServerUnreached(foreignAnswer(server.base, status));
   if (status === 404)
     throw new ServerUnreached(`${server.base} knows no logins: is it a Penstock server of this version?`);
   if (status >= 500) throw new ServerUnreached(`the server ${server.base} cannot do that now${messageOf(body)}`);

@@ -182,11 +182,16 @@ export async function ask(
       const Failure = status >= 500 ? ServerUnreached : ServerRefused;
       throw new Failure(`the server answers ${status}: ${printableText(message)}`);
     }
-    throw new ServerUnreached(
-      `${client.server.base} answers ${status} and not as a Penstock server does: check the address`,
-    );
+    throw new ServerUnreached(foreignAnswer(client.server.base, status));
   }
   return { data: fieldOf(body, 'data'), errors: Array.isArray(errors) ? errors.map(errorOf) : [] };
+}
+
+/** An ingress says itself that what is behind it does not answer; anything else is somebody else's server. */
+export function foreignAnswer(base: string, status: number): string {
+  return [502, 503, 504].includes(status)
+    ? `${base} answers ${status}: what stands before the server does not reach it now; try again in a moment`
+    : `${base} answers ${status} and not as a Penstock server does: check the address`;
 }
 
 function errorOf(error: unknown): RefusedOperation {

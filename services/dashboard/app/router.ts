@@ -49,6 +49,8 @@ export function followLinks(event: MouseEvent): void {
   const link = event.target instanceof Element ? event.target.closest('a') : null;
   if (link === null || link.target !== '' || link.hasAttribute('download') || link.origin !== location.origin) return;
   if (!link.pathname.startsWith(`${BASE}/`)) return;
+  // A place of this very page, such as its content: the browser takes the focus there.
+  if (link.hash !== '' && link.pathname === location.pathname && link.search === location.search) return;
   event.preventDefault();
   go(`${link.pathname.slice(BASE.length)}${link.search}`);
 }
