@@ -33,8 +33,7 @@ export async function askAuth(
     throw unreachable(server, error);
   }
   const body = parseJson(text);
-  if (typeof body !== 'object' || body === null)
-    throw new ServerUnreached(foreignAnswer(server.base, status));
+  if (typeof body !== 'object' || body === null) throw new ServerUnreached(foreignAnswer(server.base, status));
   if (status === 404)
     throw new ServerUnreached(`${server.base} knows no logins: is it a Penstock server of this version?`);
   if (status >= 500) throw new ServerUnreached(`the server ${server.base} cannot do that now${messageOf(body)}`);

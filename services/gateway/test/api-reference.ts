@@ -33,7 +33,7 @@ export function withReference(page: string): string {
 
 // --- GraphQL ---------------------------------------------------------------------------------------------------------
 
-function schemaText(): string {
+export function schemaText(): string {
   return sourcesOf('gateway')
     .flatMap((source) => [...source.matchAll(/\/\* GraphQL \*\/ `([^`]+)`/g)])
     .map(([, text = '']) => text)
@@ -115,7 +115,8 @@ const ROUTES: Readonly<Record<string, string>> = {
     '200 where broker and store can be reached, 503 where not, with what is missing, and while it is stopping.',
   'GET /metrics':
     'Of a server that is all services in one: its figures, as Prometheus reads them ([operating.md](operating.md#watch-it)); with the API key.',
-  'POST /graphql': '`{query, variables, operationName}`: everything of the reference above. At most 1 MiB.',
+  'POST /graphql':
+    '`{query, variables, operationName}`: everything of the reference above. At most 1 MiB, 100 levels, and 50,000 brackets, commas and colons outside its strings.',
   'GET /graphql/playground': 'An IDE for GraphQL, with `--playground`.',
   'GET /graphql/playground/assets/:name': 'Its scripts and styles.',
   'GET /dashboard': 'Leads on to `/dashboard/`.',
