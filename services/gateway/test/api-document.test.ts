@@ -45,7 +45,7 @@ describe('the examples of GraphQL in documents', () => {
 
   it('are there', () => expect(examples.length).toBeGreaterThan(8));
 
-  it.each(examples)('$name: $operation', ({ operation }) => {
+  it.each(examples)('$name has one that the schema takes: $operation', ({ operation }) => {
     expect(validate(schema, parse(operation)).map(({ message }) => message)).toEqual([]);
   });
 });

@@ -406,7 +406,7 @@ class GitlabFile {
         stage.when = undefined;
       } else {
         // Where the gate is skipped the job goes on by itself, and not where somebody has said no.
-        const goesOn = /^!failure\(\)/.test(stage.when ?? '');
+        const goesOn = stage.when?.startsWith('!failure()') === true;
         gate.when = goesOn ? `!failure() && (${asked})` : asked;
         stage.after = [...gate.after, gate.name];
         if (!goesOn) stage.when = stage.when === undefined ? '!failure()' : `!failure() && (${stage.when})`;
