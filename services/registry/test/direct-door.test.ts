@@ -194,9 +194,11 @@ describe('a ticket', () => {
 
   it('has its connection ended where nothing is asked on it', async () => {
     await door.close();
-    door = await DirectDoor.open({ listen, log: silentLog, meter: noMeter, headMsMax: 50 });
+    door = await DirectDoor.open({ listen, log: silentLog, meter: noMeter, headMsMax: 1_000 });
     const line = lineFor(given(door.toGet('a', 1, () => piecesOf(randomBytes(1)))));
     line.resume();
+    // One that is not even made has an end of its own.
+    await once(line, 'secureConnect');
     await once(line, 'close');
     expect(line.destroyed).toBe(true);
     // Node looks after 30 s by itself.

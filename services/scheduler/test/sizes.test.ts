@@ -1,6 +1,9 @@
 /** Stages that ask for sizes: files may ask for any number of them, runners have few. */
 import { expect, it } from 'vitest';
 import { Dispatch, type ReadyStages } from '@penstock/scheduler/testing';
+import { ReadyClass } from '../src/dispatch/ready-class.ts';
+import { ReadyGroups } from '../src/dispatch/ready-groups.ts';
+import type { Session } from '../src/dispatch/sessions.ts';
 
 interface Stage {
   readonly key: string;
@@ -252,6 +255,33 @@ it('a runner of a new size has what it has room for looked at again, and what no
 });
 
 it('sizes that came and went with their runners are forgotten, and those of the runners that are left told apart', () => {
+  const groups = new ReadyGroups();
+  const labels = ['os=linux'];
+  const classes = Array.from({ length: 300 }, (_, size) => {
+    const least = { memoryBytes: size };
+    return new ReadyClass(`c${size}`, { labels, least } as unknown as ReadyStages, undefined);
+  });
+  for (const ready of classes) groups.of(ready);
+  const sessionOf = (memoryBytes: number): Session =>
+    ({
+      runner: 'r',
+      labels: new Set(labels),
+      tenant: undefined,
+      capacity: { cpu: 8, memoryBytes },
+    }) as unknown as Session;
+  for (let memoryBytes = 1; memoryBytes <= 200; memoryBytes += 1) {
+    const session = sessionOf(memoryBytes);
+    groups.seen(session);
+    groups.renew([session]);
+  }
+  // Twice as many as there are runners, and 64; on both sides of each are others.
+  expect([...groups.near(sessionOf(200))].length).toBeLessThan(70);
+  const [fitting, tooLarge] = [classes[200], classes[201]];
+  if (fitting === undefined || tooLarge === undefined) throw new Error('too few classes');
+  expect(groups.of(fitting)).not.toBe(groups.of(tooLarge));
+});
+
+it('a runner gets what it has room for, however many sizes came and went before', () => {
   const world = new World();
   for (let size = 1; size <= 300; size += 1) world.offer({ key: `k${size % 3}`, memoryBytes: size });
   for (let round = 1; round <= 200; round += 1) {
