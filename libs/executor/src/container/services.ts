@@ -10,6 +10,9 @@ import type { Images } from './images.ts';
 
 const READY_MS_MAX = 60_000;
 const READY_POLL_MS = 200;
+const READY_POLL_MS_MAX = 5_000;
+/** Of what a service has been waited for: it is seen to be ready that much later at most. */
+const READY_POLL_PART = 0.1;
 
 export interface ServiceParts {
   readonly engine: Engine;
@@ -145,6 +148,7 @@ export class Services {
       hasEnded = true;
     });
     let code = 0;
+    const since = performance.now();
     while (!over.aborted) {
       signal.throwIfAborted();
       if (hasEnded || !container.isAlive)
@@ -156,10 +160,18 @@ export class Services {
         // A container that is just ending takes no command.
         if (!(error instanceof EngineFailed) && !either.aborted) throw error;
       }
-      await delay(READY_POLL_MS, undefined, { signal: either }).catch(() => {});
+      await delay(readyPauseMs(performance.now() - since), undefined, { signal: either }).catch(() => {});
     }
     throw new ServiceFailed(
       `the service ${service.name} was not ready within ${limitMs / 1000} s: its command ended with exit code ${code}`,
     );
   }
+}
+
+/**
+ * Between two tries of a service's `ready`. Of each podman keeps two processes for five minutes: tries are close together as long as the
+ * wait is short, and of a service that is never ready there are fewer than a hundred at a time.
+ */
+export function readyPauseMs(waitedMs: number): number {
+  return Math.min(Math.max(READY_POLL_MS, waitedMs * READY_POLL_PART), READY_POLL_MS_MAX);
 }
