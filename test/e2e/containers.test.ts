@@ -32,9 +32,10 @@ stages:
 
 describe.skipIf(engine === null)('a stage with an image and a service', () => {
   describe('on a server', () => {
-    const home = temporaryFolder('penstock-containers-');
+    let home: ReturnType<typeof temporaryFolder>;
     let server: RunningServer;
     beforeAll(async () => {
+      home = temporaryFolder('penstock-containers-');
       server = await startServer({
         dataDir: home.path,
         env: {

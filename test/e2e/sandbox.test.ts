@@ -11,7 +11,7 @@ const lacking = await whySandboxLacks(STAGE_UIDS);
 const notRun = process.env['PENSTOCK_NOT_RUN_FILE'];
 if (lacking !== null && notRun !== undefined) appendFileSync(notRun, `stages in a sandbox: ${lacking}\n`);
 
-const home = temporaryFolder('penstock-sandbox-');
+let home: ReturnType<typeof temporaryFolder>;
 let server: RunningServer;
 
 async function run(yaml: string): Promise<{ status: string; lines: string[] }> {
@@ -27,6 +27,7 @@ async function run(yaml: string): Promise<{ status: string; lines: string[] }> {
 
 describe.runIf(lacking === null)('a stage in a sandbox', () => {
   beforeAll(async () => {
+    home = temporaryFolder('penstock-sandbox-');
     chmodSync(home.path, 0o700);
     const dataDir = join(home.path, 'share', 'penstock');
     mkdirSync(dataDir, { recursive: true });

@@ -13,7 +13,7 @@ it('a service that is soon ready is asked often, and one that never is leaves fe
   expect(Math.max(...together)).toBeLessThan(100);
 });
 
-it('it is seen to be ready a tenth later than it is, and within five seconds', () => {
+it('a service is seen to be ready a tenth later than it is, and within five seconds', () => {
   for (const waited of [3_000, 10_000, 40_000]) expect(readyPauseMs(waited)).toBeLessThanOrEqual(waited / 10);
   expect(readyPauseMs(3_600_000)).toBe(5_000);
 });
