@@ -57,15 +57,15 @@ export class WideMap<K, V> implements ReadonlyMap<K, V> {
   }
 
   *entries(): MapIterator<[K, V]> {
-    for (const part of this.#parts) yield* part;
+    for (const part of this.#parts) if (part.size > 0) yield* part;
   }
 
   *keys(): MapIterator<K> {
-    for (const part of this.#parts) yield* part.keys();
+    for (const part of this.#parts) if (part.size > 0) yield* part.keys();
   }
 
   *values(): MapIterator<V> {
-    for (const part of this.#parts) yield* part.values();
+    for (const part of this.#parts) if (part.size > 0) yield* part.values();
   }
 
   [Symbol.iterator](): MapIterator<[K, V]> {
