@@ -59,7 +59,12 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await page.locator('main:focus').waitFor();
-    await page.getByRole('link', { name: 'read', exact: true }).click();
+    await page.keyboard.press('/');
+    await page.locator('#filter-pipeline:focus').waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('#filter-pipeline:not(:focus)').waitFor();
+    await page.getByRole('link', { name: 'read', exact: true }).press('Enter');
+    await page.locator('main:focus').waitFor();
     await node('a').waitFor();
     await page.getByText('This server shows logs to those who are signed in.').waitFor();
     await signIn(page, 'ada');
@@ -122,8 +127,9 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     const endless = gate('never');
     await trigger(server, pipeline('stop', { a: { run: endless.command } }));
     await page.getByRole('link', { name: 'stop', exact: true }).click();
-    await page.getByRole('button', { name: 'Cancel' }).click();
+    await page.getByRole('button', { name: 'Cancel' }).press('Enter');
     await page.locator('.run-head .status', { hasText: 'cancelled' }).waitFor();
+    await page.locator('main:focus').waitFor();
 
     const first = await trigger(
       server,

@@ -1,5 +1,6 @@
 /** Where the page is: its address as a signal. Addresses are below `/dashboard/`, which nothing but this file knows. */
 import { computed, signal } from '@preact/signals';
+import { focusContent } from './parts/focus.ts';
 
 const BASE = '/dashboard';
 
@@ -14,7 +15,9 @@ const here = signal(read());
 export const place = computed(() => here.value);
 
 addEventListener('popstate', () => {
+  const before = here.peek().path;
   here.value = read();
+  if (here.peek().path !== before) focusContent();
 });
 
 /** `to` is a path of the dashboard, with its query: `/runs?status=FAILED`. */
@@ -23,7 +26,9 @@ export function go(to: string, { replace = false }: { readonly replace?: boolean
   else history.pushState(null, '', hrefOf(to));
   const before = here.peek().path;
   here.value = read();
-  if (here.peek().path !== before) scrollTo(0, 0);
+  if (here.peek().path === before) return;
+  scrollTo(0, 0);
+  focusContent();
 }
 
 /** The same page with other parameters; null takes one away. */

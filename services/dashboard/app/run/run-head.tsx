@@ -3,6 +3,7 @@ import type { JSX } from 'preact';
 import { ask } from '../api/graphql.ts';
 import type { RunLog } from '../log/run-log.ts';
 import { Fact } from '../parts/fact.tsx';
+import { useKeptFocus } from '../parts/focus.ts';
 import { Live } from '../parts/live.tsx';
 import { Name } from '../parts/name.tsx';
 import { attemptSignedIn } from '../parts/notices.tsx';
@@ -108,6 +109,12 @@ function Facts({ run }: { readonly run: Run }): JSX.Element {
 function Actions({ run, onDone }: { readonly run: Run; onDone(): void }): JSX.Element {
   const { id } = run;
   const waitsForPeople = !run.trusted && run.waitingOn.some(({ kind }) => kind === 'approval');
+  const keepFocus = useKeptFocus(`${run.status} ${waitsForPeople}`);
+  const change = async (done: string, operation: 'ApproveRun' | 'Cancel'): Promise<void> => {
+    keepFocus();
+    await attemptSignedIn(done, () => ask(operation, { id }));
+    onDone();
+  };
   const rerun = async (onlyFailed: boolean): Promise<void> => {
     const { rerunPipeline } = await ask('Rerun', { id, onlyFailed });
     go(`/runs/${rerunPipeline.run.id}`);
@@ -115,19 +122,12 @@ function Actions({ run, onDone }: { readonly run: Run; onDone(): void }): JSX.El
   return (
     <div class="actions">
       {waitsForPeople ? (
-        <button
-          type="button"
-          onClick={() => void attemptSignedIn('Approved.', () => ask('ApproveRun', { id })).then(onDone)}
-        >
+        <button type="button" onClick={() => void change('Approved.', 'ApproveRun')}>
           Approve this run
         </button>
       ) : null}
       {isOver(run.status) ? null : (
-        <button
-          type="button"
-          class="bad"
-          onClick={() => void attemptSignedIn('Cancelled.', () => ask('Cancel', { id })).then(onDone)}
-        >
+        <button type="button" class="bad" onClick={() => void change('Cancelled.', 'Cancel')}>
           Cancel
         </button>
       )}
