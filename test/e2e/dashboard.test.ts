@@ -65,6 +65,7 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     await page.locator('#filter-pipeline:not(:focus)').waitFor();
     await page.getByRole('link', { name: 'read', exact: true }).press('Enter');
     await page.locator('main:focus').waitFor();
+    await page.getByRole('status').filter({ hasText: '· Penstock' }).waitFor({ state: 'attached' });
     await node('a').waitFor();
     await page.getByText('This server shows logs to those who are signed in.').waitFor();
     await signIn(page, 'ada');

@@ -1,7 +1,7 @@
 /** The frame around every page: where one can go, who is signed in, and the help for the keyboard. */
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren, JSX } from 'preact';
-import { useEffect } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { Dialog } from './parts/dialog.tsx';
 import { Empty } from './parts/states.tsx';
 import { Name } from './parts/name.tsx';
@@ -43,6 +43,14 @@ export function App(): JSX.Element {
     document.addEventListener('click', followLinks);
     return () => document.removeEventListener('click', followLinks);
   }, []);
+  const { path } = place.value;
+  const said = useSignal('');
+  const saidOf = useRef(path);
+  useEffect(() => {
+    // A page that the browser has loaded itself it has said itself.
+    if (saidOf.current !== path) said.value = document.title;
+    saidOf.current = path;
+  }, [path]);
   return (
     <>
       <a class="skip" href="#main">
@@ -85,6 +93,9 @@ export function App(): JSX.Element {
         )}
         <Page />
       </main>
+      <p class="unsaid" role="status">
+        {said.value}
+      </p>
       <Notices />
       <Dialog title="Keyboard" isOpen={helpIsOpen.value} onClose={() => (helpIsOpen.value = false)}>
         <dl class="keys">
@@ -131,6 +142,7 @@ function Page(): ComponentChildren {
   if (path === '/extensions') return <ExtensionsPage />;
   const extension = /^\/extensions\/([^/]+\/[^/]+)$/u.exec(path)?.[1];
   if (extension !== undefined) return <ExtensionPage key={extension} id={extension} />;
+  document.title = 'Not found · Penstock';
   return (
     <Empty title="There is no such page">
       <p>

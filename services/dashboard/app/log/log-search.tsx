@@ -63,7 +63,8 @@ export function LogSearch({ lines, onFound }: Props): JSX.Element {
         onInput={(event) => void search(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key === 'Enter') step(event.shiftKey ? -1 : 1);
-          if (event.key === 'Escape') event.currentTarget.blur();
+          // Where the arrow keys go through the log.
+          if (event.key === 'Escape') document.querySelector<HTMLElement>('.log-box')?.focus();
         }}
       />
       <span class="faint" role="status">

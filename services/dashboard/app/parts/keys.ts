@@ -39,8 +39,11 @@ export function useKeys(keys: readonly Key[]): void {
 document.addEventListener('keydown', (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (document.querySelector('dialog[open]') !== null) return;
-  // Out of a field, so that keys are keys again.
-  if (event.key === 'Escape' && event.target instanceof HTMLInputElement) event.target.blur();
+  if (event.key === 'Escape' && event.target instanceof HTMLInputElement) {
+    // Out of the field, so that keys are keys again; a browser would empty one for searching.
+    event.preventDefault();
+    event.target.blur();
+  }
   if (isTyping(event)) return;
   const found = keysHere().find(({ key }) => key === event.key);
   if (found === undefined) return;

@@ -42,9 +42,10 @@ export function RunPage({ id }: { readonly id: string }): JSX.Element {
       log.close();
     };
   });
+  const run = opened.value?.view.run.value ?? null;
+  if (run === null) document.title = 'Run · Penstock';
   if (opened.value === null) return <Loading what="the run" />;
   const { view, log } = opened.value;
-  const run = view.run.value;
   const problem = view.problem.value;
   if (view.isMissing.value)
     return (
