@@ -50,7 +50,7 @@ async function findPodman(env: Readonly<Record<string, string | undefined>>): Pr
   let why = '';
   for (const runtime of [[], ['--runtime=runc'], ['--runtime=crun']]) {
     const command = ['podman', ...manager, ...runtime];
-    const said = await probe(command, env['PATH'] ?? '');
+    const said = await probe(command, env['PATH'] ?? process.env['PATH'] ?? '');
     if (said === null) return { engine: { kind: 'podman', command }, why: '', isInstalled: true };
     why ||= `podman: ${said}`;
     if (said === NOT_INSTALLED) break;
@@ -65,6 +65,7 @@ async function probe([file = '', ...flags]: readonly string[], path: string): Pr
     const limit = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1024:1024', '--log-driver', 'none'];
     await run(file, [...flags, 'run', '--rm', '--network', 'none', ...limit, '--rootfs', root, '/nothing'], {
       timeout: PROBE_MS_MAX,
+      env: { ...process.env, PATH: path },
     });
     return 'it ran what is not there';
   } catch (error) {
@@ -84,13 +85,22 @@ function whyNotExecuted(file: string, path: string): string {
     .split(delimiter)
     .filter((folder) => folder !== '')
     .map((folder) => join(folder, file))
-    .find((each) => statSync(each, { throwIfNoEntry: false })?.isFile() === true);
+    .find(isFile);
   if (there === undefined) return NOT_INSTALLED;
   try {
     accessSync(there, constants.X_OK);
     return `${there} is there, and what it is to be run by may not be executed`;
   } catch {
     return `${there} is there, and this user may not execute it`;
+  }
+}
+
+/** False also of what this user may not look at. */
+function isFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
   }
 }
 

@@ -13,6 +13,8 @@ const READY_POLL_MS = 200;
 const READY_POLL_MS_MAX = 5_000;
 /** Of what a service has been waited for: it is seen to be ready that much later at most. */
 const READY_POLL_PART = 0.1;
+/** So long before the end of its time it is asked once more, and from then on as at first. */
+const READY_LAST_MS = 1_000;
 
 export interface ServiceParts {
   readonly engine: Engine;
@@ -143,15 +145,14 @@ export class Services {
     const limitMs = service.readyTimeoutMs ?? READY_MS_MAX;
     const over = AbortSignal.timeout(limitMs);
     const either = AbortSignal.any([signal, over]);
-    let hasEnded = false;
-    void control.ended.then(() => {
-      hasEnded = true;
-    });
+    const ended = new AbortController();
+    void control.ended.then(() => ended.abort());
+    const disturbed = AbortSignal.any([either, ended.signal]);
     let code = 0;
     const since = performance.now();
     while (!over.aborted) {
       signal.throwIfAborted();
-      if (hasEnded || !container.isAlive)
+      if (ended.signal.aborted || !container.isAlive)
         throw new ServiceFailed(`the service ${service.name} ended before it was ready`);
       try {
         code = await this.#parts.engine.exec(container.name, ['sh', '-c', command], either);
@@ -160,7 +161,8 @@ export class Services {
         // A container that is just ending takes no command.
         if (!(error instanceof EngineFailed) && !either.aborted) throw error;
       }
-      await delay(readyPauseMs(performance.now() - since), undefined, { signal: either }).catch(() => {});
+      const waitedMs = performance.now() - since;
+      await delay(readyPauseMs(waitedMs, limitMs - waitedMs), undefined, { signal: disturbed }).catch(() => {});
     }
     throw new ServiceFailed(
       `the service ${service.name} was not ready within ${limitMs / 1000} s: its command ended with exit code ${code}`,
@@ -170,8 +172,9 @@ export class Services {
 
 /**
  * Between two tries of a service's `ready`. Of each podman keeps two processes for five minutes: tries are close together as long as the
- * wait is short, and of a service that is never ready there are fewer than a hundred at a time.
+ * wait is short and where its time is nearly over, and of a service that is never ready there are fewer than a hundred at a time.
  */
-export function readyPauseMs(waitedMs: number): number {
-  return Math.min(Math.max(READY_POLL_MS, waitedMs * READY_POLL_PART), READY_POLL_MS_MAX);
+export function readyPauseMs(waitedMs: number, leftMs: number): number {
+  const pauseMs = Math.min(Math.max(READY_POLL_MS, waitedMs * READY_POLL_PART), READY_POLL_MS_MAX);
+  return Math.min(pauseMs, Math.max(READY_POLL_MS, leftMs - READY_LAST_MS));
 }
