@@ -1,3 +1,4 @@
+export { piecesOf, textOf, type Grow } from './body-pieces.ts';
 export { type ByteRange, namesTag, rangeOf } from './byte-range.ts';
 export { clientKeyOf } from './client-address.ts';
 export { closeWithin } from './close-within.ts';

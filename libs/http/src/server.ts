@@ -3,7 +3,7 @@
  * and time. Routes are registered on what `buildServer` returns.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import fastify, { type FastifyError, type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { ERROR_CODES, RateLimited, ServiceError, Unauthenticated, Unavailable } from '@penstock/errors';
 import type { Log } from '@penstock/telemetry/log';
@@ -11,6 +11,7 @@ import { noMeter, type Meter } from '@penstock/telemetry/metrics';
 import { CorsPolicy } from './cors.ts';
 import { JSON_TYPE, SECURITY_HEADERS } from './headers.ts';
 import { countAnswers } from './answers.ts';
+import { textOf } from './body-pieces.ts';
 import { countedRequests } from './counted-request.ts';
 import { parseJson } from './json.ts';
 import { answerMalformed, rawResponse } from './malformed.ts';
@@ -176,13 +177,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
   });
 
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) => {
-    try {
-      // Some clients name the type with every request, also where there is nothing to send: each route says what it lacks.
-      done(null, body.length === 0 ? undefined : parseJson(String(body)));
-    } catch (error) {
-      done(error as Error);
-    }
+  app.addContentTypeParser('application/json', async (request: FastifyRequest, payload: Readable) => {
+    const text = await textOf(request, payload);
+    // Some clients name the type with every request, also where there is nothing to send: each route says what it lacks.
+    return text === '' ? undefined : parseJson(text);
   });
   app.setErrorHandler((error, request, reply) => sendError(options.log, error, request, reply));
   app.setNotFoundHandler(answerUnrouted);

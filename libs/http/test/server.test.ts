@@ -380,6 +380,19 @@ describe('bodies', () => {
     expect((await exchange(port, `${head}Connection: close\r\n\r\n`, pieces)).status).toBe(200);
   });
 
+  it('a character may begin in one piece and end in another', async () => {
+    const port = await listening();
+    const head = 'POST /write HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n';
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`${head}Connection: close\r\n\r\n`);
+    for (const byte of Buffer.from('{"text":"é€😀"}'))
+      socket.write(Buffer.concat([Buffer.from('1\r\n'), Buffer.of(byte), Buffer.from('\r\n')]));
+    socket.write('0\r\n\r\n');
+    let text = '';
+    for await (const piece of socket.setEncoding('utf8')) text += piece as string;
+    expect(text).toMatch(/^HTTP\/1\.1 200 [^]*\{"got":\{"text":"é€😀"\}\}$/u);
+  });
+
   it('a declared length beyond the limit is refused before a byte of it has come', async () => {
     const port = await listening();
     const socket = connect(port, '127.0.0.1');

@@ -34,6 +34,15 @@ describe('the body of a request', () => {
     expect(await readBody(Readable.from([]), MIB)).toHaveLength(0);
   });
 
+  it('comes out as it went in from a hundred thousand pieces, and its length is told with each', async () => {
+    const body = randomBytes(100_000 * 32);
+    const pieces = Array.from({ length: 100_000 }, (_, index) => body.subarray(index * 32, (index + 1) * 32));
+    const told: number[] = [];
+    const result = await readBody(Readable.from(pieces), 16 * MIB, (bytes) => told.push(bytes));
+    expect(result.equals(body)).toBe(true);
+    expect([told.length, told[0], told.at(-1)]).toEqual([100_000, 32, body.length]);
+  });
+
   it('that is too long is refused before it has been received, one that breaks off at its end', async () => {
     const endless = new PassThrough();
     const refused = readBody(endless, MIB);

@@ -1,12 +1,15 @@
 /** Bodies of HTML forms, for the pages alone: everywhere else only JSON is taken, which no foreign page can send unasked. */
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { textOf } from '@penstock/http';
 
 const FORM_TYPE = 'application/x-www-form-urlencoded';
 
 /** On an encapsulated instance, so that no other route takes forms. */
 export function acceptForms(app: FastifyInstance): void {
-  app.addContentTypeParser(FORM_TYPE, { parseAs: 'string' }, (_request, body, done) =>
-    done(null, new URLSearchParams(String(body))),
+  app.addContentTypeParser(
+    FORM_TYPE,
+    async (request: FastifyRequest, payload: Readable) => new URLSearchParams(await textOf(request, payload)),
   );
 }
 
