@@ -1,9 +1,8 @@
 /**
  * Requests whose bodies do not come in crumbs. Each piece of a chunked body costs microseconds and an object, however short it is:
- * six megabytes that bring a million bytes, one at a time, would take seconds of the loop that everybody's requests need, and a
- * hundred times the memory that their length says.
+ * six megabytes that bring a million bytes, one at a time, would take seconds of the loop that everybody's requests need.
  */
-import type { IncomingMessage } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import { answerMalformed } from './malformed.ts';
 
 /** As many come in whatever length: some hundredths of a second. */
@@ -11,22 +10,39 @@ const PIECES_FREE = 10_000;
 /** Of all pieces together, beyond those. What is sent as it is made still has more than that in a packet. */
 const PIECE_BYTES_MEAN_MIN = 32;
 
-/** For `createServer`. Whoever sends crumbs is answered 400 once, and nothing more of it is read. */
-export function countedRequests(): typeof IncomingMessage {
+/** For `createServer`. Whoever sends crumbs is answered 400 once, and no more of that body is read. */
+export function countedRequests() {
   const { IncomingMessage: Request } = process.getBuiltinModule('node:http');
   return class CountedRequest extends Request {
+    /** Set by the server that handles it. */
+    answer: Pick<ServerResponse, 'socket' | 'headersSent'> | undefined = undefined;
     #pieces = 0;
     #bytes = 0;
+    #isRefused = false;
 
     override push(piece: unknown, encoding?: BufferEncoding): boolean {
+      // Its end neither: what has come of it is not the body.
+      if (this.#isRefused) return false;
       if (piece === null) return super.push(piece);
       this.#pieces += 1;
       this.#bytes += (piece as Uint8Array).length;
       if (this.#pieces <= PIECES_FREE || this.#bytes >= this.#pieces * PIECE_BYTES_MEAN_MIN)
         return super.push(piece, encoding);
-      answerMalformed(Object.assign(new Error('a body in crumbs'), { code: 'BODY_IN_CRUMBS' }), this.socket);
-      // Nothing more is read of this connection then.
+      this.#isRefused = true;
+      this.#refuse();
       return false;
+    }
+
+    /** Whoever waits for more of it would have the connection go on. */
+    override _read(bytes: number): void {
+      if (!this.#isRefused) super._read(bytes);
+    }
+
+    #refuse(): void {
+      const { answer, socket } = this;
+      // Behind a part of this answer, or of another's before it, there is no place for one.
+      if (answer === undefined || answer.socket !== socket || answer.headersSent) socket.destroy();
+      else answerMalformed(Object.assign(new Error('a body in crumbs'), { code: 'BODY_IN_CRUMBS' }), socket);
     }
   };
 }

@@ -90,7 +90,10 @@ export function buildServer(options: ServerOptions): FastifyInstance {
           requireHostHeader: false,
           IncomingMessage: countedRequests(),
         },
-        handler as (request: IncomingMessage, response: ServerResponse) => void,
+        (request, response) => {
+          request.answer = response;
+          (handler as (request: IncomingMessage, response: ServerResponse) => void)(request, response);
+        },
       );
       shareConnections(server, options.connectionsMax, manyClientsAt(options.trustProxy ?? []));
       configureServer(server, routes);
