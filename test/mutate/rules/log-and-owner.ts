@@ -81,8 +81,8 @@ export const logAndOwner: readonly Mutant[] = [
     rule: 'P3',
     breaks: 'offers what it finds before its partition is open',
     file: 'services/scheduler/src/dispatch/offers.ts',
-    find: 'if (this.#isOpen && !this.isBusy) this.#dispatch.offer(ready);',
-    replace: 'if (!this.isBusy) this.#dispatch.offer(ready);',
+    find: 'if (!this.#isOpen) this.#fromBefore.push(',
+    replace: 'if (!this.#isOpen && this.isBusy) this.#fromBefore.push(',
     noticedBy: [opening],
   },
   {
