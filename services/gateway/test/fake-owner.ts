@@ -69,6 +69,10 @@ export class FakeOwner {
   readonly asked: string[] = [];
   /** Something that happens while a view is asked for. */
   beforeGet: (() => Promise<void>) | undefined;
+  /** Answers a `create` as one that has let the run go. */
+  hasLetGo = false;
+  /** Something that happens while a run's events are asked for. */
+  beforeWatch: (() => void) | undefined;
   readonly created: CreateRequest[] = [];
   /** The tenants with which waits were asked for. */
   readonly waitsAskedBy: (readonly string[])[] = [];
@@ -123,7 +127,10 @@ export class FakeOwner {
         ),
         this.#bus.respond<WatchRequest, WatchReply>(
           subjects.owner(partition, 'watch'),
-          this.#answer('watch', (request) => this.#watch(request)),
+          this.#answer('watch', (request) => {
+            this.beforeWatch?.();
+            return this.#watch(request);
+          }),
         ),
         this.#bus.respond<WaitsRequest, WaitsReply>(
           subjects.owner(partition, 'waits'),
@@ -189,6 +196,11 @@ export class FakeOwner {
       events,
       view: viewOf(state),
     };
+  }
+
+  /** As of a run that has left its memory and was deleted. */
+  forget(runId: string): void {
+    this.#runs.delete(runId);
   }
 
   /** As if it had been created by a trigger. */
@@ -265,7 +277,9 @@ export class FakeOwner {
     const repeated = request.rerun === undefined ? undefined : this.#runs.get(request.rerun.parent);
     const adoption = repeated && adoptionOf(repeated, plan, request.rerun ?? {});
     if (adoption?.ok === false) return { ...adoption, epoch: this.epoch };
-    const inputs = resolveInputs(parsed.definition, new Map(request.inputs));
+    const declared = new Set(parsed.definition.inputs?.map(({ name }) => name));
+    const inherited = Object.entries(repeated?.state.inputs ?? {}).filter(([name]) => declared.has(name));
+    const inputs = resolveInputs(parsed.definition, new Map([...inherited, ...(request.inputs ?? [])]));
     if (!inputs.ok) throw new Error('the gateway let bad inputs pass');
     const created: RunCreated = {
       type: 'run_created',
@@ -287,7 +301,7 @@ export class FakeOwner {
     for (const adopted of (repeated && adoptionsOf(repeated, run.state)) ?? [])
       this.commit(request.runId, [{ type: 'stages_adopted', at: Date.now(), adopted }], { silently: true });
     this.onCreate(request.runId);
-    return { ok: true, created: true, epoch: this.epoch, run: viewOf(run.state) };
+    return { ok: true, created: true, epoch: this.epoch, run: this.hasLetGo ? null : viewOf(run.state) };
   }
 
   #cancel(request: CancelRequest): CancelReply {

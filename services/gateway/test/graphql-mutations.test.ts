@@ -1,6 +1,8 @@
 /** Runs that are begun and cancelled by GraphQL. */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { FileRequest, RepositoryFile } from '@penstock/bus';
 import { newRunId, runIdFitsKey } from '@penstock/run';
+import { answerCalls } from '@penstock/service';
 import { endedRun, graphql, happened, makeWorld, RUN_FIELDS, runIdFor, YAML, type World } from './harness.ts';
 
 let world: World;
@@ -250,6 +252,36 @@ stages: {a: {run: 'true'}}`;
       });
   });
 
+  it('a repeat that cannot learn what the run began with says the runId once more, and the next one answers the run', async () => {
+    const app = await world.gateway();
+    const runId = runIdFor();
+    const trigger = async () => await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0, runId } });
+    await trigger();
+    world.owner.refusals.set('watch', { code: 'UNAVAILABLE', message: 'it moves', retryAfterSecs: 7 });
+    expect((await trigger()).errors).toMatchObject([
+      { message: 'it moves', extensions: { code: 'UNAVAILABLE', retryAfter: 7, runId } },
+    ]);
+    world.owner.refusals.clear();
+    expect((await trigger()).data).toMatchObject({ triggerPipeline: { run: { id: runId } } });
+  });
+
+  it('one that is created, and cannot be read, says its runId', async () => {
+    const app = await world.gateway();
+    world.owner.hasLetGo = true;
+    world.owner.refusals.set('get', { code: 'UNAVAILABLE', message: 'it moves' });
+    const { errors } = await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0 } });
+    expect(errors).toMatchObject([{ extensions: { code: 'UNAVAILABLE', runId: world.owner.created[0]?.runId } }]);
+  });
+
+  it('a repeat whose run is deleted meanwhile is answered with it as it was', async () => {
+    const app = await world.gateway();
+    const runId = runIdFor();
+    const trigger = async () => await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 0, runId } });
+    await trigger();
+    world.owner.beforeWatch = () => world.owner.forget(runId);
+    expect(await trigger()).toMatchObject({ data: { triggerPipeline: { run: { id: runId } } }, errors: [] });
+  });
+
   it("another tenant's run under the given id is never shown", async () => {
     const app = await world.gateway();
     const runId = runIdFor();
@@ -292,6 +324,102 @@ stages: {a: {run: 'true'}}`;
       { variables: { yaml: YAML } },
     );
     expect(world.owner.created[0]?.priority).toBe(5);
+  });
+});
+
+describe('dispatchPipeline', () => {
+  const FILE = `${YAML}inputs:\n  version:\n    default: a\n`;
+  const file: RepositoryFile = {
+    provider: 'git_host_a',
+    repository: 'acme/shop',
+    ref: 'refs/heads/main',
+    commit: 'c'.repeat(40),
+    cloneUrl: 'https://git-host-a.example/acme/shop.git',
+    source: '.ci.yaml',
+    yaml: FILE,
+    extensions: [],
+    tenant: 'service',
+    key: 'service/demo',
+    trusted: true,
+  };
+  let now: RepositoryFile;
+  let ingest: ReturnType<typeof answerCalls>;
+  beforeAll(async () => {
+    ingest = answerCalls(world.bus, 'webhook-ingest', { file: (_: FileRequest) => now } as Parameters<
+      typeof answerCalls
+    >[2]);
+    await world.bus.flush();
+  });
+  beforeEach(() => {
+    now = file;
+  });
+  afterAll(() => ingest.stop());
+
+  const dispatch = async (app: Parameters<typeof graphql>[0], runId: string, version?: string) =>
+    await graphql(
+      app,
+      `
+        mutation ($runId: String, $inputs: [KeyValueInput!]) {
+          dispatchPipeline(
+            provider: "git_host_a"
+            repository: "acme/shop"
+            ref: "main"
+            waitSeconds: 0
+            runId: $runId
+            inputs: $inputs
+          ) {
+            run {
+              id
+            }
+          }
+        }
+      `,
+      { variables: { runId, ...(version === undefined ? {} : { inputs: [{ key: 'version', value: version }] }) } },
+    );
+
+  it('repeated it answers with its run wherever the branch has moved, with other inputs it is refused', async () => {
+    const app = await world.gateway();
+    const runId = runIdFor();
+    expect((await dispatch(app, runId)).errors).toEqual([]);
+    now = { ...file, commit: 'd'.repeat(40), yaml: FILE.replace('default: a', 'default: b') };
+    for (const version of [undefined, 'a'])
+      expect((await dispatch(app, runId, version)).data).toEqual({ dispatchPipeline: { run: { id: runId } } });
+    expect(await dispatch(app, runId, 'b')).toMatchObject({
+      data: null,
+      errors: [
+        { extensions: { code: 'BAD_USER_INPUT' }, message: expect.stringContaining("leave 'runId' out for a new run") },
+      ],
+    });
+    expect(world.owner.created).toHaveLength(1);
+  });
+
+  it('a repeat of which the run has ended is answered, or refused, while its owner is away', async () => {
+    const app = await world.gateway();
+    const runId = runIdFor();
+    await dispatch(app, runId);
+    world.owner.commit(runId, [
+      happened.queued('build'),
+      happened.started('build'),
+      happened.completed('build', 0, { status: 'FAILED', reason: 'exit', exitCode: 1 }),
+      happened.skipped('test'),
+      happened.runCompleted('FAILED'),
+    ]);
+    await world.owner.project(runId);
+    for (const verb of ['get', 'watch']) world.owner.refusals.set(verb, { code: 'UNAVAILABLE', message: 'it moves' });
+    expect((await dispatch(app, runId)).data).toEqual({ dispatchPipeline: { run: { id: runId } } });
+    expect((await dispatch(app, runId, 'b')).errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+
+  it('a repeat of which nobody can say whether there is a run says the runId once more', async () => {
+    const app = await world.gateway();
+    const runId = runIdFor();
+    await dispatch(app, runId);
+    for (const verb of ['get', 'watch']) {
+      world.owner.refusals.set(verb, { code: 'UNAVAILABLE', message: 'it moves' });
+      expect((await dispatch(app, runId)).errors).toMatchObject([{ extensions: { code: 'UNAVAILABLE', runId } }]);
+      world.owner.refusals.clear();
+    }
+    expect((await dispatch(app, runId)).data).toEqual({ dispatchPipeline: { run: { id: runId } } });
   });
 });
 

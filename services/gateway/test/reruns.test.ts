@@ -176,4 +176,16 @@ describe('P30: rerunPipeline', () => {
     expect(runOf(await rerun(app, { id, runId: child })).id).toBe(child);
     expect((await rerun(app, { id: other, runId: child })).codes).toEqual(['BAD_USER_INPUT']);
   });
+
+  it('repeated with another file or other inputs it is refused; what it has of the run before it is no other input', async () => {
+    const app = await world.gateway();
+    const target = (value: string): readonly unknown[] => [{ key: 'target', value }];
+    const { id: first } = runOf(await rerun(app, { id: seed(), inputs: target('x') }));
+    const asked = { id: first, yaml: `${YAML}# edited\n` };
+    const { id: child } = runOf(await rerun(app, asked));
+    for (const same of [asked, { ...asked, inputs: target('x') }])
+      expect(runOf(await rerun(app, { ...same, runId: child })).id).toBe(child);
+    for (const other of [{ id: first }, { ...asked, yaml: YAML }, { ...asked, inputs: target('y') }])
+      expect((await rerun(app, { ...other, runId: child })).codes).toEqual(['BAD_USER_INPUT']);
+  });
 });

@@ -38,7 +38,8 @@ const SDL = /* GraphQL */ `
     come after them (the name of a matrix, of an extension or of a stage that has added others means all of it). The other stages that
     succeeded are adopted, every gate before a stage that runs is decided anew. 'inputs' take the place of the earlier run's values,
     'yaml' that of its file: then a stage is adopted only where it and all
-    before it are the same, and no secret of the repository is given. CONFLICT where there is nothing to run. The rest as in triggerPipeline (additional).
+    before it are the same, and no secret of the repository is given. CONFLICT where there is nothing to run. The rest as in triggerPipeline;
+    a repeat with the same 'runId' and another 'from' or 'onlyFailed' is answered with the first one's run (additional).
     """
     rerunPipeline(
       id: String

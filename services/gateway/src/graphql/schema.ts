@@ -202,7 +202,7 @@ export const SCHEMA = /* GraphQL */ `
     """
     Runs the file of a repository at a branch or tag, 'ref' by its name or in full: one that the user has connected and proved; with the
     API key one that the server takes pushes of. 'provider' is git_host_a or git_host_b. The rest as in triggerPipeline; repeated with
-    the same 'runId' it answers with the first one's run.
+    the same 'runId' and 'inputs' it answers with the first one's run, wherever 'ref' has moved.
     """
     dispatchPipeline(
       provider: String

@@ -1,8 +1,8 @@
 /** What `rerunPipeline` needs of the run that is to run again: who may have it do so, its file, and what that stood for (P30). */
 import { readableTenants, type Caller } from '@penstock/identity';
-import { BadUserInput, Forbidden, NotFound } from '@penstock/errors';
+import { BadUserInput, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import type { CreateRequest } from '@penstock/bus';
-import { isRunId, type RunCreated, type RunView } from '@penstock/run';
+import { isRunId, type RunCreated, type RunEvent, type RunView } from '@penstock/run';
 import { changeableTenants } from '../people/granted-run.ts';
 import { readRunEvents, type Owners, type RunReads } from '@penstock/run-client';
 import type { RunsReader } from '@penstock/store';
@@ -54,9 +54,18 @@ export async function createdOf(
   { owners, store }: Pick<RerunSources, 'owners' | 'store'>,
   { id, tenant }: Pick<RunView, 'id' | 'tenant'>,
 ): Promise<RunCreated | null> {
-  // The first event says it all, and every owner has it.
-  const { run } = await owners.watch({ runId: id, after: 0 });
-  const [created] = run?.events ?? (await readRunEvents({ owners, store }, id, [tenant], 0));
+  // The first event says it all: every owner has it, and so has any document of the run.
+  let created: RunEvent | undefined;
+  try {
+    const { run } = await owners.watch({ runId: id, after: 0 });
+    [created] = run?.events ?? (await readRunEvents({ owners, store }, id, [tenant], 0));
+  } catch (error) {
+    if (error instanceof NotFound) return null;
+    if (!(error instanceof Unavailable)) throw error;
+    const document = await store.get(id, { tenants: [tenant] }).catch(() => null);
+    if (document === null) throw error;
+    [created] = document.events;
+  }
   return created?.type === 'run_created' ? created : null;
 }
 

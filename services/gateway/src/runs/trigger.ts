@@ -72,6 +72,9 @@ export interface TriggerSettings {
   readonly onRead?: ((text: string, read: ParseResult) => void) | undefined;
 }
 
+/** Whether a run may have come of a request. */
+type Repeats = (created: RunCreated) => boolean | Promise<boolean>;
+
 const WAIT_SECS_MAX = 300;
 const PRIORITY_MAX = 1_000;
 
@@ -98,6 +101,10 @@ export class Trigger {
 
   /** `clientGone` ends the waiting; the run goes on. */
   async trigger(caller: Caller, input: TriggerArguments, clientGone: AbortSignal): Promise<TriggerResult> {
+    return await sayingRunId(input.runId, () => this.#trigger(caller, input, clientGone));
+  }
+
+  async #trigger(caller: Caller, input: TriggerArguments, clientGone: AbortSignal): Promise<TriggerResult> {
     const tenant = requireWriter(caller);
     this.#settings.onAsked?.();
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
@@ -128,6 +135,10 @@ export class Trigger {
 
   /** The run of a repository's own file: as `trigger`, where the ingest has read it. */
   async dispatch(caller: Caller, input: DispatchArguments, clientGone: AbortSignal): Promise<TriggerResult> {
+    return await sayingRunId(input.runId, () => this.#dispatch(caller, input, clientGone));
+  }
+
+  async #dispatch(caller: Caller, input: DispatchArguments, clientGone: AbortSignal): Promise<TriggerResult> {
     const tenant = requireWriter(caller);
     this.#settings.onAsked?.();
     const waitMs = waitMsOf(input.waitSeconds ?? this.#settings.waitSecs);
@@ -135,14 +146,15 @@ export class Trigger {
     const granted = grantedRepository(caller, input);
     const readers = granted === null ? [tenant] : [tenant, reachOf(granted)];
     const known = isRunId(input.runId ?? '') ? await this.#reads.view(input.runId ?? '', readers) : null;
+    const given = input.inputs ?? [];
+    const repeats = (created: RunCreated): Promise<boolean> => this.#hasInputs(created, given);
     if (known !== null) {
       if (!isDispatchOf(known, input)) throw new BadUserInput(`The run id ${known.id} belongs to another run.`);
-      return await this.#run(
-        { runId: known.id, tenant: known.tenant },
-        async () => resultOf(known),
-        waitMs,
-        clientGone,
-      );
+      const find = async (): Promise<TriggerResult> => {
+        await this.#assertSame(known, repeats);
+        return resultOf(known);
+      };
+      return await this.#run({ runId: known.id, tenant: known.tenant }, find, waitMs, clientGone);
     }
     const file = await this.#settings.fileOf(caller, input).catch(async (error: unknown) => {
       // What the caller has connected itself goes before what others let it do.
@@ -152,7 +164,7 @@ export class Trigger {
     });
     const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted, defaultBranch } = file;
     const read = await this.#files.checkResolved(yaml, extensions, file.tenant);
-    const { given: inputs } = givenInputs(read, input.inputs ?? []);
+    const { given: inputs } = givenInputs(read, given);
     const runId = this.#runIdOf(input.runId, key);
     const limits = await this.#limitsAt(caller, file.tenant);
     const actor = caller.user?.email ?? caller.kind;
@@ -166,11 +178,16 @@ export class Trigger {
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),
     };
-    return await this.#run({ runId, tenant: file.tenant }, () => this.#created(request), waitMs, clientGone);
+    const create = (): Promise<TriggerResult> => this.#created(request, input.runId == null ? undefined : repeats);
+    return await this.#run({ runId, tenant: file.tenant }, create, waitMs, clientGone);
   }
 
   /** A new run of one that is there: as `trigger`, with what that one had where nothing else is given (P30). */
   async rerun(caller: Caller, input: RerunArguments, clientGone: AbortSignal): Promise<TriggerResult> {
+    return await sayingRunId(input.runId, () => this.#rerun(caller, input, clientGone));
+  }
+
+  async #rerun(caller: Caller, input: RerunArguments, clientGone: AbortSignal): Promise<TriggerResult> {
     const { view, created } = await this.#settings.runToRepeat(caller, input.id);
     const isOfAnother = view.tenant !== caller.writeTenant && view.tenant !== SERVICE_TENANT;
     // Another file would be given what the tenant gives to its own.
@@ -185,8 +202,9 @@ export class Trigger {
     if (created.yaml === '') {
       refusePartsOf(view, input);
       const asked = { view, runId: this.#runIdOf(input.runId, key), actor };
-      const create = async (): Promise<TriggerResult> => resultOf(await this.#settings.decideAnew(asked, clientGone));
-      return assertRepeats(view, await this.#run({ runId: asked.runId, tenant }, create, waitMs, clientGone));
+      const create = async (): Promise<TriggerResult> =>
+        repeatOf(view.id, await this.#settings.decideAnew(asked, clientGone));
+      return await this.#run({ runId: asked.runId, tenant }, create, waitMs, clientGone);
     }
     const { yaml, extensions } = await this.#fileOfRerun(caller, view, created, input.yaml);
     const inputs = (input.inputs ?? []).map(({ key: name, value }) => [name, value] as const);
@@ -205,7 +223,10 @@ export class Trigger {
       ...(limits === undefined ? {} : { limits }),
       ...(extensions.length === 0 ? {} : { extensions }),
     };
-    return assertRepeats(view, await this.#run({ runId, tenant }, () => this.#repeated(request), waitMs, clientGone));
+    const repeats = async (made: RunCreated): Promise<boolean> =>
+      made.yaml === yaml && (await this.#hasInputs(made, input.inputs ?? [], created.inputs));
+    const create = (): Promise<TriggerResult> => this.#repeated(request, input.runId == null ? undefined : repeats);
+    return await this.#run({ runId, tenant }, create, waitMs, clientGone);
   }
 
   /** A run counts in its own tenant, whoever has wished it. */
@@ -217,16 +238,19 @@ export class Trigger {
   }
 
   /** What the owner says of the run that is repeated is said of that one, not of the new one. */
-  async #repeated(request: CreateRequest): Promise<TriggerResult> {
+  async #repeated(request: CreateRequest, repeats: Repeats | undefined): Promise<TriggerResult> {
+    const parent = request.rerun?.parent ?? '';
     const reply = await this.#owners.create(request).catch((error: unknown) => {
-      const about = `The run '${request.rerun?.parent ?? ''}' cannot run again`;
+      const about = `The run '${parent}' cannot run again`;
       if (error instanceof Conflict) throw new Conflict(`${about}: ${error.message}.`, {}, { cause: error });
       if (error instanceof BadUserInput) throw new BadUserInput(`${about}: ${error.message}.`, {}, { cause: error });
       throw error;
     });
     const run = reply.run ?? (await this.#reads.view(request.runId, [request.tenant]));
     if (run === null) throw new Unavailable('The new run cannot be read yet.', { runId: request.runId });
-    return resultOf(run);
+    const result = repeatOf(parent, run);
+    if (!reply.created) await this.#assertSame(run, repeats);
+    return result;
   }
 
   async #fileOfRerun(
@@ -241,13 +265,14 @@ export class Trigger {
     return { yaml: given, extensions };
   }
 
-  /** Creates it, and waits for its end for as long. */
+  /** Creates it, and waits for its end for as long. Whoever may repeat what has been unavailable learns the run's id. */
   async #run(
     { runId, tenant }: { readonly runId: string; readonly tenant: string },
-    create: () => Promise<TriggerResult>,
+    make: () => Promise<TriggerResult>,
     waitMs: number,
     clientGone: AbortSignal,
   ): Promise<TriggerResult> {
+    const create = (): Promise<TriggerResult> => sayingRunId(runId, make);
     if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await create();
     const wait = new AbortController();
     const leave = (): void => wait.abort();
@@ -266,8 +291,8 @@ export class Trigger {
     }
   }
 
-  /** `repeats`: whether a run that is there already may have come of the same request; default any of its key. */
-  async #created(request: CreateRequest, repeats?: (created: RunCreated) => boolean): Promise<TriggerResult> {
+  /** `repeats` undefined: nobody has given the id, so that a run that is there has come of this request. */
+  async #created(request: CreateRequest, repeats: Repeats | undefined): Promise<TriggerResult> {
     const reply = await this.#owners.create(request).catch((error: unknown) => {
       throw error instanceof Conflict ? new BadUserInput(`The run id ${request.runId} belongs to another run.`) : error;
     });
@@ -276,14 +301,40 @@ export class Trigger {
     // Another tenant's or pipeline's run would be shown to this caller otherwise.
     if (run === null || run.tenant !== request.tenant || run.key !== request.key)
       throw new BadUserInput(`The run id ${request.runId} belongs to another run.`);
-    if (!reply.created && repeats !== undefined) {
-      const created = await this.#settings.createdOf(run);
-      if (created !== null && !repeats(created))
-        throw new BadUserInput(
-          `The run id ${run.id} belongs to a run of another file, or with other inputs: leave 'runId' out for a new run.`,
-        );
-    }
+    if (!reply.created) await this.#assertSame(run, repeats);
     return resultOf(run);
+  }
+
+  /** Throws `BadUserInput` where a run that is there already has not come of the same request. */
+  async #assertSame(run: RunView, repeats: Repeats | undefined): Promise<void> {
+    if (repeats === undefined) return;
+    const created = await this.#settings.createdOf(run);
+    if (created === null || (await repeats(created))) return;
+    throw new BadUserInput(
+      `The run id ${run.id} belongs to a run of another file, or with other inputs: leave 'runId' out for a new run.`,
+    );
+  }
+
+  /** Whether its inputs are those that come of these by its own file: that of a branch may be another one by now. */
+  async #hasInputs(
+    { tenant, yaml, extensions = [], inputs }: RunCreated,
+    given: NonNullable<TriggerArguments['inputs']>,
+    inherited: RunCreated['inputs'] = {},
+  ): Promise<boolean> {
+    // Its file declares none.
+    if (inputs === undefined) return given.length === 0;
+    const file = await this.#files.checkResolved(yaml, extensions, tenant).catch((error: unknown) => {
+      if (error instanceof BadUserInput) return null;
+      throw error;
+    });
+    // Another release has read it; this one cannot tell.
+    if (file === null) return true;
+    const declared = Object.entries(inherited).filter(([name]) => file.inputs?.some((input) => input.name === name));
+    const resolved = resolveInputs(
+      file,
+      new Map([...declared, ...given.map(({ key, value }) => [key, value] as const)]),
+    );
+    return resolved.ok && areEqual(inputs, resolved.values);
   }
 
   /** The run has been accepted: where nobody can be asked any more, it is shown as it was then. */
@@ -339,9 +390,23 @@ function isDispatchOf(run: RunView, { provider, repository, ref }: DispatchArgum
 }
 
 /** Throws `BadUserInput` where the id that was given has been another run's. */
-function assertRepeats(parent: RunView, result: TriggerResult): TriggerResult {
-  if (result.run.lineage?.parent === parent.id) return result;
-  throw new BadUserInput(`The run id ${result.run.id} belongs to another run.`);
+function repeatOf(parent: string, run: RunView): TriggerResult {
+  if (run.lineage?.parent === parent) return resultOf(run);
+  throw new BadUserInput(`The run id ${run.id} belongs to another run.`);
+}
+
+/** `UNAVAILABLE` says the id, whatever could not be asked: without it a client would trigger a second run. */
+async function sayingRunId(
+  runId: string | null | undefined,
+  answer: () => Promise<TriggerResult>,
+): Promise<TriggerResult> {
+  try {
+    return await answer();
+  } catch (error) {
+    const id = runId ?? '';
+    if (!(error instanceof Unavailable) || 'runId' in error.extensions || !isRunId(id)) throw error;
+    throw new Unavailable(error.message, { cause: error, retryAfterSecs: error.retryAfterSecs, runId: id });
+  }
 }
 
 function resultOf(run: RunView): TriggerResult {
