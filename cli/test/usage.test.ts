@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { COMMANDS } from '../src/commands.ts';
+import { actionOf } from '../src/command-line/actions.ts';
 import { helpOf } from '../src/command-line/help-text.ts';
 import { nearestWord } from '../src/command-line/nearest.ts';
 import { folder, penstock, pipeline } from './command.ts';
@@ -181,6 +182,14 @@ describe('validate', () => {
     expect(stderr).toContain('.pipeline.yaml:4:26');
     expect((await penstock(['run', 'ran'], { cwd })).stderr).toContain('there is no file ran');
   });
+});
+
+it.each([
+  ['list', 'ls'],
+  ['remove', 'rm'],
+  ['delete', 'rm'],
+])('takes %s for %s, for every command that has it', (word, own) => {
+  expect(actionOf('token', word, { ls: 'ls', rm: 'rm' })).toBe(own);
 });
 
 describe('nearestWord', () => {

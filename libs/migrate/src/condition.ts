@@ -90,6 +90,13 @@ export class Conditions {
   readonly #outputs = new Map<string, string>();
   /** Stages, and whose condition could not be said. */
   readonly #unsaid = new Map<DraftStage, string>();
+  /** Of the stage that finds out. */
+  #name = CONDITIONS;
+
+  /** Before any condition is said: a job may have the name, and others come after it. */
+  keepApartFrom(names: readonly string[]): void {
+    for (let number = 2; names.includes(this.#name); number++) this.#name = `${CONDITIONS}_${number}`;
+  }
 
   /** For `when`; undefined where some of it is not known. An empty text always holds. */
   whenOf(condition: Condition): string | undefined {
@@ -121,14 +128,19 @@ export class Conditions {
     }
     if (when === '') return true;
     stage.when = stage.when === undefined ? when : `(${stage.when}) && (${when})`;
-    if (when.includes(`stages.${CONDITIONS}.`) && !stage.after.includes(CONDITIONS)) stage.after.unshift(CONDITIONS);
+    this.comeAfter(stage, when);
     return true;
+  }
+
+  /** The stage comes after the one that finds out what `when` reads. */
+  comeAfter(stage: DraftStage, when: string): void {
+    if (when.includes(`stages.${this.#name}.`) && !stage.after.includes(this.#name)) stage.after.unshift(this.#name);
   }
 
   finish(draft: Draft): void {
     for (const [stage, text] of this.#unsaid) stage.run.unshift(missing(`a job with ${text}`));
     if (this.#outputs.size === 0) return;
-    const stage = newStage(CONDITIONS);
+    const stage = newStage(this.#name);
     if ([...this.#outputs.keys()].some((shell) => shell.includes('$TRIGGER')))
       stage.env['TRIGGER'] = '${{ run.trigger }}';
     if ([...this.#outputs.keys()].some((shell) => shell.includes('$ACTOR'))) stage.env['ACTOR'] = '${{ run.actor }}';
@@ -145,7 +157,7 @@ export class Conditions {
       name = `c${this.#outputs.size + 1}`;
       this.#outputs.set(shell, name);
     }
-    return `stages.${CONDITIONS}.outputs.${name} == 'yes'`;
+    return `stages.${this.#name}.outputs.${name} == 'yes'`;
   }
 }
 

@@ -120,6 +120,13 @@ export function stageName(text: string): string {
   return name === '' ? 'stage' : name;
 }
 
+/** The name, with a number where another stage is called so. */
+export function nameApart(name: string, taken: ReadonlySet<string>): string {
+  let free = name;
+  for (let number = 2; taken.has(free); number++) free = `${name} ${number}`;
+  return free;
+}
+
 /** The whole file. */
 export function draftText(draft: Draft, heading: readonly string[]): string {
   const body = stringify(fileOf(draft), {

@@ -1,6 +1,6 @@
 /** A CI file of another engine as a pipeline file of ours, with a list of what could not be translated. */
 import { parsePipeline, type Diagnostic } from '@penstock/pipeline';
-import { draftText, newStage, type Draft, type DraftStage } from './draft.ts';
+import { draftText, nameApart, newStage, type Draft, type DraftStage } from './draft.ts';
 import { fromGithub } from './github/github.ts';
 import { fromGitlab } from './gitlab/gitlab.ts';
 import { countEntries, Ledger, type Note } from './ledger.ts';
@@ -66,7 +66,7 @@ export function migrate(
   if (draft.stages.length > STAGES_MAX) throw new UnreadableSource(`it makes more than ${STAGES_MAX} stages`);
   const length = draft.stages.reduce((sum, { run }) => sum + run.reduce((all, command) => all + command.length, 0), 0);
   if (length > LENGTH_MAX) throw new UnreadableSource('what comes of it is too large for a pipeline file');
-  nameApart(draft);
+  nameStagesApart(draft);
   dropUnknownBefore(draft, ledger);
   const problems = repaired(draft, ledger);
   const { notes } = ledger;
@@ -87,11 +87,10 @@ export function migrate(
 }
 
 /** Steps may be called alike; stages may not. */
-function nameApart(draft: Draft): void {
+function nameStagesApart(draft: Draft): void {
   const names = new Set<string>();
   for (const stage of draft.stages) {
-    const { name } = stage;
-    for (let number = 2; names.has(stage.name); number++) stage.name = `${name} ${number}`;
+    stage.name = nameApart(stage.name, names);
     names.add(stage.name);
   }
 }
@@ -184,10 +183,12 @@ function partTakenOut(
   const key = part.replace(/\[.*$/, '');
   if (key === 'after' && stage.after.length > 0) {
     stage.after = [];
+    failItself(stage, 'what comes before');
     return tell(`what '${stage.name}' comes after`);
   }
   if (key === 'when' && stage.when !== undefined) {
     stage.when = undefined;
+    failItself(stage, 'the condition');
     return tell(`the condition ${of}`);
   }
   if (key === 'env') return variablesTakenOut(stage.env, name, ` ${of}`, tell);
@@ -235,6 +236,11 @@ function partTakenOut(
       return tell(`${key} ${of}`);
     }
   return false;
+}
+
+/** What says when a stage runs is gone: it is not to run by mistake (CONDITION-2). A gate asks somebody, whenever that is. */
+function failItself(stage: DraftStage, what: string): void {
+  if (stage.approval === undefined && stage.run[0] !== UNTRANSLATED) stage.run.unshift(missing(what));
 }
 
 /** The one that is named; else those with names or expressions that cannot stand. */

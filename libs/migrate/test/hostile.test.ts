@@ -2,6 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { parsePipeline } from '@penstock/pipeline';
 import { FORMATS, migrate, UnreadableSource } from '../src/index.ts';
 
 const CORPUS = fileURLToPath(new URL('corpus/', import.meta.url));
@@ -37,7 +38,7 @@ function chances(seed: number): () => number {
 }
 
 describe.each(FORMATS)('a damaged file of %s', (format) => {
-  it('is translated or refused, and what is taken out so that the rest may stand is told', () => {
+  it('is refused, or becomes a pipeline file that is taken', () => {
     const chance = chances(format.length);
     const pick = <T>(values: readonly T[]): T | undefined => values[Math.floor(chance() * values.length)];
     const files = readdirSync(`${CORPUS}${format}`).filter((name) => name.endsWith('.yml'));
@@ -57,5 +58,35 @@ describe.each(FORMATS)('a damaged file of %s', (format) => {
       }
     }
     expect([...problems]).toEqual([]);
+  });
+});
+
+/** Each rule says that none before it fits: what comes of them is longer than a condition may be. */
+const MANY = Array.from({ length: 60 }, (_, index) => `'$CI_COMMIT_BRANCH == "release/${index}"'`);
+
+describe('a job whose condition is taken out', () => {
+  it.each([
+    ['gitlab', `a: {script: [x], rules: [${MANY.map((text) => `{if: ${text}}`).join(', ')}]}`],
+    [
+      'github',
+      `on: push\njobs: {a: {if: ${MANY.map((_, index) => `github.ref == 'refs/heads/release/${index}'`).join(' || ')}, steps: [{run: x}]}}`,
+    ],
+  ] as const)('fails before its first command, and that is told: %s', (format, text) => {
+    const { notes, problems, text: made } = migrate(text, { file: 'x.yml', format });
+    const parsed = parsePipeline(made);
+    const [stage] = parsed.ok ? parsed.definition.stages : [];
+    expect(problems).toEqual([]);
+    expect(notes.map(({ what }) => what)).toEqual([expect.stringContaining("the condition of 'a': ")]);
+    expect(stage?.when).toBeUndefined();
+    expect(stage?.commands[0]?.script).toBe("echo 'not translated: the condition' >&2; exit 1");
+  });
+
+  it('is still asked for where somebody starts it', () => {
+    const rules = MANY.map((text) => `{if: ${text}, when: manual}`).join(', ');
+    const parsed = parsePipeline(migrate(`a: {script: [x], rules: [${rules}]}`, { file: '.gitlab-ci.yml' }).text);
+    expect(parsed.ok && parsed.definition.stages.map(({ name, after }) => [name, after])).toEqual([
+      ['start a', []],
+      ['a', ['start a']],
+    ]);
   });
 });

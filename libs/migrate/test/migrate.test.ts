@@ -83,12 +83,13 @@ describe('a file of another engine', () => {
       expect(() => gitlab(text)).toThrow(UnreadableSource);
   });
 
-  it('is taken where its jobs need each other in a circle, which is cut and told', () => {
+  it('is taken where its jobs need each other in a circle, which is cut and told: what is cut off runs no sooner', () => {
     const migration = github(
-      'on: push\njobs:\n  a: {needs: b, steps: [{run: x}]}\n  b: {needs: a, steps: [{run: y}]}\n',
+      'on: push\njobs:\n  a: {needs: b, steps: [{run: echo x}]}\n  b: {needs: a, steps: [{run: echo y}]}\n',
     );
     expect(migration.problems).toEqual([]);
     expect(told(migration).join()).toContain('dependency cycle');
+    expect(migration.text.match(/not translated: what comes before/g)).toHaveLength(1);
   });
 });
 
@@ -282,9 +283,7 @@ job: {extends: .b, script: [make]}
     const migrated = gitlab(
       "deploy: {script: [x], rules: [{if: '$CI_COMMIT_TAG', when: manual}, {when: on_failure}]}\n",
     );
-    expect(told(migrated)).toEqual([
-      "1: that 'deploy' is started by hand by one rule, and by itself after a failure by another",
-    ]);
+    expect(told(migrated)).toEqual(["1: that 'deploy' is started by hand by one rule, and in another way by another"]);
     expect(migrated.text).toMatch(/\n {2}deploy:\n {4}after: start deploy\n {4}workspace: fresh\n {4}run: x\n/);
   });
 
@@ -293,25 +292,26 @@ job: {extends: .b, script: [make]}
     expect(text).toContain('start a:');
   });
 
-  it('lets a job fail where all its rules do, and tells where only some do', () => {
-    const job = (rules: string): ReturnType<typeof migrate> => gitlab(`a: {script: [x], rules: [${rules}]}\n`);
-    expect(job('{allow_failure: true}').text).toContain('allow_failure: true');
-    const some = job("{if: '$CI_COMMIT_TAG', allow_failure: true}, {when: on_success}");
-    expect(some.text).not.toContain('allow_failure');
-    expect(told(some)).toEqual(["1: that 'a' may fail by one rule and not by another"]);
-  });
-
   it.each([
-    ['[script_failure, runner_system_failure]', { max: 2, on: ['failure', 'lost'] }, []],
-    ['always', { max: 2, on: ['failure', 'timeout', 'lost'] }, []],
+    ['2', { max: 2, on: ['failure', 'timeout', 'lost'] }, []],
+    ['{max: 2}', { max: 2, on: ['failure', 'timeout', 'lost'] }, []],
+    ['{max: 2, when: [script_failure, runner_system_failure]}', { max: 2, on: ['failure', 'lost'] }, []],
+    ['{max: 2, when: stuck_or_timeout_failure}', { max: 2, on: ['timeout', 'lost'] }, []],
+    ['{max: 2, when: always}', { max: 2, on: ['failure', 'timeout', 'lost'] }, []],
     [
-      '[api_failure, archived_failure]',
+      '{max: 2, when: [api_failure, archived_failure]}',
       { max: 2, on: ['lost'] },
       ["1: that 'a' is tried again after archived_failure"],
     ],
-    ['archived_failure', { max: 0 }, ["1: that 'a' is tried again after archived_failure"]],
-  ])('tries again after what `retry: when: %s` says', (when, retry, notes) => {
-    const migrated = gitlab(`a: {script: [x], retry: {max: 2, when: ${when}}}\n`);
+    ['{max: 2, when: archived_failure}', { max: 0 }, ["1: that 'a' is tried again after archived_failure"]],
+    ['{max: 2, exit_codes: 3}', { max: 2, on: ['failure'] }, ["1: the exit codes after which 'a' is tried again"]],
+    [
+      '{max: 2, exit_codes: 3, when: [unknown_failure]}',
+      { max: 2, on: ['failure'] },
+      ["1: that 'a' is tried again after unknown_failure", "1: the exit codes after which 'a' is tried again"],
+    ],
+  ])('tries again after what `retry: %s` says', (said, retry, notes) => {
+    const migrated = gitlab(`a: {script: [x], retry: ${said}}\n`);
     const parsed = parsePipeline(migrated.text);
     expect(parsed.ok).toBe(true);
     const [stage] = parsed.ok ? parsed.definition.stages : [];
@@ -319,13 +319,17 @@ job: {extends: .b, script: [make]}
     expect(told(migrated)).toEqual(notes);
   });
 
-  it('tells of a job without a script, which fails also where it has something to run before', () => {
+  it('tells of a job without a script, which fails and runs nothing of what stands before and after scripts', () => {
     const migrated = gitlab(
-      'default: {before_script: [echo prepared]}\na: {stage: test}\nb: {trigger: other/project}\n',
+      'default: {before_script: [echo prepared], after_script: [echo tidied]}\na: {before_script: [echo own]}\nb: {trigger: other/project}\n',
     );
-    expect(told(migrated)).toEqual(["2: 'a' has no script in this file", "3: the pipeline that is started of 'b'"]);
+    expect(told(migrated)).toEqual([
+      "2: 'a' has no script in this file",
+      "2: 'a.before_script' has no counterpart here",
+      "3: the pipeline that is started of 'b'",
+    ]);
     expect(migrated.text.match(/not translated: a job without a script/g)).toHaveLength(2);
-    expect(ranBy('sh', migrated.text)).toEqual({ status: 1, stdout: 'prepared\n' });
+    expect(ranBy('sh', migrated.text)).toEqual({ status: 1, stdout: '' });
   });
 });
 

@@ -123,7 +123,7 @@ function whyNotReached(error: unknown, socketPath: string): string {
   try {
     accessSync(socketPath, constants.R_OK | constants.W_OK);
   } catch {
-    return `its engine is there, and this user may not open ${socketPath} (the group that owns it may)`;
+    return `its engine is there, and this user may not open ${socketPath} (its owner may, and its group where the file's mode lets it)`;
   }
   return error instanceof Error ? error.message : String(error);
 }

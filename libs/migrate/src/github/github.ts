@@ -94,6 +94,7 @@ class Workflow {
   jobs(jobs: SourceMap | undefined, defaults: SourceMap | undefined): void {
     const entries = takeAll(jobs);
     for (const { key } of entries) this.#stages.set(key, stageName(key));
+    this.#conditions.keepApartFrom([...this.#stages.values()]);
     for (const { key, value } of entries)
       if (value.kind === 'map' && value.entries.some((one) => one.key === 'strategy')) this.#manifold.add(key);
     const depths = depthsOf(entries);

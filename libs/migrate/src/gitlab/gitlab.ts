@@ -1,6 +1,6 @@
 /** A `.gitlab-ci.yml`: a stage for each job; the jobs of a stage come after all of the stage before, or after what they need. */
 import { Conditions, type Condition } from '../condition.ts';
-import { newDraft, newStage, type Draft, type DraftStage } from '../draft.ts';
+import { nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
 import { GITLAB_VARIABLES } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
 import { axesOf } from '../axes.ts';
@@ -21,7 +21,7 @@ import {
 import { escaped, mayFailAlone, missing, variablesOf } from '../shell-text.ts';
 import { durationOf } from './duration.ts';
 import { Extended } from './extended.ts';
-import { jobCondition } from './job-condition.ts';
+import { jobCondition, type StartByHand } from './job-condition.ts';
 import type { JobContext } from './job-context.ts';
 import { keepCaches, keepFiles } from './job-files.ts';
 import { placeJob } from './job-place.ts';
@@ -89,6 +89,8 @@ class GitlabFile {
   readonly #exports: string[] = [];
   readonly #default: SourceMap;
   readonly #extended: Extended;
+  /** Jobs that somebody starts, by their stages. */
+  readonly #byHand = new Map<string, StartByHand>();
 
   constructor(draft: Draft, root: SourceMap, ledger: Ledger) {
     this.#draft = draft;
@@ -124,6 +126,8 @@ class GitlabFile {
     const order = takeTexts(root, 'stages');
     const stages = order.length === 0 ? DEFAULT_STAGES : ['.pre', ...order, '.post'];
     const jobs: Job[] = [];
+    const names = new Set<string>();
+    this.#conditions.keepApartFrom(root.entries.map(({ key }) => stageName(key)));
     for (const entry of root.entries) {
       if (GLOBAL.has(entry.key)) continue;
       entry.seen = true;
@@ -140,6 +144,8 @@ class GitlabFile {
       // From here on the job with all that it extends says what is left.
       markSeen(entry.value);
       const stage = newStage(entry.key);
+      stage.name = nameApart(stage.name, names);
+      names.add(stage.name);
       jobs.push({
         id: entry.key,
         line: entry.line,
@@ -149,10 +155,9 @@ class GitlabFile {
       });
     }
     jobs.sort((a, b) => a.order - b.order);
-    const manual = new Map<string, Condition>();
-    for (const job of jobs) this.#job(job, jobs, manual);
+    for (const job of jobs) this.#job(job, jobs);
     letSkippedPass(this.#draft);
-    this.#addGates(jobs, manual);
+    this.#addGates(jobs, names);
     const several = this.#draft.stages.length > 1 || this.#draft.stages.some(({ matrix }) => matrix !== undefined);
     if (several) for (const stage of this.#draft.stages) stage.fresh = stage.approval === undefined;
     this.#conditions.finish(this.#draft);
@@ -195,7 +200,7 @@ class GitlabFile {
     });
   }
 
-  #job(job: Job, jobs: readonly Job[], manual: Map<string, Condition>): void {
+  #job(job: Job, jobs: readonly Job[]): void {
     const { stage, map, id } = job;
     const ledger = this.#ledger;
     for (const key of UNTOLD) take(map, key);
@@ -218,7 +223,10 @@ class GitlabFile {
     keepFiles(context, map);
     keepCaches(context, map);
     this.#limits(stage, map, job.line);
-    const condition = jobCondition({ stage, ledger, names: this.#names, extended: this.#extended, manual }, map);
+    const condition = jobCondition(
+      { stage, ledger, names: this.#names, extended: this.#extended, byHand: this.#byHand },
+      map,
+    );
     if (!this.#conditions.apply(stage, condition, `the rules ${unknownOf(condition)}`))
       ledger.tell(job.line, `the rules of '${id}': ${unknownOf(condition)}`, 'write them as `when`');
     for (const [key, what] of [
@@ -242,22 +250,7 @@ class GitlabFile {
       exports.push(
         ...stage.idTokens.map(({ variable }) => `export ${variable.slice(0, -'_FILE'.length)}="$(cat "$${variable}")"`),
       );
-    const script = this.#script(map, 'script');
-    if (script.length === 0) {
-      script.push(missing('a job without a script'));
-      if (!map.entries.some(({ key }) => key === 'trigger'))
-        ledger.tell(
-          job.line,
-          `'${id}' has no script in this file`,
-          'write what it does as `run`; until then its stage fails',
-        );
-    }
-    const commands = [...this.#script(map, 'before_script'), ...script];
-    const after = this.#script(map, 'after_script');
-    if (after.length > 0) {
-      const back = CHANGES_ITS_FOLDER.test(commands.join('\n')) ? ['cd "$CI_PROJECT_DIR"'] : [];
-      commands.unshift(`trap ${quotedBlock([...back, ...after])} EXIT`);
-    }
+    const commands = this.#commands(job);
     const own = new Set([...this.#variables.keys(), ...env.keys(), ...Object.keys(stage.matrix?.axes ?? {})]);
     for (const axis of Object.keys(stage.matrix?.axes ?? {})) stage.env[axis] = `\${{ matrix.${axis} }}`;
     for (const entry of stage.matrix?.include ?? [])
@@ -276,6 +269,27 @@ class GitlabFile {
     );
     this.#draft.stages.push(stage);
     ledger.tellRest(map, id);
+  }
+
+  #commands({ id, line, map }: Job): string[] {
+    const script = this.#script(map, 'script');
+    if (script.length === 0) {
+      if (!map.entries.some(({ key }) => key === 'trigger'))
+        this.#ledger.tell(
+          line,
+          `'${id}' has no script in this file`,
+          'write what it does as `run`; until then its stage fails',
+        );
+      // What stands before and after a script does not run without one.
+      return [missing('a job without a script')];
+    }
+    const commands = [...this.#script(map, 'before_script'), ...script];
+    const after = this.#script(map, 'after_script');
+    if (after.length > 0) {
+      const back = CHANGES_ITS_FOLDER.test(commands.join('\n')) ? ['cd "$CI_PROJECT_DIR"'] : [];
+      commands.unshift(`trap ${quotedBlock([...back, ...after])} EXIT`);
+    }
+    return commands;
   }
 
   #script(map: SourceMap, key: 'before_script' | 'script' | 'after_script'): string[] {
@@ -345,7 +359,7 @@ class GitlabFile {
         if (wantsFiles) from([before.id]);
       }
     } else {
-      const earlier = jobs.filter((job) => job.order < order && !isOptional(job));
+      const earlier = jobs.filter((job) => job.order < order && !this.#isOptional(job));
       const last = Math.max(-1, ...earlier.map((job) => job.order));
       stage.after.push(...earlier.filter((job) => job.order === last).map((job) => job.stage.name));
       if (dependencies === undefined) from(earlier.map(({ id }) => id));
@@ -356,6 +370,11 @@ class GitlabFile {
     }
   }
 
+  /** A job that somebody may start holds up nobody. */
+  #isOptional({ stage }: Job): boolean {
+    return this.#byHand.get(stage.name)?.isOptional === true;
+  }
+
   #limits(stage: DraftStage, map: SourceMap, line: number): void {
     const timeout = takeText(map, 'timeout') ?? takeText(this.#default, 'timeout');
     if (timeout !== undefined) {
@@ -364,10 +383,7 @@ class GitlabFile {
         this.#ledger.tell(line, `the time-out ${timeout}`, 'write a duration such as 30m');
     }
     const retry = take(map, 'retry') ?? take(this.#default, 'retry');
-    if (retry !== undefined) {
-      stage.retry = retry.kind === 'map' ? takeText(retry, 'max') : textsOf(retry)[0];
-      if (retry.kind === 'map') retryOn({ stage, ledger: this.#ledger }, retry);
-    }
+    if (retry !== undefined) retryOn({ stage, ledger: this.#ledger }, retry);
     const tags = takeTexts(map, 'tags');
     stage.runsOn.push(
       ...(tags.length > 0 ? tags : takeTexts(this.#default, 'tags')).filter(
@@ -375,12 +391,6 @@ class GitlabFile {
       ),
     );
     take(this.#default, 'interruptible');
-    const failure = take(map, 'allow_failure');
-    if (failure?.kind === 'map') {
-      stage.allowFailure = true;
-      takeAll(failure);
-      this.#ledger.tell(failure.line, `the exit codes by which '${stage.name}' may fail`, 'it may fail by any here');
-    } else if (isTrue(failure)) stage.allowFailure = true;
     const group = take(map, 'resource_group');
     if (group !== undefined)
       this.#ledger.tell(
@@ -390,23 +400,26 @@ class GitlabFile {
       );
   }
 
-  /** A job that somebody starts is a gate before it. */
-  #addGates(jobs: readonly Job[], manual: ReadonlyMap<string, Condition>): void {
+  /** A job that somebody starts is a gate before it. `names`: of all jobs, one of which may be called like a gate. */
+  #addGates(jobs: readonly Job[], names: Set<string>): void {
     for (const { stage } of jobs) {
-      const condition = manual.get(stage.name);
-      if (condition === undefined) continue;
+      const byHand = this.#byHand.get(stage.name);
+      if (byHand === undefined) continue;
       const gate = newStage(`start ${stage.name}`);
+      gate.name = nameApart(gate.name, names);
+      names.add(gate.name);
       gate.approval = { message: `Start ${stage.name.replaceAll('${{', '{')}?` };
-      gate.after = stage.after;
+      gate.after = [...stage.after];
       gate.when = stage.when;
       // Where it cannot be said when somebody is asked, somebody always is.
-      const asked = this.#conditions.whenOf(condition) ?? '';
+      const asked = this.#conditions.whenOf(byHand.asked) ?? '';
       if (asked === '') {
         stage.after = [gate.name];
         stage.when = undefined;
       } else {
         // Where the gate is skipped the job goes on by itself, and not where somebody has said no.
         const goesOn = stage.when?.startsWith('!failure()') === true;
+        this.#conditions.comeAfter(gate, asked);
         gate.when = goesOn ? `!failure() && (${asked})` : asked;
         stage.after = [...gate.after, gate.name];
         if (!goesOn) stage.when = stage.when === undefined ? '!failure()' : `!failure() && (${stage.when})`;
@@ -427,15 +440,6 @@ function usedOf(exports: readonly string[], commands: readonly string[]): readon
     for (const other of variablesOf(line)) read.add(other);
   }
   return used;
-}
-
-/** A job that somebody may start holds up nobody. */
-function isOptional({ map }: Job): boolean {
-  const textOf = (key: string): string | undefined => {
-    const value = map.entries.find((entry) => entry.key === key)?.value;
-    return value?.kind === 'text' ? value.text : undefined;
-  };
-  return textOf('when') === 'manual' && textOf('allow_failure') !== 'false';
 }
 
 function keepsFiles({ map }: Job, defaults: SourceMap): boolean {

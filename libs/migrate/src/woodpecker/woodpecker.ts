@@ -1,7 +1,7 @@
 /** A workflow of Woodpecker: a stage for each step, one after the other in one folder. */
 import { lookup } from '../lookup.ts';
 import { ALWAYS, all, any, branchIs, Conditions, IS_TAG, tagIs, triggerIs, type Condition } from '../condition.ts';
-import { newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
+import { nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
 import { axesOf } from '../axes.ts';
 import { WOODPECKER_VARIABLES } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
@@ -79,6 +79,7 @@ class WoodpeckerFile {
       .filter((label) => !['amd64', ''].includes(label));
     const services = this.#services(take(root, 'services'));
     const steps = stepsOf(take(root, 'steps') ?? take(root, 'pipeline'));
+    this.#conditions.keepApartFrom(steps.map(({ key }) => stageName(key)));
     const byName = new Set<string>();
     const usesOrder = steps.some(
       ({ value }) => value.kind === 'map' && value.entries.some(({ key }) => key === 'depends_on'),
@@ -90,7 +91,7 @@ class WoodpeckerFile {
         continue;
       }
       const stage = newStage(key);
-      for (let number = 2; byName.has(stage.name); number++) stage.name = `${stageName(key)} ${number}`;
+      stage.name = nameApart(stage.name, byName);
       if (this.#isDetached(stage, value, services)) continue;
       byName.add(stage.name);
       const needs = takeTexts(value, 'depends_on');
