@@ -39,15 +39,6 @@ async function turnsDuring(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-it('a ref is any that git takes: control characters beyond ASCII are none to it', async () => {
-  const reader = new PayloadReader();
-  for (const ref of ['refs/heads/a\u0085b', 'refs/heads/\u0080\u009F'])
-    expect(await read(reader, push({ ref }))).toMatchObject({ push: { ref } });
-  for (const ref of ['refs/heads/a\u001Fb', 'refs/heads/a\u007Fb'])
-    await expect(read(reader, push({ ref }))).rejects.toThrow(BadUserInput);
-  await reader.close();
-});
-
 describe('a body', () => {
   it('says the same on the thread of large bodies as on this one, and is refused with the same words', async () => {
     const reader = new PayloadReader();

@@ -155,14 +155,14 @@ export function defaultBranchOf(value: unknown): Pick<PushEvent, 'defaultBranch'
 }
 
 /**
- * What git takes, in part or whole, and more: blanks and `~^:?*[\\` are data like all else. A control character of ASCII would begin a line of
- * its own wherever a stage writes the ref (git takes those beyond), and a step or an empty name leads elsewhere wherever it is a path.
+ * What git takes, in part or whole, and more: blanks and `~^:?*[\\` are data like all else. A control character would begin a line of its own
+ * wherever a stage writes the ref, and a step or an empty name leads elsewhere wherever it is a path.
  */
 function isRefName(name: string): boolean {
   return (
     name.length <= REF_CHARACTERS_MAX &&
     name.isWellFormed() &&
-    !/(?![\u0080-\u009F])\p{Cc}/u.test(name) &&
+    !/\p{Cc}/u.test(name) &&
     name.split('/').every((part) => part !== '' && !part.startsWith('.') && !part.includes('..'))
   );
 }
