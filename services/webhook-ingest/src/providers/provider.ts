@@ -11,7 +11,7 @@ type PullRequestType = PullRequest['type'];
 
 export interface PushEvent {
   readonly repository: string;
-  /** The full name: `refs/heads/main`. Any text git takes, and more (`isRefName`): it is data, everywhere. */
+  /** The full name: `refs/heads/main`. Any text git takes, and more: it is data, everywhere. */
   readonly ref: string;
   /** 40 or 64 hexadecimal digits in lower case. */
   readonly commit: string;
@@ -114,7 +114,13 @@ export function requireRepository(value: unknown, field: string): string {
 }
 
 export function requireRef(value: unknown): string {
-  if (typeof value !== 'string' || !value.startsWith('refs/') || !isRefName(value)) {
+  if (
+    typeof value !== 'string' ||
+    !value.startsWith('refs/') ||
+    value.length > REF_CHARACTERS_MAX ||
+    !value.isWellFormed() ||
+    value.includes('\0')
+  ) {
     throw new BadUserInput("The payload's 'ref' is not the full name of a ref, as in refs/heads/main.", {
       field: 'ref',
     });
@@ -144,27 +150,18 @@ export function requireNumber(value: unknown, field: string): number {
 /** A branch by its short name. */
 export function requireBranch(value: unknown, field: string): string {
   const branch = textOf(value);
-  if (!isRefName(branch)) throw new BadUserInput(`The payload's '${field}' is not the name of a branch.`, { field });
+  if (!isBranch(branch)) throw new BadUserInput(`The payload's '${field}' is not the name of a branch.`, { field });
   return branch;
 }
 
 /** The default branch as a member of its event, where the host says one that can be a branch's name. */
 export function defaultBranchOf(value: unknown): Pick<PushEvent, 'defaultBranch'> {
   const branch = textOf(value);
-  return isRefName(branch) ? { defaultBranch: branch } : {};
+  return isBranch(branch) ? { defaultBranch: branch } : {};
 }
 
-/**
- * What git takes, in part or whole, and more: blanks and `~^:?*[\\` are data like all else. A control character would begin a line of its own
- * wherever a stage writes the ref, and a step or an empty name leads elsewhere wherever it is a path.
- */
-function isRefName(name: string): boolean {
-  return (
-    name.length <= REF_CHARACTERS_MAX &&
-    name.isWellFormed() &&
-    !/\p{Cc}/u.test(name) &&
-    name.split('/').every((part) => part !== '' && !part.startsWith('.') && !part.includes('..'))
-  );
+function isBranch(branch: string): boolean {
+  return branch !== '' && branch.length <= REF_CHARACTERS_MAX && branch.isWellFormed() && !branch.includes('\0');
 }
 
 /** How both hosts write "nothing": a ref that was not there before, or is not any more. */
