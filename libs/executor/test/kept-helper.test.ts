@@ -41,10 +41,10 @@ describe.each(ways)('a helper in a %s', (isolation) => {
 
   const hasBegun = (): boolean => existsSync(join(folder, 'begun'));
 
-  /** `during`: while it runs. */
-  async function stopped(script: string, during = () => {}): Promise<StageExit> {
+  /** `before`: its first commands, what they start is there when it is stopped. `during`: while it runs. */
+  async function stopped({ before = '', during = () => {} } = {}): Promise<StageExit> {
     rmSync(join(folder, 'begun'), { force: true });
-    const stage = start(`echo begun >begun; ${script}`);
+    const stage = start(`${before}\necho begun >begun; exec sleep 600`);
     while (!hasBegun()) await setImmediate();
     during();
     stage.stop('cancelled');
@@ -53,15 +53,15 @@ describe.each(ways)('a helper in a %s', (isolation) => {
 
   async function servesNext(): Promise<boolean> {
     let isBelow = false;
-    await stopped('exec sleep 600', () => (isBelow = descendantsOf(helper.pid).length > 0));
+    await stopped({ during: () => (isBelow = descendantsOf(helper.pid).length > 0) });
     return isBelow;
   }
 
   const endings: [string, () => Promise<StageExit>, StageExit][] = [
     ['ended with the status of a signal', () => start('exit 137').ended, KILLED],
     ['ended by a signal', () => start('kill -9 $$').ended, KILLED],
-    ['was stopped', () => stopped('exec sleep 600'), STOPPED],
-    ['was stopped with what it had left behind', () => stopped('setsid sleep 600 & exec sleep 600'), STOPPED],
+    ['was stopped', () => stopped(), STOPPED],
+    ['was stopped with what it had left behind', () => stopped({ before: 'setsid sleep 600 &' }), STOPPED],
   ];
 
   it.each(endings)('serves the next stage, too, when one %s', async (_how, end, expected) => {
