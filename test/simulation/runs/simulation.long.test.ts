@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { runBatch } from './batch.ts';
 import { expectedMarks } from './expected-marks.ts';
 
-const SEEDS = 1_200;
+const SEEDS = 2_000;
 
 describe('the simulation at length', () => {
   it(`finds nothing in ${SEEDS} worlds, and every fault and rare branch happened in them`, async () => {
@@ -12,5 +12,5 @@ describe('the simulation at length', () => {
     expect(result.failures.map(({ report }) => report).join('\n\n')).toBe('');
     expect(result.seeds).toBe(SEEDS);
     expect(expectedMarks.filter((name) => !result.marks.counts.has(name))).toEqual([]);
-  }, 1_800_000);
+  }, 2_400_000);
 });
