@@ -1,5 +1,6 @@
+import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { changesProcess } from './shared-process.ts';
+import { changesProcess, filesOfSharedProcesses } from './shared-process.ts';
 
 it.each([
   "vi.useFakeTimers({ toFake: ['setInterval'] });",
@@ -7,6 +8,9 @@ it.each([
   "vi.mock('../src/index.ts');",
   "process.env['TZ'] = 'UTC';",
   'process.chdir(folder);',
+  'Object.assign(process.env, { TZ });',
+  'process.exitCode = 1;',
+  'Date.now = () => 0;',
   "setFlagsFromString('--expose-gc');",
 ])('a file with %s has a process of its own', (text) => {
   expect(changesProcess(text)).toBe(true);
@@ -18,3 +22,9 @@ it.each(["const path = process.env['PATH'] ?? '';", 'const failed = vi.fn<() => 
     expect(changesProcess(text)).toBe(false);
   },
 );
+
+it('those of packages without state share one, but for what is long', () => {
+  const files = filesOfSharedProcesses(join(import.meta.dirname, '../..'));
+  expect(files).toContain('libs/run/test/run-id.test.ts');
+  expect(files.filter((path) => path.includes('.long.'))).toEqual([]);
+});

@@ -18,7 +18,7 @@ const PACKAGES = [
 
 /** Fake timers, replaced methods and modules, the process's own settings, and what its heap holds. */
 const CHANGES_PROCESS =
-  /\bvi\.(?:use|spyOn|stub|mock|doMock|hoisted|set)|\bprocess\.(?:chdir|kill|on|once|umask|memoryUsage)\b|\bprocess\.env\[[^\]]+\] *=[^=]|\bdelete process\.env|\binjectFaults\b|\bsetFlagsFromString\b|\bglobalThis\b|\.prototype\b/;
+  /\bvi\.(?:use|spyOn|stub|mock|doMock|hoisted|set)|\bprocess\.(?:chdir|kill|on|once|umask|memoryUsage)\b|\bprocess\.env\[[^\]]+\] *=[^=]|\bdelete process\.env|\bObject\.assign\(process\b|\bprocess\.exitCode *=[^=]|\b(?:Math\.random|Date\.now) *=[^=]|\binjectFaults\b|\bsetFlagsFromString\b|\bglobalThis\b|\.prototype\b/;
 
 export function changesProcess(text: string): boolean {
   return CHANGES_PROCESS.test(text);

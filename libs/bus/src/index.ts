@@ -1,4 +1,5 @@
 export type * from './contract/messages.ts';
+export { isSameAttempt } from './contract/attempt-ref.ts';
 export type * from './contract/ingest-messages.ts';
 export type * from './contract/hook-messages.ts';
 export { allowedLabels, type FleetEntry, fleetRunnerId, isFleetRunner } from './contract/fleet.ts';

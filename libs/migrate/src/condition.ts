@@ -94,8 +94,9 @@ export class Conditions {
   #name = CONDITIONS;
 
   /** Before any condition is said: a job may have the name, and others come after it. */
-  keepApartFrom(names: readonly string[]): void {
-    for (let number = 2; names.includes(this.#name); number++) this.#name = `${CONDITIONS}_${number}`;
+  keepApartFrom(names: Iterable<string>): void {
+    const taken = new Set(names);
+    for (let number = 2; taken.has(this.#name); number++) this.#name = `${CONDITIONS}_${number}`;
   }
 
   /** For `when`; undefined where some of it is not known. An empty text always holds. */

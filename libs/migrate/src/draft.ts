@@ -1,5 +1,6 @@
 /** The pipeline file that is being written, and its text. */
 import { stringify } from 'yaml';
+import { UnreadableSource } from './source.ts';
 
 interface DraftCache {
   key: string;
@@ -120,6 +121,13 @@ export function stageName(text: string): string {
   return name === '' ? 'stage' : name;
 }
 
+/** Throws `UnreadableSource` where there are more than a pipeline file of ours may have. */
+export function assertFewStages(count: number): void {
+  if (count > STAGES_MAX) throw new UnreadableSource(`it makes more than ${STAGES_MAX} stages`);
+}
+
+const STAGES_MAX = 2_000;
+
 /** The name, with a number where another stage is called so. */
 export function nameApart(name: string, taken: ReadonlySet<string>): string {
   let free = name;
@@ -208,7 +216,7 @@ function stageOf(stage: DraftStage): Record<string, unknown> {
 
 function retryOf({ retry, retryOn }: DraftStage): unknown {
   if (retry === undefined) return undefined;
-  return retryOn.length === 0 ? Number(retry) : { max: Number(retry), on: one(retryOn) };
+  return retryOn.length === 0 || Number(retry) === 0 ? Number(retry) : { max: Number(retry), on: one(retryOn) };
 }
 
 function imageOf({ image, entrypoint }: DraftStage): unknown {

@@ -1,6 +1,6 @@
 /** A CI file of another engine as a pipeline file of ours, with a list of what could not be translated. */
 import { parsePipeline, type Diagnostic } from '@penstock/pipeline';
-import { draftText, nameApart, newStage, type Draft, type DraftStage } from './draft.ts';
+import { assertFewStages, draftText, nameApart, newStage, type Draft, type DraftStage } from './draft.ts';
 import { fromGithub } from './github/github.ts';
 import { fromGitlab } from './gitlab/gitlab.ts';
 import { countEntries, Ledger, type Note } from './ledger.ts';
@@ -38,8 +38,6 @@ const REPAIRS_MAX = 40;
 /** Of a name in the path of a problem, which may be shortened. */
 const SHOWN_MAX = 60;
 const UNTRANSLATED = missing('the script');
-/** What a pipeline file of ours may have at most. */
-const STAGES_MAX = 2_000;
 /** Scripts of all stages: a few times what a file of ours may have. */
 const LENGTH_MAX = 4 * 1024 * 1024;
 
@@ -63,7 +61,7 @@ export function migrate(
   const draft = TRANSLATORS[format](root, ledger, nameOf(file, format));
   ledger.tellRest(root);
   if (draft.stages.length === 0) throw new UnreadableSource(`it has no ${format === 'woodpecker' ? 'steps' : 'jobs'}`);
-  if (draft.stages.length > STAGES_MAX) throw new UnreadableSource(`it makes more than ${STAGES_MAX} stages`);
+  assertFewStages(draft.stages.length);
   const length = draft.stages.reduce((sum, { run }) => sum + run.reduce((all, command) => all + command.length, 0), 0);
   if (length > LENGTH_MAX) throw new UnreadableSource('what comes of it is too large for a pipeline file');
   nameStagesApart(draft);

@@ -61,6 +61,12 @@ describe.each(FORMATS)('a damaged file of %s', (format) => {
   });
 });
 
+it('more jobs than a pipeline file may have stages are refused, before all those called alike are told apart', () => {
+  const jobs = Array.from({ length: 20_000 }, (_, index) => `a${String.fromCodePoint(0x4e00 + index)}: {script: x}`);
+  const text = jobs.join('\n');
+  expect(() => migrate(text, { file: '.gitlab-ci.yml' })).toThrow('more than 2000 stages');
+});
+
 /** Each rule says that none before it fits: what comes of them is longer than a condition may be. */
 const MANY = Array.from({ length: 60 }, (_, index) => `'$CI_COMMIT_BRANCH == "release/${index}"'`);
 

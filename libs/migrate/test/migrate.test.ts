@@ -293,6 +293,7 @@ job: {extends: .b, script: [make]}
   });
 
   it.each([
+    ['0', { max: 0 }, []],
     ['2', { max: 2, on: ['failure', 'timeout', 'lost'] }, []],
     ['{max: 2}', { max: 2, on: ['failure', 'timeout', 'lost'] }, []],
     ['{max: 2, when: [script_failure, runner_system_failure]}', { max: 2, on: ['failure', 'lost'] }, []],

@@ -19,6 +19,7 @@ import {
   type AttemptRef,
   type BusSubscription,
   GONE_WITHOUT_LOG_MS,
+  isSameAttempt,
   type Job,
   type JobReply,
   type PullRequest,
@@ -44,7 +45,7 @@ import { NotIsolated } from './workspace/errors.ts';
 import { RunFolders } from './workspace/run-folders.ts';
 import { Offers } from './session/offers.ts';
 import type { EarlierAttempt } from './attempt/attempt-records.ts';
-import { isSame, Outbox, resultId } from './report/outbox.ts';
+import { Outbox, resultId } from './report/outbox.ts';
 import { Schedulers } from './session/schedulers.ts';
 import { Session, type SessionGuard } from './session/session.ts';
 import { SessionList } from './session/session-list.ts';
@@ -382,7 +383,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     const answer = (kind: JobReply['answer']): JobReply => ({ ...refOf(job), answer: kind });
     const id = resultId(job);
     const held = this.#held.get(id);
-    if (held !== undefined && isSame(held.ref, job)) return answer('held');
+    if (held !== undefined && isSameAttempt(held.ref, job)) return answer('held');
     if (this.#outbox.has(job)) return answer('held');
     const active = this.#active;
     if (active === null || job.session !== active.session.id) {
@@ -524,7 +525,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     this.#stops.remember(request);
     const id = resultId(request);
     const held = this.#held.get(id);
-    if (held !== undefined && isSame(held.ref, request)) {
+    if (held !== undefined && isSameAttempt(held.ref, request)) {
       held.stop(request.reason);
       const { goneWithoutLogMs = GONE_WITHOUT_LOG_MS } = this.#options;
       return answer(request.reason === 'cancelled' && held.goneForMs > goneWithoutLogMs ? 'gone' : 'stopping');

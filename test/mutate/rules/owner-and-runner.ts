@@ -116,7 +116,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     rule: 'P12',
     breaks: 'starts a stage a second time when its grant is repeated',
     file: 'services/runner/src/runner.ts',
-    find: "    if (held !== undefined && isSame(held.ref, job)) return answer('held');\n",
+    find: "    if (held !== undefined && isSameAttempt(held.ref, job)) return answer('held');\n",
     replace: '',
     noticedBy: [runner('a grant (P12)')],
   },

@@ -1,6 +1,6 @@
 /** A `.gitlab-ci.yml`: a stage for each job; the jobs of a stage come after all of the stage before, or after what they need. */
 import { Conditions, type Condition } from '../condition.ts';
-import { nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
+import { assertFewStages, nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
 import { GITLAB_VARIABLES } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
 import { axesOf } from '../axes.ts';
@@ -146,6 +146,8 @@ class GitlabFile {
       const stage = newStage(entry.key);
       stage.name = nameApart(stage.name, names);
       names.add(stage.name);
+      // Before each of very many is told apart from all others.
+      assertFewStages(names.size);
       jobs.push({
         id: entry.key,
         line: entry.line,

@@ -12,6 +12,7 @@ import type { Time } from '@penstock/async';
 import {
   type AttemptRef,
   type Bus,
+  isSameAttempt,
   NoResponders,
   RESULT_REPEAT_MS,
   type ResultReply,
@@ -102,7 +103,7 @@ export class Outbox {
   /** Whether the attempt's result is unanswered. */
   has(ref: AttemptRef): boolean {
     const pending = this.#pending.get(resultId(ref));
-    return pending !== undefined && isSame(pending.request, ref);
+    return pending !== undefined && isSameAttempt(pending.request, ref);
   }
 
   /** OUTBOX-3. False: the disk is full, and the attempt is not to start. */
@@ -273,17 +274,6 @@ export class Outbox {
 /** A credit is granted once in a session: it names its attempt. */
 export function resultId(ref: { readonly session: string; readonly credit: number }): string {
   return `${ref.session}/${ref.credit}`;
-}
-
-/** P12: what does not match all of it is something else. */
-export function isSame(one: AttemptRef, other: AttemptRef): boolean {
-  return (
-    one.runId === other.runId &&
-    one.stage === other.stage &&
-    one.attempt === other.attempt &&
-    one.session === other.session &&
-    one.credit === other.credit
-  );
 }
 
 function lineOf(id: string, result: PendingResult): string {

@@ -5,6 +5,7 @@
 import {
   type AttemptRef,
   type Bus,
+  isSameAttempt,
   type Job,
   type JobReply,
   MessageTooLarge,
@@ -52,16 +53,6 @@ export class RunnerCalls {
     asked: Asked,
   ): Promise<Reply['answer'] | 'no-answer'> {
     const reply = await this.#bus.request<Asked, Reply>(subject, asked, { timeoutMs: RUNNER_ANSWER_MS });
-    return isAbout(reply, asked) ? reply.answer : 'no-answer';
+    return isSameAttempt(reply, asked) ? reply.answer : 'no-answer';
   }
-}
-
-function isAbout(reply: AttemptRef, asked: AttemptRef): boolean {
-  return (
-    reply.runId === asked.runId &&
-    reply.stage === asked.stage &&
-    reply.attempt === asked.attempt &&
-    reply.session === asked.session &&
-    reply.credit === asked.credit
-  );
 }
