@@ -13,6 +13,8 @@ import {
   brokerPermissions,
   type Bus,
   buckets,
+  clockDifference,
+  type ClockedService,
   connectBus,
   createLogWriter,
   encodeChunk,
@@ -191,6 +193,16 @@ describe('each service does its whole job as its own user', () => {
     await other.flush();
     one.publish(subjects.alive('gateway'), { id: 'one' });
     expect(await heard.promise).toEqual({ id: 'one' });
+  });
+
+  it('each of them: what time it is at the broker', async () => {
+    const users = { runner: 'runner_r1' } as Readonly<Partial<Record<ClockedService, string>>>;
+    for (const service of ['scheduler', 'gateway', 'auth', 'registry', 'webhook-ingest', 'runner'] as const) {
+      const bus = await busOf(users[service] ?? service);
+      const hourAhead = (): number => Date.now() + 3_600_000;
+      const { aheadMs, withinMs } = (await clockDifference(bus, service, hourAhead)) ?? { aheadMs: 0, withinMs: 0 };
+      expect(Math.abs(aheadMs - 3_600_000), service).toBeLessThanOrEqual(withinMs + 100);
+    }
   });
 
   it('the gateway: asks owners, also for long answers, and hears of events and chunks', async () => {

@@ -4,7 +4,15 @@
  * a signal that drains and a second one that does not wait.
  */
 import { setTimeout as delay } from 'node:timers/promises';
-import { BrokerAway, brokerAddress, connectBus, inboxPrefixOf, type Bus } from '@penstock/bus';
+import {
+  BrokerAway,
+  brokerAddress,
+  clockDifference,
+  connectBus,
+  inboxPrefixOf,
+  type Bus,
+  type ClockedService,
+} from '@penstock/bus';
 import {
   ConfigurationError,
   readConfiguration,
@@ -16,6 +24,7 @@ import { createLogger, type Logger } from '@penstock/telemetry';
 import { Metrics, metricsText, type Meter } from '@penstock/telemetry/metrics';
 import { openTracer, tracesProblems, tracesSecrets, type Tracer } from '@penstock/telemetry/traces';
 import { pauseOrAbort } from '@penstock/async';
+import { ClockWatch } from './clock-watch.ts';
 import { giveBackWhenIdle } from './idle-memory.ts';
 
 const COMMON_KEYS = ['logLevel', 'internalListen'] as const;
@@ -54,7 +63,8 @@ interface RunningService {
 /** Hands over, finishes or closes one part, within bounds of its own. */
 export type DrainStep = readonly [part: string, end: () => Promise<void> | void];
 
-export interface ServiceDefinition<K extends VariableKey> extends Omit<PlainDefinition<K>, 'check' | 'start'> {
+export interface ServiceDefinition<K extends VariableKey> extends Omit<PlainDefinition<K>, 'name' | 'check' | 'start'> {
+  readonly name: ClockedService;
   /** Throws ConfigurationError for what only this service can know to be wrong. */
   check?(settings: Configuration<K | CommonKey | 'natsUrl'>): void;
   start(context: ServiceContext<K>): Promise<RunningService>;
@@ -102,13 +112,15 @@ export function runService<K extends VariableKey>(
       },
       async start(context) {
         const bus = await connectWhenPossible(name, context);
+        const clock = new ClockWatch({ ask: () => clockDifference(bus, name), log: context.log, meter: context.meter });
+        clock.start();
         const service = await definition.start({ ...context, bus });
         return {
           ready: async () => {
             if (!bus.connected) throw new Error('the broker is away');
             await service.ready();
           },
-          drain: [...service.drain, ['bus', () => bus.close()]],
+          drain: [...service.drain, ['clock', () => clock.stop()], ['bus', () => bus.close()]],
         };
       },
     },

@@ -119,6 +119,11 @@ export const METRICS = {
     help: 'Spans of traces: `sent`, `dropped` (the queue was full), or `failed` (the receiver did not take them).',
     labels: ['outcome'],
   },
+  penstock_clock_ahead_seconds: {
+    type: 'gauge',
+    help: "By how much the clock of a service's machine is ahead of the broker's; less than nothing: behind.",
+    labels: [],
+  },
   penstock_log_bytes_total: { type: 'counter', help: 'Bytes of log that this runner has handed in.', labels: [] },
 } as const satisfies Readonly<Record<string, Definition>>;
 
