@@ -14,6 +14,20 @@ function paceAfter(tookMs: number): { readonly pace: Pace; pass(ms: number): voi
   return { pace, pass: (ms) => (now += ms) };
 }
 
+/** By `giveWay`, after a delivery that took 10 ms. */
+async function waitedWhile(others: (passedMs: number) => typeof NOBODY): Promise<number> {
+  const { pace, pass } = paceAfter(10);
+  let passedMs = 0;
+  await pace.giveWay(() => others(passedMs), {
+    pause: async (ms) => {
+      passedMs += ms;
+      pass(ms);
+    },
+    isOver: () => false,
+  });
+  return passedMs;
+}
+
 describe('deliveries are begun', () => {
   it('twenty times as far apart as the last one took while pushes come fast, and never more than a second', () => {
     expect(paceAfter(10).pace.next(PUSHES)).toBe(200);
@@ -41,5 +55,12 @@ describe('deliveries are begun', () => {
 
   it('at once where nobody else wants anything', () => {
     expect(paceAfter(10).pace.next(NOBODY)).toBe(0);
+  });
+
+  it('once nobody else wants anything any more: a rest for a burst of pushes does not outlast it', async () => {
+    expect(await waitedWhile((passedMs) => (passedMs < 60 ? PUSHES : NOBODY))).toBe(75);
+    expect(await waitedWhile(() => PUSHES)).toBe(200);
+    expect(await waitedWhile(() => RUNS)).toBe(20);
+    expect(await waitedWhile(() => NOBODY)).toBe(0);
   });
 });

@@ -12,12 +12,12 @@ describe('the rate of pushes', () => {
     return { rate, pass: (ms: number) => (now += ms) };
   }
 
-  it('is high while hundreds come a second, and no more half a second after the last', () => {
+  it('is high while hundreds come a second, and no more a quarter of a second after the last', () => {
     const { rate, pass } = rateAt(1_000, 2);
     expect(rate.isBusy).toBe(true);
     pass(100);
     expect(rate.isBusy).toBe(true);
-    pass(600);
+    pass(150);
     expect(rate.isBusy).toBe(false);
   });
 

@@ -2,13 +2,18 @@
 
 /** Some pushes at a time are usual: of a branch with its tag, or of many projects at the full hour. */
 const BUSY_PER_SECOND = 200;
-const WINDOW_MS = 250;
+/** By steps, so that a burst is over soon after its last push. */
+const STEP_MS = 50;
+const STEPS = 5;
+const BUSY_IN_WINDOW = (BUSY_PER_SECOND * STEPS * STEP_MS) / 1000;
 
 export class PushRate {
   readonly #now: () => number;
-  #windowFrom = -Infinity;
+  /** The step that is under way, of those since the clock's beginning. */
+  #step = 0;
+  /** What came in each of the last steps, in a ring. */
+  readonly #counts = new Uint32Array(STEPS);
   #inWindow = 0;
-  #before = 0;
 
   /** Milliseconds that only go forward. */
   constructor(now: () => number = () => performance.now()) {
@@ -18,19 +23,21 @@ export class PushRate {
   came(): void {
     this.#turn();
     this.#inWindow += 1;
+    const at = this.#step % STEPS;
+    this.#counts[at] = (this.#counts[at] ?? 0) + 1;
   }
 
   get isBusy(): boolean {
     this.#turn();
-    return Math.max(this.#before, this.#inWindow) * (1000 / WINDOW_MS) > BUSY_PER_SECOND;
+    return this.#inWindow > BUSY_IN_WINDOW;
   }
 
   #turn(): void {
-    const now = this.#now();
-    const passed = now - this.#windowFrom;
-    if (passed < WINDOW_MS) return;
-    this.#before = passed < 2 * WINDOW_MS ? this.#inWindow : 0;
-    this.#inWindow = 0;
-    this.#windowFrom = now;
+    const step = Math.floor(this.#now() / STEP_MS);
+    for (let next = Math.max(this.#step, step - STEPS) + 1; next <= step; next += 1) {
+      this.#inWindow -= this.#counts[next % STEPS] ?? 0;
+      this.#counts[next % STEPS] = 0;
+    }
+    this.#step = step;
   }
 }

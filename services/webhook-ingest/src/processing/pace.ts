@@ -17,6 +17,15 @@ const MS_MAX_FOR_INTAKE = 1_000;
 const TIMES_FOR_RUNS = 2;
 /** What takes longer waits for a host, and keeps nobody from anything. */
 const MS_MAX_FOR_RUNS = 100;
+/** How soon it is known that nobody wants anything any more. */
+const LOOK_AGAIN_MS = 25;
+
+/** How `giveWay` waits. */
+interface Waiting {
+  pause(ms: number): Promise<void>;
+  /** Whether nothing is to be waited for any more. */
+  isOver(): boolean;
+}
 
 export class Pace {
   readonly #now: () => number;
@@ -32,6 +41,18 @@ export class Pace {
 
   took(ms: number): void {
     this.#tookMs = ms;
+  }
+
+  /** Waits for as long as `next` says, and no longer than others want something: a rest for a burst of pushes does not outlast it. */
+  async giveWay(others: () => Others, { pause, isOver }: Waiting): Promise<void> {
+    let wanted = others();
+    const until = this.#now() + this.next(wanted);
+    while ((wanted.isIntakeBusy || wanted.areRunsAsked) && !isOver()) {
+      const leftMs = until - this.#now();
+      if (leftMs <= 0) return;
+      await pause(Math.min(leftMs, LOOK_AGAIN_MS));
+      wanted = others();
+    }
   }
 
   /** For how long the next delivery is to wait before it begins. */

@@ -229,8 +229,11 @@ export class Processing {
   /** PROCESSING-5, PROCESSING-6 */
   async #giveWay(): Promise<void> {
     const { isIntakeBusy, areRunsAsked } = this.#options;
-    const ms = this.#pace.next({ isIntakeBusy: isIntakeBusy(), areRunsAsked: areRunsAsked() });
-    if (ms > 0) await pauseOrAbort(ms, this.#stopped.signal);
+    const { signal } = this.#stopped;
+    await this.#pace.giveWay(() => ({ isIntakeBusy: isIntakeBusy(), areRunsAsked: areRunsAsked() }), {
+      pause: (ms) => pauseOrAbort(ms, signal),
+      isOver: () => signal.aborted,
+    });
   }
 
   async #settle(delivery: PlacedDelivery, behind: Piece['behind']): Promise<void> {
