@@ -167,8 +167,24 @@ describe('a drained runner', () => {
     expect(world.match()).toEqual(['b@r']);
     world.set(drained('r'), { resumedAt: world.wall });
     expect(world.match()).toEqual(['a@r']);
-    // What stood in two places is let go of where it waits no more.
-    world.dispatch.forgetIdle(world.boot);
+    expect(world.dispatch.waiting).toBe(0);
+  });
+
+  it('has what is bound to it counted once, however often it is drained', async () => {
+    const world = new World();
+    await world.begin();
+    world.runner('r', []);
+    for (const stage of ['a', 'b', 'c']) world.offer(stage);
+    world.bind('b', 'r');
+    for (let times = 0; times < 3; times += 1) {
+      world.set(drained('r'));
+      world.set(drained('r'), { resumedAt: world.wall });
+    }
+    expect(world.match()).toEqual([]);
+    expect(world.dispatch.demand().flat()).toMatchObject([{ count: 3 }]);
+    expect(world.dispatch.waiting).toBe(3);
+    world.runner('r', [1, 2, 3]);
+    expect(world.match().toSorted()).toEqual(['a@r', 'b@r', 'c@r']);
     expect(world.dispatch.waiting).toBe(0);
   });
 

@@ -325,9 +325,12 @@ export class Dispatch {
    */
   #queueBound(runner: string): void {
     const bound: ReadyStages[] = [];
-    for (const { ready, lane } of lanesOf(this.#classes))
-      if (ready.runner === undefined)
-        for (const stages of lane.left()) if (stages.boundTo() === runner) bound.push(stages);
+    for (const { ready, lane } of lanesOf(this.#classes)) {
+      if (ready.runner !== undefined) continue;
+      const before = lane.count;
+      for (const stages of lane.takeOut((each) => each.boundTo() === runner)) bound.push(stages);
+      this.#waiting -= before - lane.count;
+    }
     for (const stages of bound) this.offer(stages);
   }
 

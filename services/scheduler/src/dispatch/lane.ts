@@ -117,11 +117,27 @@ export class Lane {
    */
   clearUp(): number {
     const before = this.#count;
+    this.#keep(waitsFrom);
+    return before - this.#count;
+  }
+
+  /** Takes out those of which `isOut` says so, wherever they stand; each from its first that is not taken. */
+  takeOut(isOut: (stages: ReadyStages) => boolean): ReadyStages[] {
+    const out: ReadyStages[] = [];
+    this.#keep((stages, taken) => {
+      if (!isOut(stages)) return true;
+      out.push(taken === 0 ? stages : stages.rest(taken));
+      return false;
+    });
+    return out;
+  }
+
+  #keep(keeps: (stages: ReadyStages, taken: number) => boolean): void {
     const left: ReadyStages[] = [];
     for (const [offset, stages] of this.#waiting.slice(this.#head).entries()) {
       if (stages === undefined) continue;
       const taken = offset === 0 ? this.#taken : 0;
-      if (waitsFrom(stages, taken)) left.push(stages);
+      if (keeps(stages, taken)) left.push(stages);
       else {
         this.#count -= stages.count - taken;
         if (offset === 0) this.#taken = 0;
@@ -132,7 +148,6 @@ export class Lane {
     this.#waiting.length = left.length;
     this.#head = 0;
     this.#roomFor = Math.max(ROOM_MIN, 2 * left.length);
-    return before - this.#count;
   }
 }
 
