@@ -179,6 +179,20 @@ describe('slots of a key while another waits', () => {
     expect(pool.count('a')).toBe(3);
   });
 
+  it('are left to nobody any more who waits for other runners now, though no slot is offered anew', () => {
+    const pool = new Pool({ r: 4 });
+    pool.offer('a', 10);
+    pool.dispatch.waitsElsewhere('other', [['r'], ['nobody has it']], 0);
+    for (let turn = 0; turn < 3; turn++) pool.end('a');
+    expect(pool.count('a')).toBe(2);
+    expect(pool.dispatch.waitsElsewhere('other', [['r'], ['nobody has it']], 0)).toBe(false);
+    pool.match();
+    expect(pool.count('a')).toBe(2);
+    expect(pool.dispatch.waitsElsewhere('other', [['nobody has it']], 0)).toBe(true);
+    pool.match();
+    expect(pool.count('a')).toBe(4);
+  });
+
   it('what a full key waits for is demand, and keeps no other scheduler from a slot', () => {
     const pool = new Pool({ r: 2 });
     pool.offer('a', 5);

@@ -22,6 +22,15 @@ it('goes by the last announcement of each scheduler', () => {
   expect([elsewhere.wants(gpu), elsewhere.wants(plain)]).toEqual([false, false]);
 });
 
+it('says that what was left to a scheduler is free where less waits there than before', () => {
+  const elsewhere = new WaitingElsewhere();
+  expect(elsewhere.announced('other', [['gpu', 'linux'], ['mac']], 0)).toBe(false);
+  expect(elsewhere.announced('third', [['linux']], 0)).toBe(false);
+  expect(elsewhere.announced('other', [['mac'], ['gpu', 'linux'], ['arm']], 0)).toBe(false);
+  expect(elsewhere.announced('other', [['mac'], ['linux']], 0)).toBe(true);
+  expect(elsewhere.announced('other', [['mac'], ['linux']], 0)).toBe(false);
+});
+
 it('says once that what was left to a scheduler is free: nothing waits there any more', () => {
   const elsewhere = new WaitingElsewhere();
   expect(elsewhere.announced('other', [], 0)).toBe(false);

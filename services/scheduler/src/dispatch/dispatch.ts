@@ -445,9 +445,12 @@ export class Dispatch {
     return waitingLanes(this.#classes, this.#isPaused);
   }
 
-  /** What another scheduler says of its stages. */
-  waitsElsewhere(scheduler: string, labelSets: readonly (readonly string[])[], now: number): void {
-    if (this.#elsewhere.announced(scheduler, labelSets, now)) this.#allMayFind();
+  /** What another scheduler says of its stages. True: slots that were left to it may find something here now. */
+  waitsElsewhere(scheduler: string, labelSets: readonly (readonly string[])[], now: number): boolean {
+    // Slots are left to others only where all that waits is of keys that are full.
+    if (!this.#elsewhere.announced(scheduler, labelSets, now) || this.#withFull.size === 0) return false;
+    this.#allMayFind();
+    return true;
   }
 
   /** What waits and no runner here could ever take, as its labels are now: somebody has to be told. */

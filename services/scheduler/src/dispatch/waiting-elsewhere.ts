@@ -14,11 +14,13 @@ const ELSEWHERE_MS = 3_000;
 export class WaitingElsewhere {
   readonly #byScheduler = new Map<string, { readonly until: number; readonly labelSets: LabelSets }>();
 
-  /** The scheduler says that this is all. True: what was left to it is anybody's now. */
+  /** The scheduler says that this is all. True: some of what was left to it is anybody's now. */
   announced(scheduler: string, labelSets: LabelSets, now: number): boolean {
-    if (labelSets.length === 0) return this.#byScheduler.delete(scheduler);
-    this.#byScheduler.set(scheduler, { until: now + ELSEWHERE_MS, labelSets });
-    return false;
+    const before = this.#byScheduler.get(scheduler)?.labelSets ?? [];
+    if (labelSets.length === 0) this.#byScheduler.delete(scheduler);
+    else this.#byScheduler.set(scheduler, { until: now + ELSEWHERE_MS, labelSets });
+    const names = new Set(labelSets.map(nameOf));
+    return before.some((labels) => !names.has(nameOf(labels)));
   }
 
   /** True: what was left to one that is silent is anybody's now. */
@@ -35,4 +37,8 @@ export class WaitingElsewhere {
       if (labelSets.some((labels) => hasLabels(session, labels))) return true;
     return false;
   }
+}
+
+function nameOf(labels: readonly string[]): string {
+  return labels.join('\n');
 }

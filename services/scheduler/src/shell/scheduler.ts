@@ -573,8 +573,7 @@ export class SchedulerService implements Scheduler {
   #waitsElsewhere(demand: Demand): void {
     const labelSets = this.#demandParts.whole(demand);
     if (labelSets === undefined) return;
-    this.#dispatch.waitsElsewhere(demand.scheduler, labelSets, this.#ports.time.bootNow());
-    if (labelSets.length === 0) this.#match();
+    if (this.#dispatch.waitsElsewhere(demand.scheduler, labelSets, this.#ports.time.bootNow())) this.#match();
   }
 
   #guarded<Args extends unknown[]>(name: BorderName, callback: (...args: Args) => unknown): (...args: Args) => void {
