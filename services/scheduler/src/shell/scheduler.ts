@@ -553,6 +553,8 @@ export class SchedulerService implements Scheduler {
   }
 
   #announceDemand(): void {
+    // Nobody could offer it anything.
+    if (this.member === '') return;
     this.#announce(subjects.demand(this.member), this.#demand.take(this.#dispatch.demand()));
     const before = this.#demandOfTenants;
     this.#demandOfTenants = new Map();
