@@ -1,8 +1,10 @@
 /** The spans of runs: for what is committed, once, with ids that whoever takes a run over makes again. */
+import type { RunEvent } from '@penstock/run';
 import { RunTracer } from '@penstock/scheduler/testing';
 import { spanIdOf, traceIdOf, type SpanRecord } from '@penstock/telemetry/traces';
 import { describe, expect, it } from 'vitest';
-import { Harness, stage, text } from './support.ts';
+import { createdOf } from './restored-runs.ts';
+import { Harness, NOW, stage, text } from './support.ts';
 
 function traced(keeps = true): { readonly world: Harness; readonly spans: SpanRecord[]; readonly tracer: RunTracer } {
   const spans: SpanRecord[] = [];
@@ -86,6 +88,42 @@ describe('the trace of a run', () => {
     expect(spans).toEqual([]);
     world.settle();
     expect(spans.find(({ name }) => name === 'pipeline run')?.attributes['cicd.pipeline.result']).toBe('cancellation');
+  });
+
+  it('takes a look or two at each event, however many stages a run has, also where it was taken over', () => {
+    const spans: SpanRecord[] = [];
+    const tracer = new RunTracer({
+      keeps: () => true,
+      send: (span) => void spans.push(span),
+      close: () => Promise.resolve(),
+    });
+    const names = Array.from({ length: 300 }, (_, index) => `s${index}`);
+    const grant = { attempt: 1, runner: 'r', session: 's', credit: 1 };
+    const { state, plan, events } = createdOf(text(names.map((name) => stage(name)))).restored([
+      { type: 'stages_queued', at: NOW + 1_000, stages: names },
+      ...names.map((name): RunEvent => ({ type: 'stage_started', at: NOW + 2_000, stage: name, ...grant })),
+      ...names.map((name): RunEvent => ({
+        type: 'stage_completed',
+        at: NOW + 3_000,
+        stage: name,
+        attempt: 1,
+        status: 'SUCCESS',
+      })),
+    ]);
+    let looks = 0;
+    const counted = new Proxy(events, {
+      get: (all, key) => {
+        looks += 1;
+        return Reflect.get(all, key) as unknown;
+      },
+    });
+    const run = { state, plan, events: counted };
+    for (let version = events.length - names.length + 1; version <= events.length; version += 1)
+      tracer.committed({ run, from: version, to: version });
+    expect(looks).toBeLessThan(3 * events.length);
+    expect(spans).toHaveLength(2 * names.length);
+    for (const { from, to } of spans.filter(({ name }) => name === 'queue'))
+      expect([from, to]).toEqual([NOW + 1_000, NOW + 2_000]);
   });
 
   it('that the sampler leaves out has no spans, and says so to its stages', () => {

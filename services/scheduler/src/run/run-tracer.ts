@@ -9,7 +9,11 @@ import type { CommittedPart } from './ports.ts';
 
 type TracedRun = CommittedPart['run'];
 type EndOfAttempt = Extract<RunEvent, { readonly type: 'stage_completed' | 'stage_retrying' | 'attempt_gone' }>;
-type StartOfAttempt = Extract<RunEvent, { readonly type: 'stage_started' }>;
+
+interface Started {
+  readonly start: Extract<RunEvent, { readonly type: 'stage_started' }>;
+  readonly waitsFrom: number;
+}
 
 /** Values of `cicd.pipeline.result` and `cicd.pipeline.task.run.result`. */
 type Result = 'success' | 'failure' | 'error' | 'timeout' | 'cancellation' | 'skip';
@@ -18,8 +22,36 @@ type Result = 'success' | 'failure' | 'error' | 'timeout' | 'cancellation' | 'sk
 const ERRORS: ReadonlySet<string> = new Set(['runner_lost', 'no_runner', 'checkout', 'image', 'quarantined', 'secret']);
 const PROVIDERS: Readonly<Record<string, string>> = { git_host_a: 'github', git_host_b: 'gitlab' };
 
+/** Of a run's stages that wait or run, as far as its events have been looked at: each is looked at once, however many there are. */
+class Known {
+  #version: Version = 0;
+  readonly #waitsFrom = new Map<string, number>();
+  readonly #started = new Map<string, Started>();
+
+  /** Up to this event. */
+  learn(events: readonly RunEvent[], upTo: Version): void {
+    for (; this.#version < upTo; this.#version += 1) {
+      const event = events[this.#version];
+      if (event?.type === 'stages_queued') for (const stage of event.stages) this.#waitsFrom.set(stage, event.at);
+      else if (event?.type === 'stage_returned') this.#waitsFrom.set(event.stage, event.at);
+      else if (event?.type === 'stage_started')
+        this.#started.set(event.stage, { start: event, waitsFrom: this.#waitsFrom.get(event.stage) ?? event.at });
+    }
+  }
+
+  /** The grant that ends here, and since when its stage had waited for one. */
+  takeStarted({ stage, attempt }: EndOfAttempt): Started | undefined {
+    const started = this.#started.get(stage);
+    if (started?.start.attempt !== attempt) return undefined;
+    this.#started.delete(stage);
+    this.#waitsFrom.delete(stage);
+    return started;
+  }
+}
+
 export class RunTracer {
   readonly #tracer: Tracer;
+  readonly #known = new WeakMap<TracedRun, Known>();
 
   constructor(tracer: Tracer) {
     this.#tracer = tracer;
@@ -29,9 +61,12 @@ export class RunTracer {
     const { id } = run.state;
     const traceId = traceIdOf(id);
     if (!this.#tracer.keeps(traceId)) return;
+    const known = this.#known.get(run) ?? new Known();
+    this.#known.set(run, known);
     for (let version = from; version <= to; version += 1) {
       const event = run.events[version - 1];
-      if (event !== undefined) this.#trace(run, traceId, version, event);
+      known.learn(run.events, version);
+      if (event !== undefined) this.#trace(run, traceId, known, event);
     }
   }
 
@@ -41,12 +76,12 @@ export class RunTracer {
     return traceparentFor(traceId, spanIdOf(runId, stage, attempt), this.#tracer.keeps(traceId));
   }
 
-  #trace(run: TracedRun, traceId: string, version: Version, event: RunEvent): void {
+  #trace(run: TracedRun, traceId: string, known: Known, event: RunEvent): void {
     switch (event.type) {
       case 'stage_completed':
       case 'stage_retrying':
       case 'attempt_gone':
-        if (event.attempt > 0) this.#attemptEnded(run, traceId, version, event);
+        if (event.attempt > 0) this.#attemptEnded(run, traceId, known, event);
         break;
       case 'run_cancelled':
         this.#runEnded(run, traceId, event.at, 'cancellation', undefined);
@@ -83,10 +118,9 @@ export class RunTracer {
     });
   }
 
-  #attemptEnded(run: TracedRun, traceId: string, version: Version, event: EndOfAttempt): void {
-    const started = startOf(run, version, event);
+  #attemptEnded({ state }: TracedRun, traceId: string, known: Known, event: EndOfAttempt): void {
+    const started = known.takeStarted(event);
     if (started === undefined) return;
-    const { state } = run;
     const { stage, attempt } = event;
     const { start, waitsFrom } = started;
     const spanId = spanIdOf(state.id, stage, attempt);
@@ -120,28 +154,6 @@ export class RunTracer {
       attributes: {},
     });
   }
-}
-
-/** The grant that ends here, and since when its stage had waited for one. */
-function startOf(
-  { events }: TracedRun,
-  before: Version,
-  { stage, attempt }: EndOfAttempt,
-): { readonly start: StartOfAttempt; readonly waitsFrom: number } | undefined {
-  let start: StartOfAttempt | undefined;
-  for (let index = before - 2; index >= 0; index -= 1) {
-    const event = events[index];
-    if (event === undefined) continue;
-    if (start === undefined) {
-      if (event.type === 'stage_started' && event.stage === stage && event.attempt === attempt) start = event;
-    } else if (event.type === 'stages_queued' ? event.stages.includes(stage) : isReturnOf(event, stage))
-      return { start, waitsFrom: event.at };
-  }
-  return start === undefined ? undefined : { start, waitsFrom: start.at };
-}
-
-function isReturnOf(event: RunEvent, stage: string): boolean {
-  return event.type === 'stage_returned' && event.stage === stage;
 }
 
 function endOf(event: EndOfAttempt): { readonly result: Result; readonly reason?: string | undefined } {
