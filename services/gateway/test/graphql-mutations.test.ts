@@ -393,6 +393,26 @@ describe('dispatchPipeline', () => {
     expect(world.owner.created).toHaveLength(1);
   });
 
+  it('with the id of a run that has run one of the repository again it is refused; so is a trigger with that of either', async () => {
+    const app = await world.gateway();
+    const runId = runIdFor();
+    await dispatch(app, runId);
+    const again = await graphql(app, `mutation { rerunPipeline(id: "${runId}", waitSeconds: 0) { run { id } } }`);
+    const { rerunPipeline } = again.data as { readonly rerunPipeline: { readonly run: { readonly id: string } } };
+    const rerun = rerunPipeline.run.id;
+    const refused = { data: null, errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] };
+    expect(await dispatch(app, rerun)).toMatchObject(refused);
+    for (const id of [rerun, runId])
+      expect(
+        await graphql(
+          app,
+          'mutation ($yaml: String!, $runId: String) { triggerPipeline(yaml: $yaml, waitSeconds: 0, runId: $runId) { run { id } } }',
+          { variables: { yaml: FILE, runId: id } },
+        ),
+      ).toMatchObject(refused);
+    expect((await dispatch(app, runId)).data).toEqual({ dispatchPipeline: { run: { id: runId } } });
+  });
+
   it('a repeat of which the run has ended is answered, or refused, while its owner is away', async () => {
     const app = await world.gateway();
     const runId = runIdFor();

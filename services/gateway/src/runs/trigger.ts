@@ -299,7 +299,7 @@ export class Trigger {
     // The reply has no view where a trigger is repeated whose run has left its owner's memory.
     const run: RunView | null = reply.run ?? (await this.#reads.view(request.runId, [request.tenant]));
     // Another tenant's or pipeline's run would be shown to this caller otherwise.
-    if (run === null || run.tenant !== request.tenant || run.key !== request.key)
+    if (run === null || !mayComeOf(run, request))
       throw new BadUserInput(`The run id ${request.runId} belongs to another run.`);
     if (!reply.created) await this.#assertSame(run, repeats);
     return resultOf(run);
@@ -378,14 +378,28 @@ function grantedRepository(caller: Caller, { provider, repository }: DispatchArg
   return found[0] ?? null;
 }
 
-/** Whether a run that is there may have come of the same arguments. */
+/** Whether a run that is there may have come of the same arguments. A rerun has all of these from the run before it. */
 function isDispatchOf(run: RunView, { provider, repository, ref }: DispatchArguments): boolean {
   const refs = [ref, `refs/heads/${ref}`, `refs/tags/${ref}`];
   return (
+    run.lineage === undefined &&
     run.trigger === 'api' &&
     run.provider === provider &&
     run.repository?.toLowerCase() === repository?.toLowerCase() &&
     refs.includes(run.ref)
+  );
+}
+
+/** Whether a run of its id is one of this request's, and no rerun, nor of a push or another repository. What it began with is not looked at. */
+function mayComeOf(run: RunView, { tenant, key, origin }: CreateRequest): boolean {
+  return (
+    run.tenant === tenant &&
+    run.key === key &&
+    run.lineage === undefined &&
+    run.trigger === origin.kind &&
+    run.provider === origin.provider &&
+    run.repository === origin.repository &&
+    run.ref === origin.ref
   );
 }
 
