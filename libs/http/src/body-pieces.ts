@@ -11,6 +11,7 @@ import type { FastifyRequest } from 'fastify';
 const COPIED_BYTES_MAX = 4 * 1024;
 /** What they are copied into: as long as the body is by then, within these. */
 const SLAB_BYTES = { min: COPIED_BYTES_MAX, max: 64 * 1024 };
+const NO_ROOM = Buffer.alloc(0);
 
 /** What a body may still take, asked with how long it is so far. Throws where that is too much. */
 export type Grow = (bytes: number) => void;
@@ -65,9 +66,10 @@ export async function textOf({ headers, routeOptions }: FastifyRequest, stream: 
   return (only !== undefined && pieces.length === 1 ? only : Buffer.concat(pieces)).toString();
 }
 
-class BodyPieces {
+/** The pieces of one body. */
+export class BodyPieces {
   readonly #kept: Buffer[] = [];
-  #slab = Buffer.alloc(0);
+  #slab = NO_ROOM;
   /** Of the slab: what is not among the kept yet. */
   #from = 0;
   #to = 0;

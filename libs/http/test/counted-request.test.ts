@@ -1,5 +1,5 @@
-import { EventEmitter } from 'node:events';
-import type { Socket } from 'node:net';
+import { EventEmitter, once } from 'node:events';
+import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import { countedRequests } from '../src/counted-request.ts';
 
@@ -61,5 +61,44 @@ describe('a body in crumbs', () => {
       for (let count = 0; count < 3; count += 1) expect(request.push(CRUMB)).toBe(false);
       expect(done).toEqual(['destroy']);
     }
+  });
+});
+
+describe('COUNTED-1: a body that nobody has asked for', () => {
+  it('is held in few pieces however short they come, and given whole to who asks, with its end', async () => {
+    const request = new (countedRequests())(new Socket());
+    for (let count = 0; count < PIECES_FREE; count += 1) request.push(CRUMB);
+    request.push(Buffer.alloc(2 * 1024 * 1024, 'x'));
+    request.push(Buffer.from('tail'));
+    request.push(null);
+    expect(request.readableEnded).toBe(false);
+    const pieces: Buffer[] = [];
+    request.on('data', (piece: Buffer) => pieces.push(piece));
+    await once(request, 'end');
+    expect(Buffer.concat(pieces).toString()).toBe(`${' '.repeat(PIECES_FREE)}${'x'.repeat(2 * 1024 * 1024)}tail`);
+    expect(pieces.length).toBeLessThan(10);
+  });
+
+  it('holds up its connection from the same length on, and comes on when somebody asks', async () => {
+    const request = new (countedRequests())(new Socket());
+    const whole = request.readableHighWaterMark;
+    expect([
+      request.push(Buffer.alloc(whole - 2)),
+      request.push(Buffer.from('1')),
+      request.push(Buffer.from('2')),
+    ]).toEqual([true, true, false]);
+    const pieces: Buffer[] = [];
+    request.on('data', (piece: Buffer) => pieces.push(piece));
+    // Who asks is answered in the next turn: what comes until then stands behind what came before.
+    request.push(Buffer.from('3'));
+    await once(request, 'resume');
+    request.push(Buffer.from('4'));
+    request.push(null);
+    await once(request, 'end');
+    expect(
+      Buffer.concat(pieces)
+        .subarray(whole - 2)
+        .toString(),
+    ).toBe('1234');
   });
 });
