@@ -85,6 +85,15 @@ export function shellOf(condition: Condition): string | undefined {
   return sides.map((side) => `{ ${side}; }`).join(condition.kind === 'and' ? ' && ' : ' || ');
 }
 
+/** What of it is not known, by its text; empty: all of it is known. */
+export function unknownIn(condition: Condition): string {
+  if (condition.kind === 'unknown') return condition.text;
+  if (condition.kind === 'not') return unknownIn(condition.of);
+  if (condition.kind === 'and' || condition.kind === 'or')
+    return condition.sides.map(unknownIn).find((text) => text !== '') ?? '';
+  return '';
+}
+
 /** The conditions of a file; `finish` adds the stage that finds out what only a shell can say. */
 export class Conditions {
   readonly #outputs = new Map<string, string>();

@@ -185,10 +185,6 @@ export function markSeen(node: SourceNode | undefined): void {
     }
 }
 
-export function isTrue(node: SourceNode | undefined): boolean {
-  return node?.kind === 'text' && node.text === 'true';
-}
-
 function isNothing(node: SourceNode): boolean {
   return node.kind === 'text' && node.plain && (node.text === '' || node.text === '~' || node.text === 'null');
 }

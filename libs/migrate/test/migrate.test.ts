@@ -93,6 +93,82 @@ describe('a file of another engine', () => {
   });
 });
 
+describe('a word that the other engine does not know', () => {
+  const ONE: Readonly<Record<Format, readonly (readonly [text: string, told: string])[]>> = {
+    github: [
+      ['on: push\njobs: {a: {continue-on-error: treu, steps: [{run: echo}]}}', "'continue-on-error: treu' of 'a'"],
+      [
+        'on: push\njobs: {a: {steps: [{run: echo, continue-on-error: "${{ x }}"}]}}',
+        "'continue-on-error: ${{ x }}' of",
+      ],
+      [
+        'on: push\njobs: {a: {strategy: {fail-fast: flase, matrix: {v: [1]}}, steps: [{run: echo}]}}',
+        'fail-fast: flase',
+      ],
+      [
+        'on: push\njobs: {a: {strategy: {max-parallel: two, matrix: {v: [1]}}, steps: [{run: echo}]}}',
+        'max-parallel: two',
+      ],
+      [
+        'on: {workflow_dispatch: {inputs: {i: {type: bolean}}}}\njobs: {a: {steps: [{run: echo}]}}',
+        "'type: bolean' of the input 'i'",
+      ],
+      ['on: {workflow_dispatch: {inputs: {i: {required: yse}}}}\njobs: {a: {steps: [{run: echo}]}}', 'required: yse'],
+      ['on: {pull_request: {types: [opend]}}\njobs: {a: {steps: [{run: echo}]}}', 'opend'],
+      ['on: push\njobs: {a: {steps: [{uses: actions/setup-node@v4, with: {cache: nmp}}]}}', 'cache: nmp'],
+      [
+        'on: push\njobs: {a: {steps: [{uses: actions/upload-artifact@v4, with: {path: x, if-no-files-found: fail}}]}}',
+        'if-no-files-found: fail',
+      ],
+      [
+        'on: push\njobs: {a: {steps: [{uses: actions/upload-artifact@v4, with: {path: x, retention-days: ten}}]}}',
+        'retention-days: ten',
+      ],
+      ["on: push\njobs: {a: {if: github.ref_type == 'brnach', steps: [{run: echo}]}}", "the condition of 'a'"],
+    ],
+    gitlab: [
+      ['a: {script: [echo], when: maual}', "the rules of 'a': when: maual"],
+      ['a: {script: [echo], rules: [{when: maual}]}', "the rules of 'a': when: maual"],
+      ['a: {script: [echo], allow_failure: treu}', "'allow_failure: treu' of 'a'"],
+      ['a: {script: [echo], rules: [{if: $CI_COMMIT_TAG, allow_failure: treu}]}', "'allow_failure: treu' of 'a'"],
+      ['a: {script: [echo], retry: {max: 1, when: script_failrue}}', 'script_failrue'],
+      ['a: {script: [echo], artifacts: {paths: [x], when: on_sucess}}', "'when: on_sucess' of the artifacts of 'a'"],
+      ['a: {script: [echo], parallel: many}', "'parallel: many' of 'a'"],
+      [
+        'a: {script: [echo]}\nb: {script: [echo], needs: [{job: a, artifacts: flase}]}',
+        "'artifacts: flase' of a need of 'b'",
+      ],
+      [
+        'a: {script: [echo]}\nb: {script: [echo], needs: [{job: a, optional: treu}]}',
+        "'optional: treu' of a need of 'b'",
+      ],
+    ],
+    woodpecker: [
+      ['steps: [{name: a, image: alpine, commands: [echo], failure: ingore}]', "'failure: ingore' of the step 'a'"],
+      ['steps: [{name: a, image: alpine, commands: [echo], detach: treu}]', "'detach: treu' of the step 'a'"],
+      [
+        'steps: [{name: a, image: alpine, commands: [echo], when: {status: [failrue]}}]',
+        "the condition of 'a': status: failrue",
+      ],
+      ['steps: [{name: a, image: alpine, commands: [echo], when: {event: psuh}}]', "the event 'psuh'"],
+    ],
+  };
+  const all = FORMATS.flatMap((format) => ONE[format].map(([text, what]) => ({ format, text, what })));
+
+  it.each(all)('is told, and never taken for what is meant where nothing is said: $what', ({ format, text, what }) => {
+    const { notes, problems } = migrate(text, { file: 'x.yml', format });
+    expect(problems).toEqual([]);
+    expect(notes.map((note) => note.what).join('\n')).toContain(what);
+  });
+
+  it('lets no job run whose condition it is', () => {
+    for (const rest of ['when: maual', 'rules: [{when: maual}]'])
+      expect(ranBy('sh', gitlab(`a: {script: [echo ran], ${rest}}`).text)).toEqual({ status: 1, stdout: '' });
+    const { text } = woodpecker('steps: [{name: a, commands: [echo ran], when: {status: [failrue]}}]');
+    expect(ranBy('sh', text)).toEqual({ status: 1, stdout: '' });
+  });
+});
+
 describe('a workflow of GitHub Actions', () => {
   it('gives values to scripts by variables, never as text of the script', () => {
     const { text, problems } = github(`on: push

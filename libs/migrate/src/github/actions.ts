@@ -5,6 +5,7 @@ import { keptPatterns } from '../kept-patterns.ts';
 import type { Ledger } from '../ledger.ts';
 import { axisValues } from './matrix.ts';
 import { takeAll, takeText, type SourceMap } from '../source.ts';
+import { takeWord } from '../words.ts';
 
 export interface ActionContext {
   readonly stage: DraftStage;
@@ -121,6 +122,8 @@ function setUp(name: string, uses: string, { stage, ledger, step, given, templat
         paths: [...known.paths],
         restore: [`${kind}-`],
       });
+    else if (kind !== undefined && !['', 'true', 'false'].includes(kind))
+      ledger.tell(step.line, `'cache: ${kind}' of '${uses}'`, 'write it as `cache`');
     takeText(given, 'distribution');
     takeText(given, 'check-latest');
     takeText(given, 'cache-dependency-path');
@@ -214,7 +217,18 @@ function uploadArtifact({ stage, ledger, step, given, template, kept }: ActionCo
   }
   const days = given === undefined ? undefined : takeText(given, 'retention-days');
   if (days !== undefined && /^[1-9]\d*$/.test(days)) stage.artifacts.expire = `${days}d`;
-  if (given !== undefined && takeText(given, 'if-no-files-found') === 'error') stage.artifacts.required = true;
+  else if (days !== undefined && days !== '0')
+    ledger.tell(step.line, `'retention-days: ${days}' of the artifact ${name}`, 'write a number of days as `expire`');
+  const isMissing =
+    given === undefined
+      ? undefined
+      : takeWord(given, 'if-no-files-found', {
+          ledger,
+          of: `the artifact ${name}`,
+          words: ['warn', 'error', 'ignore'],
+          otherwise: 'there need be none',
+        });
+  if (isMissing === 'error') stage.artifacts.required = true;
   takeAll(given);
   return [];
 }

@@ -3,8 +3,8 @@ import { ALWAYS, Conditions, shellOf, type Condition } from '../condition.ts';
 import { newDraft, newStage, stageName, type Draft, type DraftInput, type DraftStage } from '../draft.ts';
 import { GITHUB_VARIABLES, preludeOf } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
+import { takeFlag } from '../words.ts';
 import {
-  isTrue,
   take,
   takeAll,
   takeMap,
@@ -132,7 +132,8 @@ class Workflow {
     this.#condition(stage, take(job, 'if'), names);
     this.#place(stage, job, names);
     this.#minutes(stage, job);
-    if (isTrue(take(job, 'continue-on-error'))) stage.allowFailure = true;
+    const told = { ledger, of: `'${stage.name}'`, otherwise: 'it may not fail' };
+    if (takeFlag(job, 'continue-on-error', told) === true) stage.allowFailure = true;
     this.#environmentGate(stage, job);
     const uses = takeText(job, 'uses');
     if (uses !== undefined) {
@@ -293,7 +294,8 @@ class Workflow {
     const title = takeText(step, 'name');
     const id = takeText(step, 'id');
     const condition = takeText(step, 'if');
-    const mayFail = isTrue(take(step, 'continue-on-error'));
+    const told = { ledger, of: `the step '${title ?? id ?? 'run'}'`, otherwise: 'it may not fail' };
+    const mayFail = takeFlag(step, 'continue-on-error', told) === true;
     const ownWorkdir = takeText(step, 'working-directory') ?? workdir;
     const ownShell = takeText(step, 'shell') ?? shell;
     const before: string[] = [];

@@ -2,11 +2,14 @@
 import type { DraftMatrix } from '../draft.ts';
 import type { Ledger } from '../ledger.ts';
 import { take, takeAll, takeText, type SourceMap, type SourceNode } from '../source.ts';
+import { takeFlag } from '../words.ts';
 
 /** Undefined: there is none that can be written here. */
 export function matrixOf(strategy: SourceMap, ledger: Ledger): DraftMatrix | undefined {
   const maxParallel = takeText(strategy, 'max-parallel');
-  const failFast = takeText(strategy, 'fail-fast');
+  if (maxParallel !== undefined && !/^\d+$/.test(maxParallel))
+    ledger.tell(strategy.line, `'max-parallel: ${maxParallel}' of a matrix`, 'it is a number here');
+  const failFast = takeFlag(strategy, 'fail-fast', { ledger, of: 'a matrix', otherwise: 'it counts as true' });
   const node = take(strategy, 'matrix');
   if (node === undefined) return undefined;
   if (node.kind !== 'map') {
@@ -18,7 +21,7 @@ export function matrixOf(strategy: SourceMap, ledger: Ledger): DraftMatrix | und
     include: combinations(takeList(node, 'include'), ledger),
     exclude: combinations(takeList(node, 'exclude'), ledger),
     ...(maxParallel !== undefined && /^\d+$/.test(maxParallel) ? { maxParallel } : {}),
-    ...(failFast === 'false' ? { failFast: false } : {}),
+    ...(failFast === false ? { failFast: false } : {}),
   };
   const axes = takeAll(node).filter(({ key }) => key !== 'include' && key !== 'exclude');
   for (const { key, value, line } of axes) {

@@ -1,17 +1,8 @@
 /** `on` of a workflow. */
 import type { Draft, DraftInput, DraftPushFilter } from '../draft.ts';
 import type { Ledger } from '../ledger.ts';
-import {
-  isTrue,
-  take,
-  takeAll,
-  takeMap,
-  takeText,
-  takeTexts,
-  textsOf,
-  type SourceMap,
-  type SourceNode,
-} from '../source.ts';
+import { takeFlag, takeWord } from '../words.ts';
+import { take, takeAll, takeMap, takeText, takeTexts, textsOf, type SourceMap, type SourceNode } from '../source.ts';
 
 const FILTERS = ['branches', 'branches-ignore', 'tags', 'tags-ignore', 'paths', 'paths-ignore'] as const;
 const TYPES = new Set(['opened', 'synchronize', 'reopened', 'ready_for_review', 'labeled']);
@@ -55,7 +46,7 @@ function eventInto(draft: Draft, event: string, node: SourceNode | undefined, li
     }
   } else if (event === 'workflow_dispatch' || event === 'workflow_call') {
     for (const { key, value } of takeAll(map === undefined ? undefined : takeMap(map, 'inputs')))
-      draft.inputs[key] = inputOf(value);
+      draft.inputs[key] = inputOf(value, `the input '${key}'`, ledger);
     if (map !== undefined && event === 'workflow_call') {
       for (const { value } of takeAll(takeMap(map, 'secrets'))) if (value.kind === 'map') takeAll(value);
       const outputs = take(map, 'outputs');
@@ -103,9 +94,15 @@ function pullRequestOf(
   return Object.keys(filter).length === 0 ? undefined : filter;
 }
 
-function inputOf(node: SourceNode): DraftInput {
+function inputOf(node: SourceNode, of: string, ledger: Ledger): DraftInput {
   if (node.kind !== 'map') return {};
-  const type = takeText(node, 'type');
+  const type = takeWord(node, 'type', {
+    ledger,
+    of,
+    words: ['string', 'number', 'boolean', 'choice'],
+    otherwise: 'it is a text',
+  });
+  const required = takeFlag(node, 'required', { ledger, of, otherwise: 'it may be left out' });
   const options = takeTexts(node, 'options');
   const said = takeText(node, 'default');
   const description = takeText(node, 'description')?.replaceAll(/\s+/g, ' ').trim();
@@ -114,7 +111,7 @@ function inputOf(node: SourceNode): DraftInput {
     ...(type === 'number' || type === 'boolean' ? { type } : {}),
     ...(type === 'choice' && options.length > 0 ? { type, options: [...options] } : {}),
     ...(description === undefined || description === '' ? {} : { description }),
-    ...(isTrue(take(node, 'required')) && said === undefined ? { required: true } : {}),
+    ...(required === true && said === undefined ? { required: true } : {}),
     ...(said === undefined ? {} : { default: said }),
   };
 }

@@ -252,7 +252,8 @@ function equals(path: readonly string[], value: string, names: Names): Condition
     return trigger === undefined ? unknownOf({ kind: 'name', path: [full, value] }) : triggerIs(trigger);
   }
   if (full === 'github.ref') return refIs(value);
-  if (full === 'github.ref_type') return value === 'tag' ? IS_TAG : IS_BRANCH;
+  if (full === 'github.ref_type' && value === 'tag') return IS_TAG;
+  if (full === 'github.ref_type' && value === 'branch') return IS_BRANCH;
   if (full === 'github.ref_name') return any([branchIs(value), refIs(`refs/tags/${value}`)]);
   if (path[0] === 'needs' && path[2] === 'result') {
     const ours = oursOf(path, names);

@@ -1,5 +1,5 @@
 /** A `.gitlab-ci.yml`: a stage for each job; the jobs of a stage come after all of the stage before, or after what they need. */
-import { Conditions, type Condition } from '../condition.ts';
+import { Conditions, unknownIn } from '../condition.ts';
 import { assertFewStages, nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
 import { GITLAB_VARIABLES } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
@@ -7,7 +7,6 @@ import { axesOf } from '../axes.ts';
 import { finishScript } from '../script-stage.ts';
 import { letSkippedPass } from '../skipped.ts';
 import {
-  isTrue,
   markSeen,
   take,
   takeAll,
@@ -19,6 +18,7 @@ import {
   type SourceNode,
 } from '../source.ts';
 import { escaped, mayFailAlone, missing, variablesOf } from '../shell-text.ts';
+import { takeFlag } from '../words.ts';
 import { durationOf } from './duration.ts';
 import { Extended } from './extended.ts';
 import { jobCondition, type StartByHand } from './job-condition.ts';
@@ -56,6 +56,8 @@ const DEFAULTS = [
 ] as const;
 const DEFAULT_STAGES = ['.pre', 'build', 'test', 'deploy', '.post'];
 const DEFAULT_BRANCH = 'main';
+/** Each is a stage. */
+const PARALLEL_MAX = 50;
 const UNTOLD = [
   'coverage',
   'interruptible',
@@ -229,8 +231,8 @@ class GitlabFile {
       { stage, ledger, names: this.#names, extended: this.#extended, byHand: this.#byHand },
       map,
     );
-    if (!this.#conditions.apply(stage, condition, `the rules ${unknownOf(condition)}`))
-      ledger.tell(job.line, `the rules of '${id}': ${unknownOf(condition)}`, 'write them as `when`');
+    if (!this.#conditions.apply(stage, condition, `the rules ${unknownIn(condition)}`))
+      ledger.tell(job.line, `the rules of '${id}': ${unknownIn(condition)}`, 'write them as `when`');
     for (const [key, what] of [
       ['environment', 'the environment'],
       ['trigger', 'the pipeline that is started'],
@@ -303,7 +305,14 @@ class GitlabFile {
   #parallel(stage: DraftStage, node: SourceNode | undefined): void {
     if (node === undefined) return;
     if (node.kind === 'text') {
-      const count = Math.min(50, Number(node.text));
+      const wanted = Number(node.text);
+      const count = Math.min(PARALLEL_MAX, wanted);
+      if (!(wanted >= 1) || wanted > count)
+        this.#ledger.tell(
+          node.line,
+          `'parallel: ${node.text}' of '${stage.name}'`,
+          `a number from 2 to ${PARALLEL_MAX}`,
+        );
       if (!(count > 1)) return;
       stage.matrix = {
         axes: { CI_NODE_INDEX: Array.from({ length: count }, (_, index) => String(index + 1)) },
@@ -345,8 +354,12 @@ class GitlabFile {
     if (needs !== undefined) {
       for (const item of needs.kind === 'list' ? needs.items : [needs]) {
         const id = item.kind === 'map' ? takeText(item, 'job') : textsOf(item)[0];
-        const optional = item.kind === 'map' && isTrue(take(item, 'optional'));
-        const wantsFiles = item.kind !== 'map' || takeText(item, 'artifacts') !== 'false';
+        const flagOf = (key: string, otherwise: string): boolean | undefined =>
+          item.kind === 'map'
+            ? takeFlag(item, key, { ledger: this.#ledger, of: `a need of '${stage.name}'`, otherwise })
+            : undefined;
+        const optional = flagOf('optional', 'the job has to be there') === true;
+        const wantsFiles = flagOf('artifacts', 'the stage gets its files') !== false;
         if (item.kind === 'map')
           for (const { key, line } of takeAll(item))
             if (!['job', 'optional', 'artifacts', 'parallel'].includes(key))
@@ -473,12 +486,4 @@ const CHANGES_ITS_FOLDER = /\b(cd|pushd)\b/;
 
 function quotedBlock(commands: readonly string[]): string {
   return `'${mayFailAlone(commands.join('\n')).replaceAll("'", String.raw`'\''`)}\ntrue'`;
-}
-
-function unknownOf(condition: Condition): string {
-  if (condition.kind === 'unknown') return condition.text;
-  if (condition.kind === 'not') return unknownOf(condition.of);
-  if (condition.kind === 'and' || condition.kind === 'or')
-    return condition.sides.map(unknownOf).find((text) => text !== '') ?? '';
-  return '';
 }

@@ -3,7 +3,6 @@ import { ALWAYS, all, any, type Condition } from '../condition.ts';
 import type { DraftStage } from '../draft.ts';
 import type { Ledger } from '../ledger.ts';
 import {
-  isTrue,
   markSeen,
   take,
   takeAll,
@@ -14,6 +13,7 @@ import {
   type SourceMap,
   type SourceNode,
 } from '../source.ts';
+import { takeFlag } from '../words.ts';
 import type { Extended } from './extended.ts';
 import { conditionOfRefs, conditionOfRule, type RuleNames } from './rules.ts';
 
@@ -34,11 +34,13 @@ export interface ConditionContext {
   readonly byHand: Map<string, StartByHand>;
 }
 
+const WHENS: ReadonlySet<string> = new Set(['on_success', 'on_failure', 'always', 'manual', 'delayed', 'never']);
+
 /** When the job runs. Its stage is told as well whether it may fail, which is the rules' to say too. */
 export function jobCondition(context: ConditionContext, map: SourceMap): Condition {
   const { byHand, ledger, stage } = context;
   const rules = take(map, 'rules');
-  const job = ownWords(map);
+  const job = ownWords(context, map);
   const only = take(map, 'only');
   const except = take(map, 'except');
   const delay = takeText(map, 'start_in');
@@ -58,6 +60,7 @@ export function jobCondition(context: ConditionContext, map: SourceMap): Conditi
     );
   // A rule that says nothing itself has what the job says.
   if (rules !== undefined) return all(parts);
+  if (job.when !== undefined && !WHENS.has(job.when)) parts.push(unknownWhen(job.when));
   if (job.when === 'manual') byHand.set(stage.name, { asked: ALWAYS, isOptional: job.isOptional });
   if (job.when === 'always') parts.push({ kind: 'fact', when: 'always()' });
   if (job.when === 'on_failure') parts.push({ kind: 'fact', when: 'failure()' });
@@ -75,20 +78,29 @@ interface OwnWords {
   readonly exitCodesLine: number | undefined;
 }
 
-function ownWords(map: SourceMap): OwnWords {
+function ownWords(context: ConditionContext, map: SourceMap): OwnWords {
   const when = takeText(map, 'when');
-  const failure = take(map, 'allow_failure');
-  if (failure?.kind === 'map') {
+  const failure = takeMap(map, 'allow_failure');
+  if (failure !== undefined) {
     takeAll(failure);
     return { when, mayFail: true, isOptional: false, exitCodesLine: failure.line };
   }
-  const mayFail = flagOf(failure) ?? when === 'manual';
+  const mayFail = mayFailBy(context, map) ?? when === 'manual';
   return { when, mayFail, isOptional: mayFail, exitCodesLine: undefined };
 }
 
-function flagOf(node: SourceNode | undefined): boolean | undefined {
-  if (isTrue(node)) return true;
-  return node?.kind === 'text' && node.text === 'false' ? false : undefined;
+/** Of a job or of one of its rules. */
+function mayFailBy({ ledger, stage }: ConditionContext, map: SourceMap): boolean | undefined {
+  return takeFlag(map, 'allow_failure', {
+    ledger,
+    of: `'${stage.name}'`,
+    otherwise: 'it counts as not said',
+  });
+}
+
+/** A misspelt `manual` is no job that starts by itself. */
+function unknownWhen(when: string): Condition {
+  return { kind: 'unknown', text: `when: ${when}` };
 }
 
 /** The first rule that fits decides. */
@@ -103,14 +115,14 @@ function rulesOf(context: ConditionContext, node: SourceNode, job: OwnWords): Co
     const variables = takeMap(item, 'variables');
     if (variables !== undefined) ledger.tell(variables.line, `variables of a rule of '${context.stage.name}'`);
     takeAll(variables);
-    const own = flagOf(take(item, 'allow_failure'));
+    const own = mayFailBy(context, item);
     const when = takeText(item, 'when') ?? job.when ?? 'on_success';
     const asksFiles = tellFiles(context, item, when);
     if (when !== 'never')
       taken.push({
         line: item.line,
         when,
-        here: all([condition, ...before]),
+        here: all([condition, ...before, WHENS.has(when) ? ALWAYS : unknownWhen(when)]),
         mayFail: own ?? job.mayFail,
         isOptional: when === 'manual' && (own ?? job.isOptional),
       });

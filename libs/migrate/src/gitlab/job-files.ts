@@ -1,6 +1,7 @@
 /** Artifacts, reports and caches of a job. */
 import { keptPatterns } from '../kept-patterns.ts';
 import { markSeen, take, takeAll, takeMap, takeText, takeTexts, textsOf, type SourceMap } from '../source.ts';
+import { takeWord } from '../words.ts';
 import { durationOf } from './duration.ts';
 import { plainPath, type JobContext } from './job-context.ts';
 
@@ -18,7 +19,12 @@ export function keepFiles(context: JobContext, map: SourceMap): void {
       .filter((path) => !path.includes('$'))
       .map((path) => `!${path}`),
   );
-  const when = takeText(artifacts, 'when');
+  const when = takeWord(artifacts, 'when', {
+    ledger,
+    of: `the artifacts of '${stage.name}'`,
+    words: ['on_success', 'on_failure', 'always'],
+    otherwise: 'they are kept where the stage has succeeded',
+  });
   if (when !== undefined && stage.artifacts.paths.length > 0)
     stage.artifacts.when = when === 'on_failure' ? 'failure' : when === 'always' ? 'always' : 'success';
   const expire = takeText(artifacts, 'expire_in');

@@ -186,6 +186,9 @@ export function conditionOfRefs(refs: readonly string[], names: RuleNames): Cond
       if (ref === 'schedules') return triggerIs('schedule');
       if (ref === 'pushes') return triggerIs('push');
       if (ref === 'web' || ref === 'api' || ref === 'triggers') return triggerIs('api');
+      // What starts no run here; branches that are called so would be said by a pattern.
+      if (ref === 'chat' || ref === 'external' || ref === 'pipelines')
+        return { kind: 'fact', when: 'false', shell: 'false' };
       if (ref === '$CI_DEFAULT_BRANCH') return branchIs(names.defaultBranch);
       if (ref.startsWith('/')) return conditionOfRule(`$CI_COMMIT_REF_NAME =~ ${ref}`, names);
       return any([branchIs(ref), tagIs(ref)]);

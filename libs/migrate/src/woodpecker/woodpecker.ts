@@ -1,6 +1,17 @@
 /** A workflow of Woodpecker: a stage for each step, one after the other in one folder. */
 import { lookup } from '../lookup.ts';
-import { ALWAYS, all, any, branchIs, Conditions, IS_TAG, tagIs, triggerIs, type Condition } from '../condition.ts';
+import {
+  ALWAYS,
+  all,
+  any,
+  branchIs,
+  Conditions,
+  IS_TAG,
+  tagIs,
+  triggerIs,
+  unknownIn,
+  type Condition,
+} from '../condition.ts';
 import { nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
 import { axesOf } from '../axes.ts';
 import { WOODPECKER_VARIABLES } from '../host-variables.ts';
@@ -8,9 +19,9 @@ import type { Ledger } from '../ledger.ts';
 import { finishScript } from '../script-stage.ts';
 import { letSkippedPass } from '../skipped.ts';
 import { escaped, quoted, variableName } from '../shell-text.ts';
+import { takeFlag, takeWord } from '../words.ts';
 import { startsInto } from './starts.ts';
 import {
-  isTrue,
   markSeen,
   take,
   takeAll,
@@ -181,7 +192,8 @@ class WoodpeckerFile {
     map: SourceMap,
     services: Record<string, { image: string; env: Record<string, string> }>,
   ): boolean {
-    if (!isTrue(take(map, 'detach'))) return false;
+    const told = { ledger: this.#ledger, of: `the step '${stage.name}'`, otherwise: 'it is waited for' };
+    if (takeFlag(map, 'detach', told) !== true) return false;
     services[serviceName(stage.name)] = this.#service(stage.name, map, map.line);
     return true;
   }
@@ -190,10 +202,17 @@ class WoodpeckerFile {
     const ledger = this.#ledger;
     take(map, 'name');
     const condition = this.#when(take(map, 'when'), `the step '${stage.name}'`);
-    if (!this.#conditions.apply(stage, condition, `the condition of '${stage.name}'`))
-      ledger.tell(line, `the condition of '${stage.name}'`, 'write it as `when`');
+    const unknown = unknownIn(condition);
+    const what = `the condition of '${stage.name}'${unknown === '' ? '' : `: ${unknown}`}`;
+    if (!this.#conditions.apply(stage, condition, what)) ledger.tell(line, what, 'write it as `when`');
     const image = takeText(map, 'image') ?? '';
-    if (takeText(map, 'failure') === 'ignore') stage.allowFailure = true;
+    const failure = takeWord(map, 'failure', {
+      ledger,
+      of: `the step '${stage.name}'`,
+      words: ['ignore', 'fail', 'cancel'],
+      otherwise: 'it may not fail',
+    });
+    if (failure === 'ignore') stage.allowFailure = true;
     take(map, 'pull');
     const directory = takeText(map, 'directory');
     if (directory !== undefined) stage.workdir = directory.replace(/^\.\//, '');
@@ -328,6 +347,8 @@ class WoodpeckerFile {
         ),
       );
     const status = takeTexts(node, 'status');
+    const unknown = status.find((word) => word !== 'success' && word !== 'failure');
+    if (unknown !== undefined) parts.push({ kind: 'unknown', text: `status: ${unknown}` });
     if (status.includes('failure'))
       parts.push({ kind: 'fact', when: status.includes('success') ? 'always()' : 'failure()' });
     const matrix = takeMap(node, 'matrix');
