@@ -13,6 +13,8 @@ import { simSchedulerPorts } from './scheduler-ports.ts';
 import { simTexts } from './texts.ts';
 
 const RESTART_MS = 500;
+/** After most turns a partition is as it was before: it is looked at after one in so many of them, for what is wrong stays wrong. */
+const LOOKS_EVERY = 8;
 
 export class SimScheduler {
   readonly node: SimNode;
@@ -21,6 +23,9 @@ export class SimScheduler {
   readonly #time: SimTime;
   #service: SchedulerService | undefined;
   #turns = 0;
+  #asked = 0;
+  /** What partitions and dispatch showed of themselves when they were looked at last. */
+  readonly #looks = new WeakMap<object, string>();
   /** It is leaving: `stop` was asked for. */
   #stopping = false;
 
@@ -103,24 +108,35 @@ export class SimScheduler {
     const world = this.#world;
     world.moved();
     if (this.#service === undefined || world.failure !== undefined) return;
+    this.#turns += 1;
+    const { partitions, dispatch } = this.#service;
     try {
-      for (const partition of this.#service.partitions)
-        if (!world.witness.isPartitionDisturbed(partition.settings.partition)) {
-          partition.assertInvariants();
-          this.#askWaits(partition);
-        }
-      this.#service.dispatch.assertInvariants();
+      for (const partition of partitions) {
+        const { sequence, commitNumber, runsInMemory, parkedRuns } = partition;
+        const shown = `${sequence} ${commitNumber} ${runsInMemory} ${parkedRuns} ${dispatch.waiting}`;
+        if (!this.#isToBeLookedAt(partition, shown)) continue;
+        if (world.witness.isPartitionDisturbed(partition.settings.partition)) continue;
+        partition.assertInvariants();
+        this.#askWaits(partition);
+      }
+      if (this.#isToBeLookedAt(dispatch, `${dispatch.waiting}`)) dispatch.assertInvariants();
     } catch (error) {
       world.failWith(error);
     }
   }
 
-  /** One run of each partition a turn: it is asked between two turns, and so draws nothing of the world. */
+  #isToBeLookedAt(part: object, shown: string): boolean {
+    const isChanged = this.#looks.get(part) !== shown;
+    if (isChanged) this.#looks.set(part, shown);
+    return isChanged || this.#turns % LOOKS_EVERY === 0;
+  }
+
+  /** One run of the partition: it is asked between two turns, and so draws nothing of the world. */
   #askWaits(partition: Partition): void {
     if (!partition.open) return;
     const runs = [...partition.liveRuns];
-    const run = runs[this.#turns % Math.max(1, runs.length)];
-    this.#turns += 1;
+    const run = runs[this.#asked % Math.max(1, runs.length)];
+    this.#asked += 1;
     if (run?.isCommitted !== true) return;
     partition.waits({ runIds: [run.id], tenants: [run.state.tenant] }, (reply) => {
       for (const told of reply.ok ? reply.runs : [])

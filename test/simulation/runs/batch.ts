@@ -9,7 +9,7 @@ export interface BatchOptions {
   readonly seeds: number;
   readonly workers: number;
   readonly mutation?: Mutation | undefined;
-  /** Each worker stops after so many failures of its own. */
+  /** After so many failures no other world is begun, and those that are under way are given up. */
   readonly failuresMax: number;
 }
 
@@ -28,14 +28,18 @@ export interface BatchResult {
   readonly failures: readonly BatchFailure[];
 }
 
-/** From a worker, at the end of its share. */
-export interface WorkerResult extends Omit<BatchResult, 'marks'> {
-  readonly marks: readonly (readonly [string, number])[];
+/** To a worker: the next world that it lives. */
+export interface WorkerTask {
+  readonly seed: number;
+  readonly mutation?: Mutation | undefined;
 }
 
-/** What a worker is started with: it takes every `step`th seed. */
-export interface WorkerShare extends Omit<BatchOptions, 'workers'> {
-  readonly step: number;
+/** From a worker: what it has found in that world. */
+export interface WorkerResult {
+  readonly steps: number;
+  readonly virtualMs: number;
+  readonly marks: readonly (readonly [string, number])[];
+  readonly failure?: BatchFailure | undefined;
 }
 
 /** A world that ends in the middle of something leaves what waits there in memory, so a process lives so many and another goes on. */
@@ -43,53 +47,101 @@ const SEEDS_OF_PROCESS_MAX = 250;
 
 const WORKER = fileURLToPath(new URL('worker.ts', import.meta.url));
 
-export async function runBatch({ workers, ...options }: BatchOptions): Promise<BatchResult> {
-  const shares = Array.from({ length: workers }, (_, index): WorkerShare => ({
-    ...options,
-    from: options.from + index,
-    seeds: Math.ceil((options.seeds - index) / workers),
-    step: workers,
-  }));
-  const results = (await Promise.all(shares.map(runShare))).flat();
-  const marks = new Marks();
-  for (const result of results) marks.add(result.marks);
-  const sum = (of: (result: WorkerResult) => number): number =>
-    results.reduce((total, result) => total + of(result), 0);
-  return {
-    seeds: sum(({ seeds }) => seeds),
-    steps: sum(({ steps }) => steps),
-    virtualMs: sum(({ virtualMs }) => virtualMs),
-    marks,
-    failures: results.flatMap(({ failures }) => failures).sort((a, b) => a.seed - b.seed),
-  };
+/** Some worlds take a hundred times as long as others: each worker is given its next one when it has lived the one before. */
+export async function runBatch({ from, seeds, workers, mutation, failuresMax }: BatchOptions): Promise<BatchResult> {
+  const batch = new Batch({ from, seeds, failuresMax });
+  await Promise.all(
+    Array.from({ length: workers }, async () => {
+      while (batch.goesOn) await runWorker(batch, mutation);
+    }),
+  );
+  return batch.result();
 }
 
-async function runShare(share: WorkerShare): Promise<WorkerResult[]> {
-  const results: WorkerResult[] = [];
-  let failuresMax = share.failuresMax;
-  for (let done = 0; done < share.seeds && failuresMax > 0; done += SEEDS_OF_PROCESS_MAX) {
-    const seeds = Math.min(SEEDS_OF_PROCESS_MAX, share.seeds - done);
-    const result = await runWorker({ ...share, from: share.from + done * share.step, seeds, failuresMax });
-    results.push(result);
-    failuresMax -= result.failures.length;
+/** What is left to live, and what was found so far. */
+class Batch {
+  readonly #failuresMax: number;
+  readonly #end: number;
+  #next: number;
+  readonly #marks = new Marks();
+  readonly #failures: BatchFailure[] = [];
+  readonly #giveUps = new Set<() => void>();
+  #seeds = 0;
+  #steps = 0;
+  #virtualMs = 0;
+
+  constructor({ from, seeds, failuresMax }: Pick<BatchOptions, 'from' | 'seeds' | 'failuresMax'>) {
+    this.#next = from;
+    this.#end = from + seeds;
+    this.#failuresMax = failuresMax;
   }
-  return results;
+
+  get goesOn(): boolean {
+    return this.#next < this.#end && !this.hasFailed;
+  }
+
+  get hasFailed(): boolean {
+    return this.#failures.length >= this.#failuresMax;
+  }
+
+  /** Undefined: there is no other one. */
+  takeSeed(): number | undefined {
+    return this.goesOn ? this.#next++ : undefined;
+  }
+
+  lived({ steps, virtualMs, marks, failure }: WorkerResult): void {
+    this.#seeds += 1;
+    this.#steps += steps;
+    this.#virtualMs += virtualMs;
+    this.#marks.add(marks);
+    if (failure !== undefined) this.#failures.push(failure);
+    if (this.hasFailed) for (const giveUp of this.#giveUps) giveUp();
+  }
+
+  /** Calls back when enough has failed, until the function that it answers is called. */
+  onGivenUp(giveUp: () => void): () => void {
+    this.#giveUps.add(giveUp);
+    return () => void this.#giveUps.delete(giveUp);
+  }
+
+  result(): BatchResult {
+    return {
+      seeds: this.#seeds,
+      steps: this.#steps,
+      virtualMs: this.#virtualMs,
+      marks: this.#marks,
+      failures: this.#failures.toSorted((a, b) => a.seed - b.seed),
+    };
+  }
 }
 
-function runWorker(share: WorkerShare): Promise<WorkerResult> {
+/** One process, until it has lived its share or there is nothing left. */
+function runWorker(batch: Batch, mutation: Mutation | undefined): Promise<void> {
   return new Promise((resolve, reject) => {
-    const child = fork(WORKER, [JSON.stringify(share)], { execArgv: [] });
-    let result: WorkerResult | undefined;
+    const child = fork(WORKER, [], { execArgv: [] });
+    const forget = batch.onGivenUp(() => child.kill('SIGKILL'));
+    let left = SEEDS_OF_PROCESS_MAX;
+    let isLiving = false;
+    const goOn = (): void => {
+      const seed = left-- > 0 ? batch.takeSeed() : undefined;
+      isLiving = seed !== undefined;
+      if (seed !== undefined) child.send({ seed, mutation } satisfies WorkerTask);
+      else if (child.connected) child.disconnect();
+    };
     child.on('message', (message) => {
-      result = message as WorkerResult;
+      if (batch.hasFailed) return;
+      batch.lived(message as WorkerResult);
+      goOn();
     });
     child.on('error', reject);
     child.on('exit', (code, signal) => {
-      if (result === undefined)
+      forget();
+      if (isLiving && !batch.hasFailed)
         reject(
           new Error(`a worker of the simulation ended with ${signal ?? code ?? 'nothing'} before its share was done`),
         );
-      else resolve(result);
+      else resolve();
     });
+    goOn();
   });
 }

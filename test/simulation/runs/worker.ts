@@ -1,26 +1,20 @@
-/** One process of a batch: lives its share of the seeds, and tells its parent what it found. */
-import type { BatchFailure, WorkerResult, WorkerShare } from './batch.ts';
-import { Marks } from '../world/marks.ts';
+/** One process of a batch: lives the worlds that its parent names, one after the other, and tells it what it has found in each. */
+import type { BatchFailure, WorkerResult, WorkerTask } from './batch.ts';
 import { report, simulate } from './simulate.ts';
 
-const share = JSON.parse(process.argv[2] ?? '{}') as WorkerShare;
-const marks = new Marks();
-const failures: BatchFailure[] = [];
-let steps = 0;
-let virtualMs = 0;
-let seeds = 0;
-for (let index = 0; index < share.seeds && failures.length < share.failuresMax; index++) {
-  const seed = share.from + index * share.step;
-  const outcome = await simulate(seed, { mutation: share.mutation });
-  marks.add(outcome.marks);
-  steps += outcome.steps;
-  virtualMs += outcome.virtualMs;
-  seeds += 1;
-  if (outcome.failure === undefined) continue;
-  // Lived again for its last steps: the same seed is the same world.
-  const again = await simulate(seed, { mutation: share.mutation, traced: true });
-  failures.push({ seed, rule: outcome.failure.rule, report: report(again) });
+async function live({ seed, mutation }: WorkerTask): Promise<WorkerResult> {
+  const { marks, steps, virtualMs, failure } = await simulate(seed, { mutation });
+  return { marks: [...marks], steps, virtualMs, failure: failure && (await reported(seed, mutation, failure.rule)) };
 }
-const result: WorkerResult = { seeds, steps, virtualMs, marks: [...marks.counts], failures };
-// Its parent may be gone, and has said why.
-if (process.connected) process.send?.(result, () => process.connected && process.disconnect?.());
+
+/** Lived again for its last steps: the same seed is the same world. */
+async function reported(seed: number, mutation: WorkerTask['mutation'], rule: string): Promise<BatchFailure> {
+  return { seed, rule, report: report(await simulate(seed, { mutation, traced: true })) };
+}
+
+process.on('message', (task) => {
+  void live(task as WorkerTask).then((result) => {
+    // Its parent may be gone, and has said why.
+    if (process.connected) process.send?.(result);
+  });
+});

@@ -33,14 +33,15 @@ export class PartitionInvariants {
 
   /** Throws InvariantBroken. */
   assertAll(): void {
-    const { runs, slots, counts, slotsInUse, pulls, phases, cycle, parking } = this.#host;
-    slots.assertInvariants(runs.values());
-    counts.assertInvariants(runs.values());
-    slotsInUse.assertInvariants(runs.values());
-    pulls.assertInvariants(runs.values());
-    phases.assertInvariants(runs.values());
-    cycle.assertInvariants(runs.values());
-    parking.assertInvariants((runId) => runs.has(runId));
+    const { slots, counts, slotsInUse, pulls, phases, cycle, parking } = this.#host;
+    const runs = [...this.#host.runs.values()];
+    slots.assertInvariants(runs);
+    counts.assertInvariants(runs);
+    slotsInUse.assertInvariants(runs);
+    pulls.assertInvariants(runs);
+    phases.assertInvariants(runs);
+    cycle.assertInvariants(runs);
+    parking.assertInvariants((runId) => this.#host.runs.has(runId));
   }
 
   /** The same of some of the runs, where all of them are more than one turn is for. */

@@ -1,7 +1,8 @@
 /**
  * Invariants as code: each stateful class of a partition has `assertInvariants`, which looks at what its header numbers.
- * Tests and the simulation call it after every step. In production it is sampled: a broken invariant is logged and counted
- * there, for a partition that goes on is worth more than one that stops (`shell/invariant-samples.ts`).
+ * Tests call it after every step, the simulation after every turn of a scheduler that shows a change, and after some of the others.
+ * In production it is sampled: a broken invariant is logged and counted there, for a partition that goes on is worth more than one
+ * that stops (`shell/invariant-samples.ts`).
  */
 import { TaggedError } from '@penstock/errors';
 
