@@ -1,5 +1,7 @@
 /** The documents say what is so: named tests exist, the table of variables is the code's, links lead somewhere. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasCurrentTable, unknownVariables } from '@penstock/config';
@@ -42,6 +44,30 @@ const DOCUMENTS = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => join('docs', name)),
 ];
+
+describe('deploy/systemd/penstock.service', () => {
+  const unit = read('deploy/systemd/penstock.service');
+
+  it('takes no device from the server: sandboxes need /dev/net/tun', () => {
+    // ProtectClock= does, with systemd 245 to 251.
+    expect(unit).not.toMatch(/^(?:ProtectClock|PrivateDevices|DeviceAllow|DevicePolicy)=/m);
+  });
+
+  it('starts what is there, by settings that systemd knows, where there is one to ask', () => {
+    const [, command = ''] = /^ExecStart=\/opt\/penstock\/(\S+)/m.exec(unit) ?? [];
+    expect(statSync(join(root, command)).mode & 0o111).toBe(0o111);
+    const folder = mkdtempSync(join(tmpdir(), 'penstock-unit-'));
+    try {
+      const file = join(folder, 'penstock.service');
+      writeFileSync(file, unit.replaceAll('/opt/penstock/', root));
+      const { stdout, stderr, error } = spawnSync('systemd-analyze', ['verify', file], { encoding: 'utf8' });
+      // Whoever checks may have no systemd.
+      expect(error === undefined ? stdout + stderr : '').not.toMatch(/penstock\.service/u);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
 
 describe('variables', () => {
   const namedIn = (document: string): string[] =>

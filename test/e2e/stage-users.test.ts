@@ -49,7 +49,12 @@ describe.runIf(isRoot)('a stage of a server that root has started', () => {
     writeFileSync(secret, 'canary', { mode: 0o644 });
     const dataDir = join(home.path, 'share', 'penstock');
     mkdirSync(dataDir, { recursive: true });
-    server = await startServer({ dataDir, env: { SERVICE_STAGE_UIDS: '300000-300099', SERVICE_SLOTS: '2' } });
+    server = await startServer({
+      dataDir,
+      env: { SERVICE_STAGE_UIDS: '300000-300099', SERVICE_SLOTS: '2' },
+      // As hardened machines and units have it: what the server makes for stages is to be theirs all the same.
+      through: ['sh', '-c', 'umask 077; exec "$@"', 'sh'],
+    });
   });
   afterAll(async () => {
     await server.stop();

@@ -4,6 +4,7 @@ import { ConfigurationError, defaultDataFolder, parseDuration } from '@penstock/
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { readSecretValue } from '../command-line/secret-value.ts';
 import { EXIT, FileError, ServerRefused, UsageError } from '../process/errors.ts';
+import { letStagesIn } from '../process/file-modes.ts';
 import { serverAddress } from '../server/server-address.ts';
 import { SERVER_OPTIONS } from '../server/server-options.ts';
 
@@ -81,6 +82,7 @@ export const runnerCommand: Command = {
       import('@penstock/standalone/data-folder'),
       import('@penstock/standalone/data-lock'),
     ]);
+    letStagesIn();
     makeDataFolder(dataDir);
     const lock = locked(() => lockDataFolder(dataDir, 'penstock runner or serve'), DataFolderInUse);
     try {

@@ -1,5 +1,6 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT } from '../process/errors.ts';
+import { letStagesIn } from '../process/file-modes.ts';
 
 export const serveCommand: Command = {
   spec: {
@@ -38,6 +39,7 @@ export const serveCommand: Command = {
     ],
   },
   async run(args: ParsedArguments, { env }: CommandContext) {
+    letStagesIn();
     const { runServe } = await import('@penstock/standalone');
     return await runServe([...args.raw], env);
   },

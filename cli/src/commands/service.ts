@@ -1,5 +1,6 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, UsageError } from '../process/errors.ts';
+import { letStagesIn } from '../process/file-modes.ts';
 import { nearestWord } from '../command-line/nearest.ts';
 
 type Start = (env: Readonly<Record<string, string | undefined>>) => Promise<number>;
@@ -50,6 +51,7 @@ export const serviceCommand: Command = {
         'service',
       );
     }
+    if (name === 'runner') letStagesIn();
     const start = await load();
     return await start(env);
   },
