@@ -7,6 +7,8 @@ const CPU_PERIOD_US = 100_000;
 
 export const podmanDialect: EngineDialect = {
   createPath: () => '/v4.0.0/libpod/containers/create',
+  // For each it asks a library, which is not for several threads, which numbers its user has: two at a time, and one may hear that there are none.
+  isMadeAlone: ({ isOwnerInside }) => isOwnerInside !== undefined,
   initPath: (name) => `/v4.0.0/libpod/containers/${name}/init`,
   createBody: (request: ContainerRequest) => {
     const { name, image, labels, argv, env, user, mounts, network, hosts, capabilities, limits, seccompProfile } =

@@ -62,6 +62,8 @@ export interface ImageDescription {
 export interface EngineDialect {
   readonly createPath: (name: string) => string;
   readonly createBody: (request: ContainerRequest) => unknown;
+  /** Whether no two such containers may be asked for at a time. */
+  readonly isMadeAlone?: ((request: ContainerRequest) => boolean) | undefined;
   /** Makes the container's first process without starting it. Absent: it has none before it starts. */
   readonly initPath?: ((name: string) => string) | undefined;
 }
@@ -73,6 +75,8 @@ const PULL_MS_MAX = 15 * 60_000;
 export class Engine {
   readonly #client: EngineClient;
   readonly #dialect: EngineDialect;
+  /** Of those that are made one at a time. Never rejects. */
+  #lastAlone: Promise<unknown> = Promise.resolve();
 
   constructor(client: EngineClient, dialect: EngineDialect) {
     this.#client = client;
@@ -80,8 +84,16 @@ export class Engine {
   }
 
   async create(request: ContainerRequest): Promise<void> {
-    const { createPath, createBody } = this.#dialect;
-    await this.#client.json({ method: 'POST', path: createPath(request.name), body: createBody(request) }, [201]);
+    const { createPath, createBody, isMadeAlone } = this.#dialect;
+    const make = (): Promise<unknown> =>
+      this.#client.json({ method: 'POST', path: createPath(request.name), body: createBody(request) }, [201]);
+    if (isMadeAlone?.(request) !== true) {
+      await make();
+      return;
+    }
+    const made = this.#lastAlone.then(make);
+    this.#lastAlone = made.catch(() => {});
+    await made;
   }
 
   /** Where the engine can: the container's first process is there afterwards, and waits for `start`. */
