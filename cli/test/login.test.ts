@@ -4,6 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { serverAddress } from '../src/server/server-address.ts';
+import { sessionOf } from '../src/server/session.ts';
 import { folder, penstock, pipeline, start } from './command.ts';
 
 /** A token that says when it ends; the server alone knows whether it is right. */
@@ -101,6 +103,7 @@ describe('penstock login', () => {
       login: 'ada',
       refreshToken: 'rt_1',
       accessToken: access,
+      receivedAt: expect.any(Number) as unknown,
     });
     expect(seen.map(({ path }) => path)).toEqual(['/auth/device', '/auth/device/token', '/auth/device/token']);
     expect(seen[1]?.body).toEqual({ device_code: 'dev' });
@@ -165,6 +168,26 @@ describe('a login', () => {
       ['/graphql', 'Bearer the-key'],
     ]);
   });
+
+  it.each([
+    ['a server an hour ahead, just received', { issuedInSecs: 3_600, heldSecs: 5, isRenewed: false }],
+    ['a server an hour ahead, when its time is over', { issuedInSecs: 2_400, heldSecs: 1_200, isRenewed: true }],
+    ['a server an hour behind, just received', { issuedInSecs: -3_600, heldSecs: 5, isRenewed: false }],
+    ['a clock that was set back since', { issuedInSecs: 3_600, heldSecs: -3_600, isRenewed: true }],
+  ])(
+    'lasts for as long as its token does by the clock here: %s',
+    async (_which, { issuedInSecs, heldSecs, isRenewed }) => {
+      const issued = Math.floor(Date.now() / 1000) + issuedInSecs;
+      const claims = Buffer.from(JSON.stringify({ iat: issued, exp: issued + 900 })).toString('base64url');
+      const { url } = await serverOf({ '/auth/refresh': () => [200, { access_token: 'fresh', user: {} }] });
+      const login = { server: url, login: 'ada', refreshToken: 'rt_1', accessToken: `e30.${claims}.sig` };
+      const { token } = await sessionOf({ XDG_CONFIG_HOME: join(folder(), 'settings') }, serverAddress(url, {}), {
+        ...login,
+        receivedAt: Date.now() - heldSecs * 1000,
+      });
+      expect(token === 'fresh').toBe(isRenewed);
+    },
+  );
 
   it('that is over says so, and how to go on', async () => {
     const { url, env } = await loggedIn(

@@ -57,7 +57,13 @@ async function login(args: ParsedArguments, { env, terminal }: CommandContext): 
   if (typeof accessToken !== 'string' || typeof refreshToken !== 'string')
     throw new ServerUnreached(`${server.base} gives no tokens: is it a Penstock server?`);
   const name = String(fieldOf(fieldOf(body, 'user'), 'git_host_login') ?? '');
-  const file = await keepLogin(env, server, { server: server.base, login: name, accessToken, refreshToken });
+  const file = await keepLogin(env, server, {
+    server: server.base,
+    login: name,
+    accessToken,
+    refreshToken,
+    receivedAt: Date.now(),
+  });
   terminal.note(`Logged in to ${server.base} as ${printableText(name)}; kept in ${printableText(file)}`);
   return EXIT.success;
 }

@@ -20,6 +20,8 @@ export interface StoredLogin {
   readonly login: string;
   readonly refreshToken: string;
   readonly accessToken: string;
+  /** When that came, by this machine's clock, in milliseconds since 1970. */
+  readonly receivedAt?: number | undefined;
 }
 
 type Environment = CommandContext['env'];
@@ -42,7 +44,14 @@ export async function readLogin(env: Environment, server: ServerAddress): Promis
     fieldOf(kept, field),
   );
   if (fieldOf(kept, 'server') !== server.base || !isToken(refreshToken) || !isToken(accessToken)) return undefined;
-  return { server: server.base, login: typeof name === 'string' ? name : '', refreshToken, accessToken };
+  const receivedAt = fieldOf(kept, 'receivedAt');
+  return {
+    server: server.base,
+    login: typeof name === 'string' ? name : '',
+    refreshToken,
+    accessToken,
+    ...(typeof receivedAt === 'number' ? { receivedAt } : {}),
+  };
 }
 
 export async function keepLogin(env: Environment, server: ServerAddress, login: StoredLogin): Promise<string> {

@@ -1,4 +1,7 @@
-/** Makes a token of a login: the kept access token while it lasts, else a new one, which the refresh token gives and which is kept in its place. */
+/**
+ * Makes a token of a login: the kept access token while it lasts, else a new one, which the refresh token gives and which is kept in its place.
+ * How long it lasts is counted from when it came, by this machine's clock: the server's may show another time.
+ */
 import type { CommandContext } from '../command-line/command.ts';
 import { ServerRefused } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
@@ -8,7 +11,7 @@ import { fieldOf, parseJson } from './json.ts';
 import { keepLogin, type StoredLogin } from './logins.ts';
 import type { ServerAddress } from './server-address.ts';
 
-/** A token that ends sooner is renewed first: the request under way and a clock that differs have their time. */
+/** A token that ends sooner is renewed first: the request under way has its time. */
 const VALID_MS_MIN = 60_000;
 
 export async function sessionOf(
@@ -18,7 +21,7 @@ export async function sessionOf(
 ): Promise<ServerCredentials> {
   let kept = login;
   const current = async (): Promise<string> => {
-    if (endsAt(kept.accessToken) - Date.now() < VALID_MS_MIN) kept = await renewed(env, server, kept);
+    if (leftMs(kept, Date.now()) < VALID_MS_MIN) kept = await renewed(env, server, kept);
     return kept.accessToken;
   };
   return { token: await current(), source: `the login of ${printableText(login.login)}`, current };
@@ -34,14 +37,19 @@ async function renewed(env: CommandContext['env'], server: ServerAddress, login:
   const accessToken = fieldOf(body, 'access_token');
   if (status !== 200 || typeof accessToken !== 'string')
     throw new ServerRefused(`the server did not renew the login (${status}${messageOf(body)})`);
-  const fresh = { ...login, accessToken };
+  const fresh = { ...login, accessToken, receivedAt: Date.now() };
   await keepLogin(env, server, fresh);
   return fresh;
 }
 
-/** When the token ends, as it says itself; only the server knows whether that is true. 0: it says nothing. */
-function endsAt(accessToken: string): number {
+/** For how long the token is good, as it says itself; only the server knows whether that is true. */
+function leftMs({ accessToken, receivedAt }: StoredLogin, now: number): number {
   const claims = parseJson(Buffer.from(accessToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
-  const ends = fieldOf(claims, 'exp');
-  return typeof ends === 'number' ? ends * 1000 : 0;
+  const [from, until] = [fieldOf(claims, 'iat'), fieldOf(claims, 'exp')];
+  if (typeof until !== 'number') return 0;
+  // An earlier release has kept no time.
+  if (typeof from !== 'number' || receivedAt === undefined) return until * 1000 - now;
+  // Less than nothing: the clock was set back since, and the age is not known.
+  const age = now - receivedAt;
+  return age < 0 ? 0 : (until - from) * 1000 - age;
 }
