@@ -205,6 +205,8 @@ export class Mirror {
 
   async #arrive(address: Remote, { commit, whole, ref, along = [], signal }: Wanted): Promise<void> {
     const { partial, log } = this.#dependencies;
+    // What has come along with another needs no turn: a fetch of others may be under way.
+    if (existsSync(join(this.folder, 'HEAD')) && (await this.#recall(commit, whole, signal))) return;
     await this.#inTurn(
       signal,
       async (fetch) => {

@@ -15,6 +15,8 @@ describe('a fetch into a mirror that is there', () => {
   let server: TestServer;
   let opened: MirrorCache;
   let commits: readonly string[];
+  /** Of each request to the server. */
+  let before: () => Promise<void>;
 
   beforeEach(async () => {
     folder = temporaryFolder();
@@ -23,7 +25,8 @@ describe('a fetch into a mirror that is there', () => {
       text: `commit ${index}`,
       message: `message ${index}\n`,
     }));
-    server = await smartServer(folder);
+    before = () => Promise.resolve();
+    server = await smartServer(folder, { before: () => before() });
     opened = mirrorsIn(join(folder, 'mirrors'));
     await fetched(0);
   }, TEST_MS_MAX);
@@ -51,6 +54,25 @@ describe('a fetch into a mirror that is there', () => {
       expect(packs()).toBe(before + 1);
       expect(await fetched(TOGETHER_MAX + 1)).toBe(`commit ${TOGETHER_MAX + 1}`);
       expect(packs()).toBe(before + 2);
+    },
+    TEST_MS_MAX,
+  );
+
+  it(
+    'keeps nobody waiting who wants what came along with another',
+    async () => {
+      expect(await fetched(1, commits.slice(2, 5))).toBe('commit 1');
+      const asked = Promise.withResolvers<void>();
+      const held = Promise.withResolvers<void>();
+      before = () => {
+        asked.resolve();
+        return held.promise;
+      };
+      const other = fetched(20);
+      await asked.promise;
+      expect(await fetched(2)).toBe('commit 2');
+      held.resolve();
+      expect(await other).toBe('commit 20');
     },
     TEST_MS_MAX,
   );

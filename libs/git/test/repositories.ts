@@ -111,11 +111,13 @@ export interface TestServer {
   close(): Promise<void>;
 }
 
-export async function serve(answer: (request: IncomingMessage, response: ServerResponse) => void): Promise<TestServer> {
+export async function serve(
+  answer: (request: IncomingMessage, response: ServerResponse) => unknown,
+): Promise<TestServer> {
   const requests: { line: string; authorization: string | undefined }[] = [];
   const server = createServer((request, response) => {
     requests.push({ line: `${request.method} ${request.url}`, authorization: request.headers.authorization });
-    answer(request, response);
+    void answer(request, response);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -132,12 +134,13 @@ export async function serve(answer: (request: IncomingMessage, response: ServerR
   };
 }
 
-/** git's own program behind a web server. `protocol` 0 knows nothing of commits that no ref names. */
+/** git's own program behind a web server. `protocol` 0 knows nothing of commits that no ref names. `before`: each request is answered after it. */
 export function smartServer(
   root: string,
-  { protocol = 2 as 0 | 2, password = null as string | null } = {},
+  { protocol = 2 as 0 | 2, password = null as string | null, before = (): Promise<void> => Promise.resolve() } = {},
 ): Promise<TestServer> {
-  return serve((request, response) => {
+  return serve(async (request, response) => {
+    await before();
     if (
       password !== null &&
       request.headers.authorization !== `Basic ${Buffer.from(`user:${password}`).toString('base64')}`

@@ -105,12 +105,12 @@ describe('the backlog', () => {
   it('tells of a piece what was read ahead behind it, the next first, and no more than a few', async () => {
     const stream = new Stream();
     const backlog = stream.open();
-    for (let count = 0; count < 20; count++) backlog.add(stream.head(stream.store('a')));
+    for (let count = 0; count < 40; count++) backlog.add(stream.head(stream.store('a')));
     const idsBehind = async (): Promise<string[] | undefined> =>
       (await backlog.next('a'))?.behind().map(({ id }) => id);
-    expect(await idsBehind()).toEqual(upTo(16).slice(1).map(String));
-    await work(backlog, 'a', stream, 18);
-    expect(await idsBehind()).toEqual(['20']);
+    expect(await idsBehind()).toEqual(upTo(32).slice(1).map(String));
+    await work(backlog, 'a', stream, 38);
+    expect(await idsBehind()).toEqual(['40']);
     await work(backlog, 'a', stream, 1);
     expect(await idsBehind()).toEqual([]);
   });

@@ -106,8 +106,11 @@ const READ_BYTES_MAX = 8 * 1024 * 1024;
 const LANES_NOTED_MAX = 8_000;
 /** Lanes that are empty, remembered so that their next delivery is found without a look at those before it. */
 const POSITIONS_MAX = 10_000;
-/** Of what was read ahead, to be looked at before its turn: BACKLOG-3 counts the bytes, and what they say takes some more. */
-const BEHIND_MAX = 15;
+/**
+ * Of what was read ahead, to be looked at before its turn: BACKLOG-3 counts the bytes, and what they say takes some more. While as many as one
+ * fetch brings along are processed, as many again are fetched.
+ */
+const BEHIND_MAX = 31;
 /** In place of a lane for what names none. */
 const ALONE = '#';
 

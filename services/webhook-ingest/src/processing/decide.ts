@@ -72,6 +72,13 @@ export function commitsBehind(delivery: Delivery, behind: readonly Delivery[]): 
   return behind.filter(isWanted).map(({ commit }) => commit);
 }
 
+/** Has its commit fetched before somebody waits for it. */
+export async function fetchAhead(delivery: Delivery, sources: DecisionSources): Promise<void> {
+  const { cloneUrl: url, commit, key } = delivery;
+  const { credential } = (await ownCredential(delivery, sources)) ?? {};
+  await sources.mirrors.fetch({ url, commit, key, credential, along: sources.along });
+}
+
 export async function decide(delivery: Delivery, sources: DecisionSources): Promise<Decision> {
   const schedule = new PushSchedule(delivery, sources.namesRepositories);
   return schedule.addTo(await decideAbout(delivery, schedule, sources));

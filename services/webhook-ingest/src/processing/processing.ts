@@ -28,7 +28,8 @@ import {
 import { Unavailable } from '@penstock/errors';
 import { StoreError } from '@penstock/store';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
-import { commitsBehind, decide, type DecisionSources } from './decide.ts';
+import { commitsBehind, decide, fetchAhead, type DecisionSources } from './decide.ts';
+import { DecidingAhead } from './deciding-ahead.ts';
 import { promised, type Decision } from '../model/decision.ts';
 import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-repository.ts';
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
@@ -42,7 +43,7 @@ import { Pace } from './pace.ts';
 import { decidedMessage, type DecidedMessage } from '../model/outcome.ts';
 import { endConnection, keepSchedule, type PlacedDelivery, type ScheduleSources } from './schedule.ts';
 import type { Owners } from '@penstock/run-client';
-import type { Log } from '@penstock/telemetry/log';
+import { silentLog, type Log } from '@penstock/telemetry/log';
 import { keptRequest, withRequest } from '@penstock/telemetry/request';
 
 export interface ProcessingOptions extends DecisionSources, CarryOutSources, ScheduleSources {
@@ -97,6 +98,7 @@ export class Processing {
   readonly #failing: FailingLanes;
   readonly #stopped = new AbortController();
   readonly #pace = new Pace();
+  readonly #ahead: DecidingAhead;
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | undefined;
@@ -119,6 +121,16 @@ export class Processing {
       onLane: (lane, host) => this.#lanes.add(lane, sharingOf(host)),
     });
     this.#failing = new FailingLanes(options.log);
+    this.#ahead = new DecidingAhead({
+      decide: (delivery, behind) =>
+        withRequest(keptRequest(delivery), () =>
+          // What is wrong with it is told in its turn.
+          decide(delivery, { ...options, log: silentLog, along: commitsBehind(delivery, behind) }),
+        ),
+      fetch: (delivery, behind) => fetchAhead(delivery, { ...options, along: commitsBehind(delivery, behind) }),
+      isFree: () => !(this.#stopped.signal.aborted || options.isIntakeBusy() || options.areRunsAsked()),
+      now: bootMs,
+    });
     const concurrency = options.concurrency ?? CONCURRENCY;
     this.#lanes = new Lanes({
       concurrency,
@@ -206,13 +218,14 @@ export class Processing {
     const piece = await this.#backlog.next(lane);
     if (piece === null) {
       this.#failing.done(lane);
+      this.#ahead.forget(lane);
       return false;
     }
     await this.#giveWay();
     const from = performance.now();
     const { sequence, storedAt, delivery, behind } = piece;
     this.#failing.tried(lane, delivery.requestId);
-    await withRequest(keptRequest(delivery), () => this.#settle({ ...delivery, sequence, storedAt }, behind));
+    await withRequest(keptRequest(delivery), () => this.#settle(lane, { ...delivery, sequence, storedAt }, behind));
     this.#failing.done(lane);
     this.#pace.took(performance.now() - from);
     this.#backlog.done(lane, piece);
@@ -236,10 +249,10 @@ export class Processing {
     });
   }
 
-  async #settle(delivery: PlacedDelivery, behind: Piece['behind']): Promise<void> {
+  async #settle(lane: string, delivery: PlacedDelivery, behind: Piece['behind']): Promise<void> {
     const { bus, deliveries } = this.#options;
     if (delivery.ended !== undefined) return await endConnection(delivery, this.#options);
-    const standing = await this.#decided(delivery, behind);
+    const standing = await this.#decided(lane, delivery, behind);
     if (standing.delivery.runId !== delivery.runId) {
       await this.#settleRepetition(delivery, standing);
       return;
@@ -268,14 +281,15 @@ export class Processing {
   }
 
   /** Keeps PROCESSING-1. */
-  async #decided(delivery: Delivery, behind: Piece['behind']): Promise<DecidedDelivery> {
+  async #decided(lane: string, delivery: Delivery, behind: Piece['behind']): Promise<DecidedDelivery> {
     const { deliveries } = this.#options;
     const known = await deliveries.get(delivery.id);
     if (known !== null) {
       this.#headsAwaited.forget(delivery.id);
       return known;
     }
-    const decision = await this.#decide(delivery, behind);
+    const decision = (await this.#ahead.take(lane, delivery)) ?? (await this.#decide(delivery, behind));
+    if (decision.kind === 'run') this.#ahead.begin(lane, behind());
     const standing = await deliveries.insert(delivery, decision);
     if (standing !== null) return standing;
     const first = await deliveries.get(delivery.id);
