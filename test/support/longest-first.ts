@@ -1,6 +1,7 @@
 /**
  * The order of test files: those that are known to be long begin first, so that no worker is left alone with one at the end. The
- * list is by hand; a file that is not in it is taken for short, and nothing breaks where one is missing or gone.
+ * list is by hand; a file that is not in it is taken for short, and nothing breaks where one is missing or gone. Files that share
+ * processes stand together behind all others: vitest ends a shared process when the next file in line has one of its own.
  */
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -82,6 +83,9 @@ export class LongestFirst extends BaseSequencer {
       const at = LONG.findIndex((each) => moduleId.endsWith(`/${each}`));
       return at < 0 ? LONG.length : at;
     };
-    return files.toSorted((a, b) => rank(a) - rank(b) || (a.moduleId < b.moduleId ? -1 : 1));
+    const isShared = ({ project }: TestSpecification): number => (project.config.isolate ? 0 : 1);
+    return files.toSorted(
+      (a, b) => isShared(a) - isShared(b) || rank(a) - rank(b) || (a.moduleId < b.moduleId ? -1 : 1),
+    );
   }
 }

@@ -14,6 +14,7 @@ const PACKAGES = [
   'libs/pipeline',
   'libs/run',
   'services/auth',
+  'services/scheduler',
 ];
 
 /** Fake timers, replaced methods and modules, the process's own settings, and what its heap holds. */

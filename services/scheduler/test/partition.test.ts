@@ -439,7 +439,8 @@ describe('take-over', () => {
   });
 
   it('what makes the machine throw fails its run, and the result that showed it ends its attempt', () => {
-    const poisoned = stage('a');
+    // Of a text of its own: runs of one text share what it means.
+    const poisoned = stage('poisoned');
     const world = new Harness();
     world.session('r1-s', { credits: 1 });
     world.create(text([poisoned]));
