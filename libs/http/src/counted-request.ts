@@ -25,7 +25,9 @@ export function countedRequests() {
     #isRefused = false;
     /** Somebody has begun to read. */
     #isAsked = false;
-    #unread: BodyPieces | undefined;
+    /** Of what nobody has asked for yet; most bodies are one piece. */
+    #first: Buffer | undefined;
+    #others: BodyPieces | undefined;
     #hasEnded = false;
 
     override push(piece: unknown, encoding?: BufferEncoding): boolean {
@@ -50,22 +52,27 @@ export function countedRequests() {
 
     /** False: the connection is read no further before somebody asks. */
     #keep(piece: Buffer): boolean {
-      this.#unread ??= new BodyPieces();
-      this.#unread.add(piece);
-      return this.#unread.bytes < this.readableHighWaterMark;
+      if (this.#first === undefined) this.#first = piece;
+      else {
+        this.#others ??= new BodyPieces();
+        this.#others.add(piece);
+      }
+      return this.#bytes < this.readableHighWaterMark;
     }
 
     #end(): boolean {
-      if (this.#unread === undefined) return super.push(null);
+      if (this.#first === undefined) return super.push(null);
       this.#hasEnded = true;
       return false;
     }
 
     #giveKept(): void {
       this.#isAsked = true;
-      const kept = this.#unread?.all() ?? [];
-      this.#unread = undefined;
-      for (const piece of kept) super.push(piece);
+      const [first, others] = [this.#first, this.#others];
+      this.#first = undefined;
+      this.#others = undefined;
+      if (first !== undefined) super.push(first);
+      if (others !== undefined) for (const piece of others.all()) super.push(piece);
       if (!this.#hasEnded) return;
       this.#hasEnded = false;
       super.push(null);
