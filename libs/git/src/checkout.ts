@@ -3,7 +3,6 @@
  * runs, no filter, no submodule is fetched, large files kept elsewhere (LFS) stay pointers. Links stand as git has them;
  * git writes nothing through one.
  */
-import { mkdirSync, readdirSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +11,7 @@ import { describeBytes, runGit } from './git-command.ts';
 import { TaskThread } from '@penstock/async';
 import { writeSkeleton } from './skeleton.ts';
 import type { SmallCommit } from './small-commit.ts';
-import type { WriteOptions, WriteTask } from './write-checkout.ts';
+import { emptyFolder, NOT_EMPTY, type WriteOptions, type WriteTask } from './write-checkout.ts';
 
 export interface CheckoutOptions {
   readonly mirror: string;
@@ -102,21 +101,14 @@ export async function checkOutSmall(
   };
   signal.addEventListener('abort', callOff, { once: true });
   const { folder } = options;
-  emptyFolder(folder);
   try {
     await thread.ask({ commit, options, calledOff });
     signal.throwIfAborted();
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    if ((error as NodeJS.ErrnoException).code !== NOT_EMPTY) await rm(folder, { recursive: true, force: true });
     signal.throwIfAborted();
     throw error;
   } finally {
     signal.removeEventListener('abort', callOff);
   }
-}
-
-function emptyFolder(folder: string): void {
-  // Undefined: it is there.
-  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined) return;
-  if (readdirSync(folder).length > 0) throw new Error('a workspace is checked out into an empty folder only');
 }

@@ -71,6 +71,8 @@ const ALONG_MS_MAX = 10_000;
 /** After one of them has failed: it may be a commit that its server never had. */
 const ALONG_REST_MS = 60_000;
 const READ_MS_MAX = 30_000;
+/** A push uses its mirror three times. */
+const TOUCH_MS = 10_000;
 const ROUNDS_MAX = 3;
 
 interface Wanted {
@@ -93,6 +95,7 @@ export class Mirror {
   readonly #dependencies: MirrorDependencies;
   /** Present, by ref; the value is the commit itself where the name was a tag's. */
   readonly #known = new Map<string, string>();
+  #touchedAt = -Infinity;
   /** MIRROR-4. */
   readonly #arrivals = new SharedWork();
   /** MIRROR-1. */
@@ -152,8 +155,11 @@ export class Mirror {
     });
   }
 
+  /** On the disk for the next process, which needs no more than to know which were used in the same minute. */
   touch(): void {
     this.usedAt = Date.now();
+    if (Math.abs(this.usedAt - this.#touchedAt) < TOUCH_MS) return;
+    this.#touchedAt = this.usedAt;
     const now = new Date(this.usedAt);
     try {
       utimesSync(this.folder, now, now);

@@ -6,7 +6,14 @@ export interface PackedObject {
   /** 40 hexadecimal digits. */
   readonly id: string;
   readonly type: keyof typeof TYPES;
-  readonly content: Buffer;
+  readonly content: Uint8Array;
+  readonly packed: Packed;
+}
+
+/** An object as it stands in a pack. */
+export interface Packed {
+  readonly bytes: Uint8Array;
+  readonly crc: number;
 }
 
 export interface Pack {
@@ -14,10 +21,17 @@ export interface Pack {
   readonly name: string;
   readonly pack: Uint8Array;
   readonly index: Uint8Array;
+  /** Where each object begins in it. */
+  readonly offsets: readonly number[];
 }
 
 const TYPES = { commit: 1, tree: 2, blob: 3 } as const;
 const INDEX_MAGIC = 0xff744f63;
+
+export function packedOf(type: PackedObject['type'], content: Uint8Array): Packed {
+  const bytes = Buffer.concat([headOf(TYPES[type], content.length), deflateSync(content, { level: 1 })]);
+  return { bytes, crc: crc32(bytes) };
+}
 
 /** Of less than 2 GiB, each object once. */
 export function packOf(objects: readonly PackedObject[]): Pack {
@@ -25,20 +39,20 @@ export function packOf(objects: readonly PackedObject[]): Pack {
   header.write('PACK', 'latin1');
   header.writeUInt32BE(2, 4);
   header.writeUInt32BE(objects.length, 8);
-  const parts: Buffer[] = [header];
+  const parts: Uint8Array[] = [header];
   const placed: { readonly id: Buffer; readonly crc: number; readonly offset: number }[] = [];
   let offset = header.length;
-  for (const { id, type, content } of objects) {
-    const packed = Buffer.concat([headOf(TYPES[type], content.length), deflateSync(content, { level: 1 })]);
-    placed.push({ id: Buffer.from(id, 'hex'), crc: crc32(packed), offset });
-    parts.push(packed);
-    offset += packed.length;
+  for (const { id, packed } of objects) {
+    placed.push({ id: Buffer.from(id, 'hex'), crc: packed.crc, offset });
+    parts.push(packed.bytes);
+    offset += packed.bytes.length;
   }
   const checksum = digestOf(...parts);
   return {
     name: `pack-${checksum.toString('hex')}`,
     pack: Buffer.concat([...parts, checksum]),
     index: indexOf(placed, checksum),
+    offsets: placed.map((each) => each.offset),
   };
 }
 
@@ -83,7 +97,7 @@ function indexOf(
   return Buffer.concat([...parts, digestOf(...parts)]);
 }
 
-export function digestOf(...parts: readonly Buffer[]): Buffer {
+export function digestOf(...parts: readonly Uint8Array[]): Buffer {
   const hash = createHash('sha1');
   for (const part of parts) hash.update(part);
   return hash.digest();

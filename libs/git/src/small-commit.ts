@@ -6,7 +6,7 @@
  * another takes for something else, kinds of files from old times. git then does it.
  */
 import type { ObjectInfo, Objects } from './objects.ts';
-import { packOf, type Pack, type PackedObject } from './pack.ts';
+import { packedOf, packOf, type Pack, type PackedObject } from './pack.ts';
 
 export interface CommitEntry {
   readonly path: string;
@@ -23,7 +23,7 @@ export interface SmallCommit {
   readonly entries: readonly CommitEntry[];
   /** All folders, each after the one that it is in. */
   readonly folders: readonly string[];
-  readonly pack: Pack;
+  readonly pack: Pick<Pack, 'name' | 'pack' | 'index'>;
   /** What it takes of memory. */
   readonly bytes: number;
 }
@@ -51,13 +51,37 @@ interface TreeEntry {
   readonly id: string;
 }
 
-/** Null: it is not small. Rejects where an object is missing, or git does not answer. */
-export async function readSmallCommit(objects: Objects, commit: string): Promise<SmallCommit | null> {
+/** Objects by their ids, as they were read for another commit of the same mirror. */
+export type KnownObjects = ReadonlyMap<string, PackedObject>;
+
+export interface ReadCommit {
+  readonly commit: SmallCommit;
+  /** For the next one, which has most of them too. In the commit's own memory. */
+  readonly objects: KnownObjects;
+}
+
+/** Null: it is not small. Rejects where an object is missing, or git does not answer. What is `known` is not read again. */
+export async function readSmallCommit(
+  objects: Objects,
+  commit: string,
+  known: KnownObjects = new Map(),
+): Promise<ReadCommit | null> {
   if (commit.length !== 40) return null;
   let bytes = 0;
+  const infoOf = ({ id, type, content }: PackedObject): ObjectInfo => ({ id, type, size: content.length });
+  const contentOf = async (info: ObjectInfo): Promise<Uint8Array> =>
+    known.get(info.id)?.content ?? (await objects.content(info));
+  const packed = new Map<string, PackedObject>();
+  const pack = (id: string, type: PackedObject['type'], content: Uint8Array): void =>
+    void packed.set(id, known.get(id) ?? { id, type, content, packed: packedOf(type, content) });
   /** Null: together with what was read before they are too large. */
   const infosOf = async (ids: readonly string[]): Promise<readonly ObjectInfo[] | null> => {
-    const infos = await Promise.all(ids.map((id) => objects.info(id)));
+    const infos = await Promise.all(
+      ids.map((id) => {
+        const object = known.get(id);
+        return object === undefined ? objects.info(id) : infoOf(object);
+      }),
+    );
     const found = infos.filter((info) => info !== null);
     if (found.length < infos.length) throw new Error('an object of the commit is missing');
     bytes += found.reduce((sum, { size }) => sum + size, 0);
@@ -69,20 +93,20 @@ export async function readSmallCommit(objects: Objects, commit: string): Promise
   const root = /^tree ([0-9a-f]{40})\n/u.exec(raw.toString('latin1', 0, 50))?.[1];
   if (root === undefined) return null;
 
-  const packed = new Map<string, PackedObject>([[commit, { id: commit, type: 'commit', content: raw }]]);
+  pack(commit, 'commit', raw);
   const folders: string[] = [];
   const found: TreeEntry[] = [];
   for (let level = [{ path: '', id: root }]; level.length > 0;) {
     if (folders.length + level.length > TREES_MAX) return null;
     const trees = await infosOf(level.map(({ id }) => id));
     if (trees === null) return null;
-    const contents = await Promise.all(trees.map((tree) => objects.content(tree)));
+    const contents = await Promise.all(trees.map((tree) => contentOf(tree)));
     const next: { path: string; id: string }[] = [];
     for (const [index, content] of contents.entries()) {
       const { path: folder = '', id = '' } = level[index] ?? {};
-      const entries = entriesOf(content, folder);
+      const entries = entriesOf(asBuffer(content), folder);
       if (entries === null) return null;
-      packed.set(id, { id, type: 'tree', content });
+      pack(id, 'tree', content);
       if (folder !== '') folders.push(folder);
       for (const entry of entries) (entry.kind === 'folder' ? next : found).push(entry as TreeEntry);
     }
@@ -93,36 +117,49 @@ export async function readSmallCommit(objects: Objects, commit: string): Promise
   const ids = [...new Set(found.filter(({ kind }) => kind !== 'submodule').map(({ id }) => id))];
   const blobs = await infosOf(ids);
   if (blobs === null) return null;
-  for (const [index, content] of (await Promise.all(blobs.map((blob) => objects.content(blob)))).entries()) {
-    const id = ids[index] ?? '';
-    packed.set(id, { id, type: 'blob', content });
-  }
-  const pack = packOf([...packed.values()]);
+  for (const [index, content] of (await Promise.all(blobs.map((blob) => contentOf(blob)))).entries())
+    pack(ids[index] ?? '', 'blob', content);
+  const whole = packOf([...packed.values()]);
   const [packBytes = NOTHING, indexBytes = NOTHING, ...contents] = shared([
-    pack.pack,
-    pack.index,
-    ...ids.map((id) => packed.get(id)?.content ?? NOTHING),
+    whole.pack,
+    whole.index,
+    ...[...packed.values()].map(({ content }) => content),
   ]);
-  const contentOf = new Map(ids.map((id, index) => [id, contents[index] ?? NOTHING]));
+  const kept = new Map(
+    [...packed.values()].map((object, index) => {
+      const offset = whole.offsets[index] ?? 0;
+      const { length } = object.packed.bytes;
+      const own = { bytes: packBytes.subarray(offset, offset + length), crc: object.packed.crc };
+      return [object.id, { ...object, content: contents[index] ?? NOTHING, packed: own }];
+    }),
+  );
   const entries = found
     .map(({ path, kind, id }): CommitEntry => ({
       path,
       kind: kind === 'folder' ? 'file' : kind,
       id,
-      content: contentOf.get(id) ?? NOTHING,
+      content: kind === 'submodule' ? NOTHING : (kept.get(id)?.content ?? NOTHING),
     }))
     .toSorted((a, b) => Buffer.compare(Buffer.from(a.path), Buffer.from(b.path)));
   // Two blobs of one id are written twice.
   if (entries.reduce((sum, { content }) => sum + content.length, 0) > BYTES_MAX) return null;
   const body = raw.indexOf('\n\n');
   return {
-    id: commit,
-    message: body === -1 ? '' : raw.toString('utf8', body + 2),
-    entries,
-    folders,
-    pack: { name: pack.name, pack: packBytes, index: indexBytes },
-    bytes: bytes + packBytes.length + indexBytes.length + (entries.length + packed.size) * ENTRY_BYTES,
+    commit: {
+      id: commit,
+      message: body === -1 ? '' : raw.toString('utf8', body + 2),
+      entries,
+      folders,
+      pack: { name: whole.name, pack: packBytes, index: indexBytes },
+      bytes: bytes + packBytes.length + indexBytes.length + (entries.length + 2 * packed.size) * ENTRY_BYTES,
+    },
+    objects: kept,
   };
+}
+
+/** Without a copy. */
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 }
 
 /** In memory that the thread which writes workspaces sees without a copy; nobody writes there. */

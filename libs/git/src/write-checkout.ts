@@ -11,6 +11,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readdirSync,
   symlinkSync,
   writeFileSync,
   type BigIntStats,
@@ -28,7 +29,7 @@ export interface Owner {
 export interface WriteOptions {
   /** Shown to the stages. */
   readonly url: string;
-  /** Is there, and empty. */
+  /** Empty, or not there. */
   readonly folder: string;
   readonly owner: Owner | undefined;
 }
@@ -44,13 +45,24 @@ export interface WriteTask {
 /** What git knows a repository by, and where its pack goes; whatever else a clone has git makes when it needs it. */
 const GIT_FOLDERS = ['objects', 'objects/pack', 'refs'];
 
-/** What has been written of it stays where it throws. */
+/** The code of the error that says so. */
+export const NOT_EMPTY = 'PENSTOCK_NOT_EMPTY';
+
+/** Made where it is not there. Throws NOT_EMPTY. */
+export function emptyFolder(folder: string): void {
+  // Undefined: it is there.
+  if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined || readdirSync(folder).length === 0) return;
+  throw Object.assign(new Error('a workspace is checked out into an empty folder only'), { code: NOT_EMPTY });
+}
+
+/** What has been written of it stays where it throws, but for NOT_EMPTY. */
 export function writeCheckout({ commit, options, calledOff }: WriteTask): void {
   const { url, folder, owner } = options;
   const makeFolder = (path: string, mode: number): void => {
     mkdirSync(path, { mode });
     if (owner !== undefined) lchownSync(path, owner.uid, owner.gid);
   };
+  emptyFolder(folder);
   const git = join(folder, '.git');
   if (owner !== undefined) lchownSync(folder, owner.uid, owner.gid);
   makeFolder(git, 0o700);

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { MirrorCache } from '../src/mirrors.ts';
 import { Objects, ObjectReaders } from '../src/objects.ts';
 import { readSmallCommit } from '../src/small-commit.ts';
@@ -93,6 +93,34 @@ describe('a workspace at a small commit', () => {
     git(workspace, 'fetch', '-q', 'origin');
     writeFileSync(join(workspace, 'a.txt'), 'b\n');
     expect(git(workspace, 'status', '--porcelain')).toBe('M a.txt');
+  });
+
+  it('is that also where most of it was read for another commit, whose workspaces stay as they were', async () => {
+    const opened = mirrors();
+    const checkOut = async (commit: string, name: string): Promise<string> => {
+      const workspace = join(folder, name);
+      await (await opened.fetch({ url: repository.url, commit })).checkout(workspace);
+      git(workspace, 'fsck', '--strict');
+      expect(git(workspace, 'status', '--porcelain')).toBe('');
+      expect(git(workspace, 'ls-files', '--stage')).toBe(
+        repository.git('ls-tree', '-r', '--format=%(objectmode) %(objectname) 0%x09%(path)', commit),
+      );
+      return readFileSync(join(workspace, 'a.txt'), 'utf8');
+    };
+    const first = varied();
+    const second = repository.commit({ 'a.txt': 'changed\n' });
+    expect(await checkOut(first, 'one')).toBe('a\n');
+    expect(await checkOut(second, 'two')).toBe('changed\n');
+    expect(await checkOut(first, 'three')).toBe('a\n');
+  });
+
+  it('is not written into a folder that has something, which stays', async () => {
+    const fetched = await mirrors().fetch({ url: repository.url, commit: varied() });
+    const workspace = join(folder, 'workspace');
+    mkdirSync(workspace);
+    writeFileSync(join(workspace, 'mine'), '');
+    await expect(fetched.checkout(workspace)).rejects.toThrow('into an empty folder only');
+    expect(readdirSync(workspace)).toEqual(['mine']);
   });
 
   it('is one that git works on: it makes the folders that were left out when it needs them', async () => {
@@ -208,6 +236,25 @@ describe('small commits', () => {
     expect(asked).toBe(3);
     await read(commits[1]);
     expect(asked).toBe(4);
+  });
+});
+
+describe('of the next commit of a mirror', () => {
+  it('git is asked for what the one before it has not, and of another mirror for all', async () => {
+    const files = Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`folder/${index}`, `file ${index}`]));
+    const commits = [repository.commit(files), repository.commit({ 'folder/3': 'changed' })];
+    const small = new SmallCommits(500_000);
+    const source = objects();
+    const asked = vi.spyOn(source, 'content');
+    const askedFor = async (mirror: string, commit = ''): Promise<number> => {
+      const before = asked.mock.calls.length;
+      expect((await small.of(mirror, commit, () => source))?.entries).toHaveLength(20);
+      return asked.mock.calls.length - before;
+    };
+    expect(await askedFor('mirror', commits[0])).toBe(23);
+    // The commit, its two trees and a file.
+    expect(await askedFor('mirror', commits[1])).toBe(4);
+    expect(await askedFor('another', commits[1])).toBe(23);
   });
 });
 
