@@ -6,7 +6,7 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Longest first, as measured on two cores. */
-const LONG: readonly string[] = [
+export const LONG: readonly string[] = [
   'test/simulation/runs/simulation.test.ts',
   'test/e2e/dashboard-pages.test.ts',
   'test/chaos/chaos.test.ts',

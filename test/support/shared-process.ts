@@ -1,21 +1,15 @@
 /**
  * Which test files share a process with others (vitest's `isolate: false`): a third of the processor's time of a short file is
- * its process and the modules it loads. They are those of packages whose modules keep no state but caches, less those that change
- * something which the next file in the process would see. A file that is in doubt has a process of its own.
+ * its process and the modules it loads. They are those of packages, whose modules keep no state but caches, less the long ones, which
+ * begin first, and less those that change something which the next file in the process would see, by themselves or by a helper in
+ * a folder of tests. A file that is in doubt has a process of its own.
  */
-import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { LONG } from './longest-first.ts';
 
-const PACKAGES = [
-  'libs/config',
-  'libs/errors',
-  'libs/identity',
-  'libs/migrate',
-  'libs/pipeline',
-  'libs/run',
-  'services/auth',
-  'services/scheduler',
-];
+/** Where test files of packages stand. What starts whole servers and clusters (`test/e2e` and the like) would gain little by it. */
+const PLACES = ['libs/*/test', 'services/*/test', 'cli/test', 'deploy', 'test/docs', 'test/extensions', 'test/soak'];
 
 /** Fake timers, replaced methods and modules, the process's own settings, and what its heap holds. */
 const CHANGES_PROCESS =
@@ -27,7 +21,20 @@ export function changesProcess(text: string): boolean {
 
 /** Paths below the root, with slashes. */
 export function filesOfSharedProcesses(root: string): string[] {
-  return PACKAGES.flatMap((path) => globSync(`${path}/test/**/*.test.ts`, { cwd: root }))
+  return PLACES.flatMap((path) => globSync(`${path}/**/*.test.ts`, { cwd: root }))
     .map((path) => path.replaceAll('\\', '/'))
-    .filter((path) => !path.endsWith('.long.test.ts') && !changesProcess(readFileSync(join(root, path), 'utf8')));
+    .filter((path) => !path.endsWith('.long.test.ts') && !LONG.includes(path) && !anyChangesProcess(join(root, path)));
+}
+
+/** The file, or what stands in a folder of tests that it is made of. */
+function anyChangesProcess(path: string, seen = new Set<string>()): boolean {
+  seen.add(path);
+  const text = readFileSync(path, 'utf8');
+  return changesProcess(text) || helpersOf(path, text).some((each) => !seen.has(each) && anyChangesProcess(each, seen));
+}
+
+function helpersOf(path: string, text: string): string[] {
+  return [...text.matchAll(/\bfrom '(\.[^']+\.ts)'/gu)]
+    .map(([, name = '']) => join(dirname(path), name))
+    .filter((each) => /[\\/]test[\\/]/u.test(each) && existsSync(each));
 }
