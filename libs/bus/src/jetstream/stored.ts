@@ -4,10 +4,10 @@
  * `BrokerAway`, `NotPermitted`, or `StoreRefused` with JetStream's code.
  */
 import { headers, type MsgHdrs } from '@nats-io/transport-node';
-import { BadReply, StoreRefused } from '../contract/errors.ts';
+import { BadReply, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { parseJson } from '../wire/body.ts';
 import type { WireMessage } from '../wire/short-way.ts';
-import type { Wire } from '../wire/wire.ts';
+import type { ExchangeHandle, Wire } from '../wire/wire.ts';
 
 /** JetStream's `err_code`s that decide something here. */
 export const StoreCode = {
@@ -45,6 +45,11 @@ export interface StoreHeaders {
   readonly ttlMs?: number | undefined;
   readonly more?: Readonly<Record<string, string>> | undefined;
 }
+
+/** A read takes a few milliseconds. */
+const ASK_AGAIN_MS = 700;
+/** A slow broker is not asked without end. */
+const ASKED_MAX = 4;
 
 /** Resolves when the broker has acknowledged the message. */
 export async function store(
@@ -186,38 +191,83 @@ interface Batch {
   readonly upTo: number;
 }
 
-/** As `directBatch`. */
+/**
+ * As `directBatch`. Of several copies of a stream one is asked. One whose server stands still answers nothing, and is handed its share of
+ * what is asked until the others notice, a minute or more: where nobody says a word for a while, the broker is asked again, and who
+ * answers first has answered.
+ */
 export function batchUpTo(wire: Wire, stream: string, request: BatchRequest, timeoutMs: number): Promise<Batch> {
+  const { promise, resolve, reject } = Promise.withResolvers<Batch>();
+  const asked: ExchangeHandle[] = [];
+  const askedMax = wire.connection.info?.cluster === undefined ? 1 : ASKED_MAX;
+  let failed = 0;
+  let next: NodeJS.Timeout | undefined;
+  const end = (): void => {
+    clearTimeout(next);
+    for (const handle of asked) handle.done();
+  };
+  const ask = (): void => {
+    if (asked.length + 1 < askedMax) next = setTimeout(ask, ASK_AGAIN_MS);
+    const batch = askBatch(wire, stream, request, timeoutMs, {
+      begun: (handle) => void asked.push(handle),
+      heard: () => clearTimeout(next),
+    });
+    batch.then(
+      (found) => {
+        end();
+        resolve(found);
+      },
+      (error: unknown) => {
+        failed += 1;
+        if (error instanceof RequestTimeout && failed < asked.length) return;
+        end();
+        reject(error as Error);
+      },
+    );
+  };
+  ask();
+  return promise;
+}
+
+function askBatch(
+  wire: Wire,
+  stream: string,
+  request: BatchRequest,
+  timeoutMs: number,
+  on: { begun(handle: ExchangeHandle): void; heard(): void },
+): Promise<Batch> {
   const subject = `$JS.API.DIRECT.GET.${stream}`;
   return new Promise((resolve, reject) => {
     const messages: StoredMessage[] = [];
-    wire.exchange(
+    const handle = wire.exchange(
       subject,
       JSON.stringify(request),
       undefined,
       timeoutMs,
-      (message, handle) => {
+      (message, exchange) => {
+        on.heard();
         const code = message.headers?.code ?? 0;
         // 204 ends a batch, 404 is an empty one.
         if (code === 204 || code === 404) {
           resolve({ messages, upTo: Number(message.headers?.get('Nats-UpTo-Sequence') || 0) });
-          return handle.done();
+          return exchange.done();
         }
         if (code !== 0)
-          return handle.fail(new StoreRefused(subject, code, message.headers?.description ?? 'direct get'));
+          return exchange.fail(new StoreRefused(subject, code, message.headers?.description ?? 'direct get'));
         const stored = directMessage(message);
         // Each message names its predecessor in the batch: one that was lost on the way must not become a hole.
         const before = Number(stored.header('Nats-Last-Sequence') || 0);
         const last = messages.at(-1)?.sequence;
         if (last !== undefined && before !== last)
-          return handle.fail(new BadReply(subject, `message ${stored.sequence} follows ${before}, not ${last}`));
+          return exchange.fail(new BadReply(subject, `message ${stored.sequence} follows ${before}, not ${last}`));
         messages.push(stored);
-        handle.touch();
+        exchange.touch();
       },
       (error) => {
         if (error !== null) reject(error);
       },
     );
+    on.begun(handle);
   });
 }
 
