@@ -116,6 +116,32 @@ it('the attempts of a stage are told with it, those of a stage that never starte
   });
 });
 
+it('the attempts of a past view are those that had been by then', async () => {
+  const app = await world.gateway();
+  const id = runIdFor();
+  world.owner.adopt(id, YAML);
+  world.owner.commit(id, [
+    happened.queued('build'),
+    happened.started('build'),
+    { type: 'stage_retrying', at: Date.now(), stage: 'build', attempt: 1, reason: 'exit', exitCode: 1, dueAt: 0 },
+    happened.queued('build'),
+    happened.started('build', 2),
+    happened.completed('build', 0, { attempt: 2 }),
+  ]);
+  const attempts = async (at: number) => {
+    const query =
+      'query ($id: String, $at: Int) { run(id: $id, atVersion: $at) { stages(first: 1) { attempts { number status } } } }';
+    const { data, errors } = await graphql(app, query, { variables: { id, at } });
+    expect(errors).toEqual([]);
+    const run = data?.['run'] as { stages: { attempts: { number: number; status: string }[] }[] };
+    return run.stages[0]?.attempts.map(({ number, status }) => `${number} ${status}`);
+  };
+  expect(await attempts(3)).toEqual(['1 RUNNING']);
+  expect(await attempts(5)).toEqual(['1 FAILED']);
+  expect(await attempts(6)).toEqual(['1 FAILED', '2 RUNNING']);
+  expect(await attempts(7)).toEqual(['1 FAILED', '2 SUCCESS']);
+});
+
 it('attempts of too many runs at once are refused by their cost before anything is read', async () => {
   const app = await world.gateway();
   const { errors } = await graphql(app, '{ runs(limit: 100) { stages { attempts { number } } } }');

@@ -28,7 +28,8 @@ stages:
 function seed(tenant = 'service'): string {
   const id = runIdFor(`${tenant}/demo`);
   world.owner.adopt(id, YAML, tenant);
-  const at = Date.now();
+  // Before the millisecond of whatever a test does next.
+  const at = Date.now() - 1_000;
   const grant = { runner: 'r', session: 's' };
   world.owner.commit(id, [
     { type: 'stages_queued', at, stages: ['build'] },
@@ -110,6 +111,8 @@ describe('P30: rerunPipeline', () => {
     await world.owner.project(id);
     const children = await graphql(app, `{ run(id: "${id}") { children } }`, { token: API_KEY });
     expect(children.data).toEqual({ run: { children: [child] } });
+    const past = await graphql(app, `{ run(id: "${id}", atVersion: 2) { children } }`, { token: API_KEY });
+    expect(past.data).toEqual({ run: { children: [] } });
     // Of a run that is in the store alone the owner here knows nothing: what it was asked is what counts.
     await rerun(app, { id, from: ['test'] });
     expect(world.owner.created.at(-1)).toMatchObject({ yaml: YAML, rerun: { parent: id, from: ['test'] } });

@@ -102,18 +102,24 @@ export function runOfStage(stage: StageView): RunView | undefined {
   return runs.get(stage);
 }
 
-/** Views of what a run was, not of what it is. */
-const past = new WeakSet<RunView>();
+/** Views of what a run was, not of what it is: with the time of their last event. */
+const past = new WeakMap<RunView, number>();
 
 export function isPast(run: RunView): boolean {
   return past.has(run);
+}
+
+/** Milliseconds since 1970: until when it tells what was. Of a view of what the run is there is no such time. */
+export function pastUntil(run: RunView): number | undefined {
+  return past.get(run);
 }
 
 export function historyModule({ owners, store, reads, people }: HistoryOptions): GraphqlModule {
   const eventsOf = async (run: RunView, after: number): Promise<readonly RunEvent[]> =>
     (await readRunEvents({ owners, store }, run.id, [run.tenant], 0)).slice(after);
   const attemptsKept = async (run: RunView, work: GraphqlContext['work']) => {
-    const all = attemptsOf(await eventsOf(run, 0));
+    // A view tells what its own events have made, though the run may have more by now.
+    const all = attemptsOf((await eventsOf(run, 0)).slice(0, run.version));
     let count = 0;
     for (const { length } of all.values()) count += length;
     // They are kept to the operation's end, those of stages that are not asked for too.
@@ -193,7 +199,7 @@ export async function runAtVersion(
     parsePipelineOffThread(text, { ...options, key: run.tenant }, PARSE_MS_MAX),
   );
   const view = viewAt(run.id, definition, events, version);
-  past.add(view);
+  past.set(view, events[version - 1]?.at ?? 0);
   return view;
 }
 

@@ -1,12 +1,13 @@
 /** Runs that repeat others (P30): `rerunPipeline`, and what a run and its stages say about it. */
 import { actorOf } from '@penstock/identity';
-import { isReached, type RunView, type StageView } from '@penstock/run';
+import { isReached, runIdTime, type RunId, type RunView, type StageView } from '@penstock/run';
 import type { RunReads } from '@penstock/run-client';
 import type { AuditLog } from '@penstock/store';
 import type { RerunArguments } from '../runs/rerun.ts';
 import type { Trigger, TriggerResult } from '../runs/trigger.ts';
 import type { GraphqlContext } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
+import { pastUntil } from './history.ts';
 
 export interface RerunsOptions {
   readonly trigger: Pick<Trigger, 'rerun'>;
@@ -73,8 +74,12 @@ export function rerunsModule({ trigger, reads, audit, now }: RerunsOptions): Gra
         parentRunId: ({ lineage }: RunView) => lineage?.parent ?? null,
         rootRunId: ({ lineage }: RunView) => lineage?.root ?? null,
         // Whoever may see the run for a gate of it alone is not told of others.
-        children: (run: RunView, _: unknown, { caller, work }: GraphqlContext) =>
-          isReached(caller.readTenants, run) ? work.read(() => reads.children(run)) : [],
+        children: async (run: RunView, _: unknown, { caller, work }: GraphqlContext) => {
+          if (!isReached(caller.readTenants, run)) return [];
+          const children = await work.read(() => reads.children(run));
+          const until = pastUntil(run);
+          return until === undefined ? children : children.filter((id) => runIdTime(id as RunId) <= until);
+        },
       },
       StageRun: { adopted: ({ adopted }: StageView) => adopted === true },
     },
