@@ -16,6 +16,6 @@ export function runIdOf(args: ParsedArguments, command: string): string {
 
 export function noSuchRun(id: string, server: ServerAddress): ServerRefused {
   return new ServerRefused(
-    `there is no run ${printableText(id)} on ${server.base}, or the token may not see it; 'penstock runs' lists those that you may see`,
+    `there is no run ${printableText(id)} on ${server.base}, or the token has no right to it; 'penstock runs' lists those that you may see`,
   );
 }

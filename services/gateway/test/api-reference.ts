@@ -227,7 +227,7 @@ function sourcesOf(service: string): string[] {
 const CODES: Readonly<Record<ErrorCode, string>> = {
   UNAUTHENTICATED: 'No credential, or one that is not valid, or of another kind than is needed here.',
   FORBIDDEN:
-    'The credential is valid and does not suffice: a scope is missing, or the run may be seen and not changed.',
+    'The credential is valid and does not suffice: a scope is missing, or the role that somebody was given at a repository.',
   NOT_FOUND: 'There is nothing of that name that the caller may see.',
   BAD_USER_INPUT:
     'An argument is missing or makes no sense, a pipeline file has mistakes, or an answer would be too large.',

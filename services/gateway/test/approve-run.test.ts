@@ -24,7 +24,7 @@ describe('approveRun', () => {
     });
   });
 
-  it('of one that does not wait for it is CONFLICT, of one that is not seen NOT_FOUND', async () => {
+  it('of one that does not wait for it is CONFLICT, of another tenant’s NOT_FOUND, also where it may be read', async () => {
     const app = await world.gateway();
     const [going, theirs] = [runIdFor(), runIdFor('u1')];
     world.owner.adopt(going, YAML);
@@ -39,6 +39,11 @@ describe('approveRun', () => {
         data: null,
         errors: [{ extensions: { code } }],
       });
+    const { token } = await world.auth.login('ada');
+    const read = await graphql(app, `{ run(id: "${going}") { id } }`, { token });
+    expect(read.data).toEqual({ run: { id: going } });
+    const answer = await graphql(app, APPROVE, { variables: { id: going }, token });
+    expect(answer).toMatchObject({ errors: [{ extensions: { code: 'NOT_FOUND' } }] });
   });
 
   it('needs a credential', async () => {

@@ -1,11 +1,11 @@
 /** `approveRun`: answers with the run, which from then on has its turn like any other. */
-import { actorOf, readableTenants, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
+import { actorOf, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, NotFound, Unavailable } from '@penstock/errors';
 import { isEnded, isRunId, type RunView } from '@penstock/run';
-import { changeableTenants } from '../people/granted-run.ts';
+import { changeableTenants, requireRole, tellableTenants } from '../people/granted-run.ts';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
-/** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see, `Conflict` for one that waits for no approval. */
+/** Throws `NotFound` for a run of a tenant that is none of the caller's, `Forbidden` where its role does not suffice, `Conflict` for one that waits for no approval. */
 export async function approveRun(
   owners: Owners,
   reads: RunReads,
@@ -23,10 +23,9 @@ export async function approveRun(
     if (cause instanceof Conflict) throw new Conflict(`The run cannot be approved: ${cause.message}.`, {}, { cause });
     if (!(cause instanceof NotFound)) throw cause;
     // An owner knows only the runs in its memory; one that it has let go has ended.
-    const run = await reads.view(runId, [...new Set([...tenants, ...readableTenants(caller)])]);
+    const run = await reads.view(runId, tellableTenants(caller, tenants));
     if (run === null) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
-    if (!tenants.includes(run.tenant))
-      throw new Forbidden(`You may see the run '${runId}', but not approve it: it is not yours.`);
+    requireRole(tenants, run, 'approve it');
     if (!isEnded(run.status))
       throw new Unavailable('The run is being taken over by another scheduler; try again in a moment.', { cause });
     throw new Conflict(`The run has ended (${run.status}) and cannot be approved.`, {}, { cause });

@@ -1,8 +1,8 @@
 /** `cancelPipeline`: answers with the run already CANCELLED. */
 import { isEnded, isRunId, type RunView } from '@penstock/run';
-import { readableTenants, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
-import { changeableTenants } from '../people/granted-run.ts';
+import type { Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, NotFound, Unavailable } from '@penstock/errors';
+import { changeableTenants, requireRole, tellableTenants } from '../people/granted-run.ts';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
 export interface CancelResult {
@@ -10,7 +10,7 @@ export interface CancelResult {
   readonly cancelledStages: number;
 }
 
-/** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see, `Conflict` for one that has ended. */
+/** Throws `NotFound` for a run of a tenant that is none of the caller's, `Forbidden` where its role does not suffice, `Conflict` for one that has ended. */
 export async function cancelRun(
   owners: Owners,
   reads: RunReads,
@@ -28,10 +28,9 @@ export async function cancelRun(
     const { cause, repeated } = error;
     if (!(cause instanceof NotFound) && !(cause instanceof Conflict)) throw cause;
     // An owner knows only the runs in its memory; one that it has let go has ended.
-    const run = await reads.view(runId, [...new Set([...tenants, ...readableTenants(caller)])]);
+    const run = await reads.view(runId, tellableTenants(caller, tenants));
     if (run === null) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
-    if (!tenants.includes(run.tenant))
-      throw new Forbidden(`You may see the run '${runId}', but not cancel it: it is not yours.`);
+    requireRole(tenants, run, 'cancel it');
     if (!isEnded(run.status))
       throw new Unavailable('The run is being taken over by another scheduler; try again in a moment.', { cause });
     if (repeated && run.status === 'CANCELLED') return { run, cancelledStages: run.cancelledStages ?? 0 };

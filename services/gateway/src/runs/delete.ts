@@ -1,11 +1,11 @@
 /** `deleteRun`: from its answer on nobody sees the run (P34). */
-import { actorOf, readableTenants, type Caller } from '@penstock/identity';
-import { BadUserInput, Conflict, Forbidden, NotFound } from '@penstock/errors';
+import { actorOf, type Caller } from '@penstock/identity';
+import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
 import { isEnded, isRunId } from '@penstock/run';
-import { changeableTenants } from '../people/granted-run.ts';
+import { changeableTenants, requireRole, tellableTenants } from '../people/granted-run.ts';
 import { OwnerRefused, type Owners, type RunReads } from '@penstock/run-client';
 
-/** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see, `Conflict` for one that has not ended. */
+/** Throws `NotFound` for a run of a tenant that is none of the caller's, `Forbidden` where its role does not suffice, `Conflict` for one that has not ended. */
 export async function deleteRun(
   owners: Owners,
   reads: RunReads,
@@ -14,10 +14,9 @@ export async function deleteRun(
 ): Promise<void> {
   const tenants = await changeableTenants(reads, caller, runId ?? '', 'admin');
   if (runId === null || runId === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
-  const run = isRunId(runId) ? await reads.view(runId, [...new Set([...tenants, ...readableTenants(caller)])]) : null;
+  const run = isRunId(runId) ? await reads.view(runId, tellableTenants(caller, tenants)) : null;
   if (run === null) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
-  if (!tenants.includes(run.tenant))
-    throw new Forbidden(`You may see the run '${runId}', but not delete it: it is not yours.`);
+  requireRole(tenants, run, 'delete it');
   if (!isEnded(run.status))
     throw new Conflict(`The run has not ended (${run.status}): cancel it first, or wait for its end.`);
   try {

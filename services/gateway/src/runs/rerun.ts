@@ -1,9 +1,9 @@
 /** What `rerunPipeline` needs of the run that is to run again: who may have it do so, its file, and what that stood for (P30). */
-import { readableTenants, type Caller } from '@penstock/identity';
-import { BadUserInput, Forbidden, NotFound, Unavailable } from '@penstock/errors';
+import type { Caller } from '@penstock/identity';
+import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
 import type { CreateRequest } from '@penstock/bus';
 import { isRunId, type RunCreated, type RunEvent, type RunView } from '@penstock/run';
-import { changeableTenants } from '../people/granted-run.ts';
+import { changeableTenants, requireRole, tellableTenants } from '../people/granted-run.ts';
 import { readRunEvents, type Owners, type RunReads } from '@penstock/run-client';
 import type { RunsReader } from '@penstock/store';
 
@@ -32,7 +32,7 @@ export interface RepeatedRun {
 /** More names than a run has stages say nothing. */
 const FROM_MAX = 2_000;
 
-/** Throws `NotFound` for a run that the caller may not see, `Forbidden` for one that it may only see. */
+/** Throws `NotFound` for a run of a tenant that is none of the caller's, `Forbidden` where its role does not suffice. */
 export async function runToRepeat(
   { owners, reads, store }: RerunSources,
   caller: Caller,
@@ -40,10 +40,9 @@ export async function runToRepeat(
 ): Promise<RepeatedRun> {
   const tenants = await changeableTenants(reads, caller, id ?? '', 'trigger');
   if (id === null || id === undefined) throw new BadUserInput("The argument 'id' is missing: it names the run.");
-  const view = isRunId(id) ? await reads.view(id, [...new Set([...tenants, ...readableTenants(caller)])]) : null;
+  const view = isRunId(id) ? await reads.view(id, tellableTenants(caller, tenants)) : null;
   if (view === null) throw new NotFound(`There is no run '${id.slice(0, 100)}'.`);
-  if (!tenants.includes(view.tenant))
-    throw new Forbidden(`You may see the run '${id}', but not run it again: it is not yours.`);
+  requireRole(tenants, view, 'run it again');
   const created = await createdOf({ owners, store }, view);
   if (created === null) throw new NotFound(`There is no run '${id}'.`);
   return { view, created };
