@@ -361,7 +361,7 @@ describe('a push', () => {
 });
 
 describe('signatures', () => {
-  it("GitHub's has one form, over the raw bytes", async () => {
+  it("GitHub's are over the raw bytes, with hexadecimal digits of either case", async () => {
     const ingest = await world.ingest({ secrets: { git_host_a: 'secret' } });
     const text = JSON.stringify(githubPush({ url: repository.url, commit }));
     const send = (payload: string | Buffer, signature?: string) =>
@@ -375,7 +375,7 @@ describe('signatures', () => {
       githubSignature(text, 'other'),
       good.replace('sha256=', 'sha1='),
       good.replace('sha256=', ''),
-      `sha256=${good.slice(7).toUpperCase()}`,
+      good.toUpperCase(),
       good.slice(0, -1),
       `${good}0`,
       `${good} `,
@@ -386,7 +386,10 @@ describe('signatures', () => {
       expect(answer.status, String(signature)).toBe(401);
       expect(answer.body).toMatchObject({ error: 'invalid_signature' });
     }
-    expect((await send(JSON.stringify(JSON.parse(text), null, 1), good)).status).toBe(401);
+    const upper = JSON.stringify(githubPush({ url: repository.url, commit }), null, 1);
+    expect((await send(upper, `sha256=${githubSignature(upper, 'secret').slice(7).toUpperCase()}`)).status).toBe(200);
+    expect(world.jobs.at(-1)?.origin).toMatchObject({ trusted: true });
+    expect((await send(JSON.stringify(JSON.parse(text), null, 2), good)).status).toBe(401);
     expect((await send(`\uFEFF${text}`, good)).status).toBe(401);
     expect((await send('not json', 'sha256=00')).status).toBe(401);
     expect((await send('not json', githubSignature('not json', 'secret'))).status).toBe(400);

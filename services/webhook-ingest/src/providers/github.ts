@@ -23,8 +23,8 @@ import {
   type Reading,
 } from './provider.ts';
 
-/** Lower case, as GitHub writes it: one signature has one form. */
-const SIGNATURE = /^sha256=[0-9a-f]{64}$/u;
+/** GitHub writes lower case; other senders' libraries write hexadecimal digits in upper case. */
+const SIGNATURE = /^sha256=[0-9a-fA-F]{64}$/u;
 /** GitHub lists at most so many commits of a push. */
 const COMMITS_MAX = 2_048;
 
@@ -38,8 +38,8 @@ export const github: Provider = {
 
   proves(proof, body, secret) {
     if (!SIGNATURE.test(proof)) return false;
-    const isRight = (mac: string): boolean =>
-      timingSafeEqual(Buffer.from(proof.slice('sha256='.length)), Buffer.from(mac));
+    const given = Buffer.from(proof.slice('sha256='.length).toLowerCase());
+    const isRight = (mac: string): boolean => timingSafeEqual(given, Buffer.from(mac));
     const mac = hmacOf(secret, body);
     return typeof mac === 'string' ? isRight(mac) : mac.then(isRight);
   },
