@@ -50,7 +50,6 @@ const REQUEST_MS_MAX = 30_000;
 const TIME_LIMITS_CHECK_MS = 2_000;
 /** Above the 60 s of common load balancers, so that it is they who close idle connections. */
 const KEEP_ALIVE_MS = 65_000;
-const PATH_PARAMETER_LENGTH_MAX = 200;
 const LOOPBACK_HOST = /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])\.?(?::\d{1,5})?$/i;
 const BAD_HOST =
   'This server is in development mode and answers to names of its own machine only (127.0.0.1, localhost). ' +
@@ -72,7 +71,8 @@ export function buildServer(options: ServerOptions): FastifyInstance {
     keepAliveTimeout: KEEP_ALIVE_MS,
     // In its stead `onRequest` below answers 503: Fastify's own answer would lack the headers.
     return503OnClosing: false,
-    routerOptions: { maxParamLength: PATH_PARAMETER_LENGTH_MAX },
+    // What nobody has is 404 however long its name is; the router's own bound (100) would make it 414.
+    routerOptions: { maxParamLength: HEADER_BYTES_MAX },
     genReqId: (request) => idOf(request as IncomingMessage),
     clientErrorHandler: (error, socket) => answerMalformed(error, socket),
     frameworkErrors: (error, request, reply) => {
@@ -292,8 +292,6 @@ function refusalOf(status: number, request: FastifyRequest): { readonly error: s
         error: 'payload_too_large',
         message: `A body may have at most ${request.routeOptions.bodyLimit} bytes here.`,
       };
-    case 414:
-      return { error: 'uri_too_long', message: 'The address is too long.' };
     case 415:
       return {
         error: 'unsupported_media_type',
