@@ -35,6 +35,10 @@ describe('the command as a whole', () => {
   });
 
   it.each([
+    [
+      ['runner', '--server', 'http://127.0.0.1:1', '--token', 'rt_a', '--token-file', 'b'],
+      "'--token' and '--token-file' both name a runner token: give one",
+    ],
     [['run', '--jobs'], '--jobs needs a value: --jobs N'],
     [['run', '--jobs', '--json'], '--jobs needs a value: --jobs N'],
     [['run', '--jobs=0'], '--jobs must be a whole number from 1 to 1024'],

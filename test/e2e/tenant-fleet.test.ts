@@ -83,7 +83,14 @@ describe('the machines of two users', { timeout: 4 * PATIENT_MS }, () => {
   const tokenOf = async (login: Login): Promise<{ readonly id: string; readonly token: string }> =>
     (await asked(login, 'mutation { createRunnerToken(labels: ["far"]) { id token } }'))['createRunnerToken'] as never;
   const attach = (name: string, token: string): Promise<RunnerMachine> =>
-    attachMachine({ folder: folder.path, name, server: server.url, token, started: (child) => started.push(child) });
+    attachMachine({
+      folder: folder.path,
+      name,
+      server: server.url,
+      token,
+      isTokenTyped: true,
+      started: (child) => started.push(child),
+    });
 
   it("run their own user's stages, while another's wait, who is told of no machine but its own", async () => {
     const { id: tokenId, token } = await tokenOf(ada);

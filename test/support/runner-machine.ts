@@ -20,6 +20,8 @@ export interface RunnerMachineOptions {
   readonly name: string;
   readonly server: string;
   readonly token: string;
+  /** The token itself stands in the command line. Default: it is read from a file. */
+  readonly isTokenTyped?: boolean;
   readonly arguments?: readonly string[];
   /** A command that ends by running the one it is followed by, in its own process. */
   readonly through?: readonly string[];
@@ -32,7 +34,8 @@ export async function attachMachine(options: RunnerMachineOptions): Promise<Runn
   const { folder, name, server, token } = options;
   const [tokenFile, dataDir] = [join(folder, `${name}.token`), join(folder, name)];
   writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
-  const run = [process.execPath, MAIN, 'runner', '--server', server, '--token-file', tokenFile, '--data-dir', dataDir];
+  const given = options.isTokenTyped === true ? ['--token', token] : ['--token-file', tokenFile];
+  const run = [process.execPath, MAIN, 'runner', '--server', server, ...given, '--data-dir', dataDir];
   const [file = '', ...args] = [...(options.through ?? []), ...run, ...(options.arguments ?? [])];
   const child = spawn(file, args, {
     env: {

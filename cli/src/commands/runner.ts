@@ -21,10 +21,15 @@ export const runnerCommand: Command = {
       'the same variables as of any runner. Where the token is revoked or over the command ends.',
     options: {
       server: SERVER_OPTIONS.server,
+      token: {
+        type: 'string',
+        value: 'TOKEN',
+        text: 'The runner token itself, where nobody else is on the machine: others can read it in the list of processes. Better is --token-file or SERVICE_RUNNER_TOKEN.',
+      },
       'token-file': {
         type: 'string',
         value: 'FILE',
-        text: 'A file that holds the runner token; - for standard input. Without it SERVICE_RUNNER_TOKEN. There is no option for the token itself: others could read it in the list of processes.',
+        text: 'A file that holds the runner token; - for standard input. Without either SERVICE_RUNNER_TOKEN.',
       },
       'data-dir': {
         type: 'string',
@@ -43,7 +48,7 @@ export const runnerCommand: Command = {
     },
     positionals: { min: 0, max: 0, missing: '' },
     environment: [
-      ['SERVICE_RUNNER_TOKEN', 'the runner token, where --token-file is not given'],
+      ['SERVICE_RUNNER_TOKEN', 'the runner token, where neither --token nor --token-file is given'],
       ['SERVICE_URL', 'the address of the server'],
       ['SERVICE_SLOTS', 'how many stages at a time'],
       ['SERVICE_RUNNER_LABELS', 'of the labels that the token names, those that this machine has; default all'],
@@ -73,7 +78,7 @@ export const runnerCommand: Command = {
         `penstock: warning: ${server.base} is not encrypted: whoever listens reads the token, and the output of stages`,
       );
     const idleMs = idleTime(args.text('idle-timeout'));
-    const token = await tokenOf(args.text('token-file'), env, terminal);
+    const token = await tokenOf(args, env, terminal);
     const dataDir = resolve(
       args.text('data-dir') ?? (env['SERVICE_DATA_DIR'] || join(dirname(defaultDataFolder(env)), 'penstock-runner')),
     );
@@ -117,16 +122,24 @@ function idleTime(text: string | undefined): number | undefined {
 }
 
 async function tokenOf(
-  file: string | undefined,
+  args: ParsedArguments,
   env: CommandContext['env'],
   terminal: CommandContext['terminal'],
 ): Promise<string> {
+  const [inArguments, file] = [args.text('token'), args.text('token-file')];
+  if (inArguments !== undefined && file !== undefined)
+    throw new UsageError("'--token' and '--token-file' both name a runner token: give one", 'runner');
+  if (inArguments !== undefined)
+    terminal.note(
+      'penstock: warning: others on this machine can read --token in the list of processes; --token-file and SERVICE_RUNNER_TOKEN they cannot',
+    );
   const given =
-    file === undefined
+    inArguments ??
+    (file === undefined
       ? (env['SERVICE_RUNNER_TOKEN'] ?? '')
       : file === STANDARD_INPUT
         ? await readSecretValue(process.stdin, terminal, 'the runner token')
-        : readTokenFile(file);
+        : readTokenFile(file));
   const token = given.trim();
   if (token === '')
     throw new UsageError(

@@ -515,6 +515,57 @@ describe('an expression is refused where its value could become code', () => {
   });
 });
 
+describe('a whole number that the file gives to its matrix', () => {
+  const fileWith = (script: string, values: readonly unknown[]): string =>
+    JSON.stringify({
+      pipeline: { name: 'p' },
+      stages: { a: { matrix: { v: values }, run: script.replaceAll('@', '${{ matrix.v }}') } },
+    });
+
+  it.each([
+    ['(exit @); ./show $?', '[7]'],
+    ['f() { return @; }; f || ./show $?', '[7]'],
+    ['[ @ -eq 7 ] && ./show same', '[same]'],
+    ['test @ -gt 6 && test 8 -gt "@" && ./show between', '[between]'],
+    ['./show $((@ + 1)) "$(( 2 * (@) ))"', '[8]\n[14]'],
+    ["sh -c './show @'", '[7]'],
+    ['eval "./show @"', '[7]'],
+    ['for x in a b; do ./show $x; [ @ -lt 8 ] && break; done', '[a]'],
+    ['unset MAKEFLAGS; set -- a b c d e f g h; shift @; ./show "$1"', '[h]'],
+  ])('%j may stand where others are refused', (script, printed) => {
+    const result = parsePipeline(fileWith(script, [7]));
+    if (!result.ok) throw new Error(result.diagnostics.map(({ message }) => message).join('\n'));
+    const [command = { script: '', bindings: {} }] = result.definition.stages[0]?.commands ?? [];
+    for (const shell of SHELLS) {
+      const env = { ...process.env, ...bindingsOf(command, { matrix: { v: '7' } } as unknown as ExpressionScope) };
+      const { stdout, stderr } = spawnSync(shell, ['-c', command.script], { cwd: folder, env, encoding: 'utf8' });
+      expect([shell, stdout, stderr]).toEqual([shell, `${printed}\n`, '']);
+    }
+  });
+
+  it.each([
+    ['exit @', [1, 'two']],
+    ['exit @', ['1;id']],
+    ['exit @', ['0x1f']],
+    ['exit @', ['1\n2']],
+    ['echo $((@))', ['a[$(id)]']],
+    ['[ @ -eq 1 ]', [1, '']],
+    ['@', [1]],
+    ['echo @ | sh', [1]],
+    ['exit ${{ matrix.v == 1 }}', [1]],
+    ['exit ${{ run.id }}', [1]],
+  ])('%j with %j is refused as others are', (script, values) => {
+    expect(parsePipeline(fileWith(script, values)).ok).toBe(false);
+  });
+
+  it('is none where a combination lacks it', () => {
+    const matrix = { v: [1], include: [{ v: 2, code: 3 }, { os: 'linux' }] };
+    const fileOf = (name: string): string =>
+      JSON.stringify({ pipeline: { name: 'p' }, stages: { a: { matrix, run: `exit \${{ matrix.${name} }}` } } });
+    expect(parsePipeline(fileOf('code')).ok).toBe(false);
+  });
+});
+
 describe('an expression in a comment', () => {
   it('is dropped, and its value is not passed at all', () => {
     const command = commandOf('./show a # @', 'sh');

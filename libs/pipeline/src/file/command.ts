@@ -16,11 +16,19 @@ export const BINDING_PREFIX = 'PENSTOCK_EXPR_';
 const QUOTING_SHELLS = new Set(['sh', 'bash', 'dash', 'ash', 'zsh', 'ksh']);
 const REMEDY = "give it a name under 'env:' and use that variable here";
 
+/** What is known of the stage whose command it is. */
+export interface CommandContext {
+  /** The stage's own; undefined: `sh`. */
+  readonly shell: string | undefined;
+  /** What `matrix` gives under these names is a whole number in every combination. */
+  readonly numbers: ReadonlySet<string>;
+}
+
 /** Reads one command. Its expressions are added to `sites`, to be checked when the file is known. */
 export function readCommand(
   node: ScalarNode,
   path: string,
-  shell: string | undefined,
+  { shell, numbers }: CommandContext,
   reader: ExpressionReader,
   sites: ExpressionSite[],
 ): Command | undefined {
@@ -56,14 +64,14 @@ export function readCommand(
     problems.add(node, path, `a command with expressions cannot hold '${BINDING_PREFIX}' or the character U+FFFF`);
     return undefined;
   }
-  return bind(node, read.pieces, read.sites, name, path, reader, sites);
+  return bind(node, read.pieces, read.sites, { shell: name, numbers }, path, reader, sites);
 }
 
 function bind(
   node: ScalarNode,
   pieces: readonly { readonly source: string; readonly from: number; readonly to: number }[],
   found: readonly ExpressionSite[],
-  shell: string,
+  { shell, numbers }: CommandContext & { readonly shell: string },
   path: string,
   reader: ExpressionReader,
   sites: ExpressionSite[],
@@ -80,7 +88,13 @@ function bind(
     const name = bySource.get(source) ?? `${BINDING_PREFIX}${bySource.size + 1}`;
     bySource.set(source, name);
     const site = found[index];
-    bound.push({ name, source, isOpen: site === undefined || !isFixed(site.parsed.expression) });
+    const expression = site?.parsed.expression;
+    bound.push({
+      name,
+      source,
+      isOpen: expression === undefined || !isFixed(expression),
+      isNumber: expression !== undefined && isNumberOf(expression, numbers),
+    });
     if (site !== undefined) bindings[name] = site.parsed.expression;
   }
   masked += node.text.slice(from);
@@ -120,6 +134,12 @@ function isFixed(expression: Expression): boolean {
     case 'text':
       return false;
   }
+}
+
+function isNumberOf(expression: Expression, numbers: ReadonlySet<string>): boolean {
+  if (expression.kind !== 'path') return false;
+  const [root, name = '', ...rest] = expression.path;
+  return root === 'matrix' && rest.length === 0 && numbers.has(name);
 }
 
 /** The place of an expression as a whole: its `${{`. */

@@ -131,7 +131,7 @@ function readRoot(
     version: version === undefined ? '' : readVersion(version),
     description: description === undefined ? '' : readAbout(description),
   };
-  const commands = run === undefined ? [] : (readRun(run, shell, reader, sites) ?? []);
+  const commands = run === undefined ? [] : (readRun(run, { shell, numbers: new Set() }, reader, sites) ?? []);
   const place = readPlace(keys, '', reader, sites);
   const [placed] = place.keys;
   if (stages !== undefined && placed !== undefined)

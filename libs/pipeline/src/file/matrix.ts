@@ -37,6 +37,14 @@ interface Entry {
   readonly span: Span;
 }
 
+const WHOLE_NUMBER = /^-?[0-9]{1,18}$/;
+
+/** The names under which every combination has a whole number. */
+export function numbersOf(matrix: Matrix | undefined): ReadonlySet<string> {
+  const { keys, cells } = matrix ?? { keys: [], cells: [] };
+  return new Set([...keys].filter((key) => cells.every(({ values }) => WHOLE_NUMBER.test(values.get(key) ?? ''))));
+}
+
 /** Reads and expands a matrix. Undefined, and problems, where it cannot be. */
 export function readMatrix(field: Field, stage: string, budget: MatrixBudget): Matrix | undefined {
   const map = readMap(field, 'a map of axes to lists of values');

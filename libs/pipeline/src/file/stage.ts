@@ -4,6 +4,7 @@ import { readArtifacts } from './artifacts.ts';
 import { readCaches } from './cache.ts';
 import type { StageDraft } from './drafts.ts';
 import { readCommand } from './command.ts';
+import type { CommandContext } from './command.ts';
 import type { Command, RetryCause, RetryPolicy, Template } from '../model/definition.ts';
 import { readEnvironment } from './environment.ts';
 import type { Part } from '../expressions/expression.ts';
@@ -30,7 +31,7 @@ import { readIdTokens } from './id-tokens.ts';
 import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { readUse } from './extension-use.ts';
 import type { StageReader } from './extension-use.ts';
-import { readMatrix } from './matrix.ts';
+import { numbersOf, readMatrix } from './matrix.ts';
 import type { MatrixBudget } from './matrix.ts';
 import { readPlace } from './place.ts';
 import { readReports } from './reports.ts';
@@ -84,7 +85,7 @@ export function readStage(entry: MapEntry, reader: StageReader, budget: MatrixBu
       field('after', (value) => readList(value, 'a stage name or a list of them', PIPELINE_LIMITS.stagesMax)) ?? [],
     when: when?.parsed.expression,
     runsAfterFailure: when?.parsed.calls.some((call) => call.name !== 'success') ?? false,
-    commands: field('run', (value) => readRun(value, shell, reader, sites)) ?? [],
+    commands: field('run', (value) => readRun(value, { shell, numbers: numbersOf(matrix) }, reader, sites)) ?? [],
     env: field('env', (value) => readEnvironment(value, 'stage-env', reader, sites)) ?? new Map<string, Template>(),
     timeoutMs: field('timeout', (value) =>
       readDuration(value, PIPELINE_LIMITS.timeoutMsMin, PIPELINE_LIMITS.timeoutMsMax),
@@ -147,7 +148,7 @@ function readStageKeys(entry: MapEntry, where: string, path: string, reader: Sta
 
 export function readRun(
   field: Field,
-  shell: string | undefined,
+  context: CommandContext,
   reader: ExpressionReader,
   sites: ExpressionSite[],
 ): Command[] | undefined {
@@ -156,7 +157,7 @@ export function readRun(
   if (nodes.length === 0) field.problems.add(field.node, field.path, "'run' has no commands");
   const commands: Command[] = [];
   for (const node of nodes) {
-    const command = readCommand(node, field.path, shell, reader, sites);
+    const command = readCommand(node, field.path, context, reader, sites);
     if (command !== undefined) commands.push(command);
   }
   return commands;

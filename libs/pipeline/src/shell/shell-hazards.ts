@@ -46,16 +46,25 @@ export function evaluatesText(script: string): boolean {
   return EVALUATION.test(script);
 }
 
+/** What is known of the value of an expression, by its index in the script. */
+export interface Values {
+  /** It comes from outside. */
+  isOpen(index: number): boolean;
+  /** It is a whole number: in whatever argument it stands, it is the same as data and as code. */
+  isNumber(index: number): boolean;
+}
+
 /** Calls `judged` for each expression of the command that its receiver would read as code, or that must be checked. */
 export function judgeCommand(
   command: SimpleCommand,
   facts: ScriptFacts,
-  isOpen: (index: number) => boolean,
+  { isOpen, isNumber }: Values,
   judged: (index: number, verdict: Verdict) => void,
 ): void {
   if (command.expressions.length === 0) return;
   const at = commandIndex(command.words);
   for (const expression of command.expressions) {
+    if (isNumber(expression.index) && expression.word > at) continue;
     const refusal = hazardOf(command.words, at, expression, facts);
     if (refusal !== undefined) judged(expression.index, { refusal });
     else if (isOpen(expression.index)) judged(expression.index, verdictOn(command, expression, facts));

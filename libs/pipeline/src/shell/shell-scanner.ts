@@ -45,6 +45,8 @@ export interface BoundExpression {
   readonly source: string;
   /** The value comes from outside: neither the file nor Penstock decides what it can be. */
   readonly isOpen: boolean;
+  /** The value is a whole number that stands in the file: whoever reads it as code reads a number. */
+  readonly isNumber: boolean;
 }
 
 interface HereDocument {
@@ -56,6 +58,7 @@ interface HereDocument {
 }
 
 const LEVELS_MAX = 40;
+const IN_ARITHMETIC = 'it stands in arithmetic, which is computed';
 /** Shells that know `$'…'`; for the others, and for `sh`, which may be either, it can end elsewhere. */
 const CONDITIONAL_SHELLS = new Set(['bash', 'zsh', 'ksh']);
 const ANSI_QUOTE_SHELLS = new Set(['bash', 'zsh', 'ksh']);
@@ -114,8 +117,9 @@ class ShellScanner implements ShellFrameListener {
       shell: this.#shell,
     };
     const isOpen = (index: number): boolean => this.#expressions[index]?.isOpen === true;
+    const isNumber = (index: number): boolean => this.#isNumber(index);
     for (const command of this.#judged)
-      judgeCommand(command, facts, isOpen, (index, verdict) => this.#follow(index, verdict));
+      judgeCommand(command, facts, { isOpen, isNumber }, (index, verdict) => this.#follow(index, verdict));
     for (const line of this.#lines) {
       for (const words of line.readers())
         if (runsItsInput(words))
@@ -234,10 +238,16 @@ class ShellScanner implements ShellFrameListener {
   }
 
   #place(place: Place): void {
+    const { index } = this.#writer;
     const reason = this.#lost ?? this.#refusing;
-    if (reason !== undefined) this.refuse(this.#writer.index, reason);
+    const isComputed = reason === IN_ARITHMETIC && this.#isNumber(index);
+    if (reason !== undefined && !isComputed) this.refuse(index, reason);
     this.#writer.write(this.#at, place);
     this.#at += 1;
+  }
+
+  #isNumber(index: number): boolean {
+    return this.#expressions[index]?.isNumber === true;
   }
 
   refuse(index: number, reason: string): void {
@@ -385,7 +395,7 @@ class ShellScanner implements ShellFrameListener {
   /** `$(( ))` and `(( ))`: what stands there is computed, and a value such as `a[$(id)]` would be run. */
   #arithmetic(frame: ShellFrame, opening: number): void {
     this.#ordinary(frame, this.#text.slice(this.#at, this.#at + opening));
-    this.#within('it stands in arithmetic, which is computed', () => {
+    this.#within(IN_ARITHMETIC, () => {
       let open = 0;
       while (this.#lost === undefined) {
         const character = this.#inside("a '((' of this script is not closed");
