@@ -203,7 +203,8 @@ describe('penstock run', () => {
 
   it('drops an output that is not declared with a word about it, and fails a stage whose outputs make no sense', async () => {
     const { code, all } = await events(
-      '  loose: {run: "echo x=1 >> $SERVICE_OUTPUT"}\n  broken: {run: "echo nonsense >> $SERVICE_OUTPUT", outputs: [y]}',
+      '  loose: {run: "echo x=1 >> $SERVICE_OUTPUT"}\n  broken: {run: "echo nonsense >> $SERVICE_OUTPUT", outputs: [y]}\n' +
+        '  big: {run: "printf y=%065536d 0 > $SERVICE_OUTPUT", outputs: [y], retry: 2}',
     );
     expect(code).toBe(1);
     expect(completed(all, 'loose')?.['status']).toBe('SUCCESS');
@@ -213,6 +214,8 @@ describe('penstock run', () => {
       stream: 'system',
       line: expect.stringContaining('line 1') as unknown,
     });
+    expect(completed(all, 'big')).toMatchObject({ status: 'FAILED', reason: 'quota', attempt: 1 });
+    expect(linesOf(all, 'big')).toEqual([expect.stringContaining('65537 bytes; 65536 are kept')]);
   });
 
   it('follows `when`, `always()`, `failure()` and `allow_failure`', async () => {

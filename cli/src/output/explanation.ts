@@ -86,10 +86,14 @@ function failures({ failed }: ExplainedRun): string[] {
 }
 
 function failureOf({ name, reason, exitCode, attempt, lastLines }: FailedStage): string {
-  const exit = reason === 'exit' && exitCode !== null ? ` with exit code ${exitCode}` : becauseOf(reason);
+  const exit = reason === 'exit' && exitCode !== null ? exitOf(exitCode) : becauseOf(reason);
   const attempts = attempt > 1 ? `, in its attempt ${attempt}` : '';
   const text = `'${printableText(name)}' failed${exit}${attempts}`;
   return lastLines.length === 0 ? `${text}.` : `${text}. Its last lines:`;
+}
+
+function exitOf(code: number): string {
+  return code === 0 ? ': its $SERVICE_OUTPUT cannot be read' : ` with exit code ${code}`;
 }
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -118,6 +118,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 export function reasonText(reason: string | undefined, exitCode: number | undefined): string {
+  if (reason === 'exit' && exitCode === 0) return 'its $SERVICE_OUTPUT cannot be read';
   if (reason === 'exit' || reason === undefined) return exitCode === undefined ? 'failed' : `exit code ${exitCode}`;
   const text = Object.hasOwn(REASONS, reason) ? REASONS[reason] : undefined;
   return reason === 'signal' && exitCode !== undefined && exitCode > 128

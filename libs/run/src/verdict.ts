@@ -134,9 +134,13 @@ function sayBroken({ name, reason }: StageView): string {
 }
 
 function sayFailed({ name, reason, exitCode }: StageView): string {
-  const cause =
-    reason === 'exit' && exitCode !== null ? `exit code ${exitCode}` : (reason ?? 'the reason is not known');
-  return `'${name}' failed (${cause})`;
+  return `'${name}' failed (${causeOf(reason, exitCode)})`;
+}
+
+function causeOf(reason: StageReason | null, exitCode: number | null): string {
+  if (reason !== 'exit' || exitCode === null) return reason ?? 'the reason is not known';
+  // A command that ends well fails its stage by what it leaves alone.
+  return exitCode === 0 ? 'its $SERVICE_OUTPUT cannot be read; its log says which line' : `exit code ${exitCode}`;
 }
 
 function sayRun(reason: StageReason): string {

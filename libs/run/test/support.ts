@@ -123,14 +123,14 @@ export class DrivenRun {
     });
   }
 
-  fail(name: string, reason: StageReason = 'exit'): Decided | undefined {
+  fail(name: string, reason: StageReason = 'exit', exitCode = 1): Decided | undefined {
     return this.tell({
       type: 'result',
       stage: name,
       attempt: this.stage(name).attempt,
       status: 'failed',
       reason,
-      exitCode: 1,
+      exitCode,
       logBytes: 7,
     });
   }

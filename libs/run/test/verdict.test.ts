@@ -62,6 +62,15 @@ describe('the verdict of a run', () => {
     expect(judgement?.evidence[10]).toBe('and 2 more stages');
   });
 
+  it('failed with the exit code 0: what the stage left for later ones is what cannot be read', () => {
+    const driven = new DrivenRun(pipeline(stage('a')));
+    driven.grant('a');
+    driven.fail('a', 'exit', 0);
+    expect(judged(driven)?.evidence).toEqual([
+      "'a' failed (its $SERVICE_OUTPUT cannot be read; its log says which line)",
+    ]);
+  });
+
   it.each<StageReason>(['image', 'checkout', 'evicted'])(
     'infrastructure: a stage failed for %s, whatever else failed',
     (reason) => {

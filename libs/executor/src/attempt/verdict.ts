@@ -2,7 +2,7 @@
  * How an attempt ended, for whoever reports it: the runner and `penstock run` judge alike. Remarks for the stage's log are
  * handed to the caller, since only it knows where that log goes.
  */
-import { BadOutputs } from '../contract/errors.ts';
+import { BadOutputs, TooLargeOutputs } from '../contract/errors.ts';
 import type { StageExit } from '../contract/port.ts';
 import { readOutputs } from '../output/outputs.ts';
 
@@ -90,6 +90,7 @@ function withOutputs(
   } catch (error) {
     if (!(error instanceof BadOutputs)) throw error;
     remark(error.message);
-    return verdict.status === 'success' ? failedBecause('exit', 0) : verdict;
+    if (verdict.status !== 'success') return verdict;
+    return error instanceof TooLargeOutputs ? failedBecause('quota') : failedBecause('exit', 0);
   }
 }

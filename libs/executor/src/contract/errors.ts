@@ -16,12 +16,20 @@ export class GuardGone extends TaggedError {
   readonly tag = 'GuardGone';
 }
 
-/** `$SERVICE_OUTPUT` holds something else than outputs. */
+/** `$SERVICE_OUTPUT` holds something else than outputs. `line`: from 1; 0 where it is about the whole. */
 export class BadOutputs extends TaggedError {
-  readonly tag = 'BadOutputs';
+  readonly tag: 'BadOutputs' | 'TooLargeOutputs' = 'BadOutputs';
   readonly line: number;
   constructor(message: string, line: number) {
     super(message);
     this.line = line;
+  }
+}
+
+/** It holds more than is kept: another attempt would as well. */
+export class TooLargeOutputs extends BadOutputs {
+  override readonly tag = 'TooLargeOutputs';
+  constructor(message: string) {
+    super(message, 0);
   }
 }

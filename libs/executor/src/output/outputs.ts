@@ -7,9 +7,10 @@
  *
  * Empty lines are skipped; a later value of a name replaces an earlier one.
  */
-import { BadOutputs } from '../contract/errors.ts';
+import { BadOutputs, TooLargeOutputs } from '../contract/errors.ts';
 import { readStageFile } from './stage-file.ts';
 
+/** Of names and values in UTF-8. No more than as many UTF-16 units, which are what a run counts. */
 const OUTPUT_BYTES_MAX = 64 * 1024;
 /** Of the file: values, and room for names, delimiters and values that were replaced. */
 const FILE_BYTES_MAX = 4 * OUTPUT_BYTES_MAX;
@@ -36,7 +37,7 @@ export function readOutputs(path: string, declared: readonly string[]): StageOut
   let bytes = 0;
   for (const [name, value] of outputs) bytes += name.length + Buffer.byteLength(value);
   if (bytes > OUTPUT_BYTES_MAX)
-    throw new BadOutputs(`the stage's outputs take ${bytes} bytes; ${OUTPUT_BYTES_MAX} are kept`, 0);
+    throw new TooLargeOutputs(`the stage's outputs take ${bytes} bytes; ${OUTPUT_BYTES_MAX} are kept`);
   const warnings = [...undeclared]
     .slice(0, 10)
     .map((name) => `the output '${name}' is dropped: the stage does not declare it under 'outputs'`);
@@ -76,7 +77,10 @@ function* parse(text: string): Iterable<[name: string, value: string]> {
       index = close;
     }
     if (value.includes('\0'))
-      throw new BadOutputs(`the output '${name}' holds a NUL byte, which no later stage could be given`, number);
+      throw new BadOutputs(
+        `line ${number} of $SERVICE_OUTPUT: the output '${name}' holds a NUL byte, which no later stage could be given`,
+        number,
+      );
     yield [name, value];
   }
 }

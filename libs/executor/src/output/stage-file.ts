@@ -1,7 +1,7 @@
 /** A file that a stage has left for whoever runs it, at a path that it was given in a variable. */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
 import { systemReason } from '@penstock/errors';
-import { BadOutputs } from '../contract/errors.ts';
+import { BadOutputs, TooLargeOutputs } from '../contract/errors.ts';
 
 /** `variable` names it to the stage. Null where there is no file. The stage may have put anything at the path: nothing is followed or waited for. Throws BadOutputs. */
 export function readStageFile(path: string, variable: string, bytesMax: number): string | null {
@@ -20,7 +20,7 @@ export function readStageFile(path: string, variable: string, bytesMax: number):
   try {
     const { size } = fstatSync(fd);
     if (!fstatSync(fd).isFile()) throw new BadOutputs(`${variable} is no file any more`, 0);
-    if (size > bytesMax) throw new BadOutputs(`${variable} holds ${size} bytes; ${bytesMax} are read`, 0);
+    if (size > bytesMax) throw new TooLargeOutputs(`${variable} holds ${size} bytes; ${bytesMax} are read`);
     const buffer = Buffer.alloc(size);
     return buffer.toString('utf8', 0, readSync(fd, buffer, 0, size, 0));
   } finally {
