@@ -34,6 +34,7 @@ import { answerRefusal } from './routes/refusals.ts';
 import { answerCloneRequests } from './routes/clone-answers.ts';
 import { answerSlips } from './routes/slips.ts';
 import { addSessionRoutes } from './routes/session-routes.ts';
+import { takeAllAsJson } from './routes/bodies.ts';
 import { requestAudit } from './routes/request-audit.ts';
 import { addWebRoutes } from './routes/web-routes.ts';
 import { Secrets } from './model/secrets.ts';
@@ -208,8 +209,11 @@ export function startAuth(options: AuthOptions): RunningAuth {
             );
         });
         scope.setErrorHandler((error, _request, reply) => answerRefusal(error, reply));
-        addDeviceRoutes(scope, { devices, sessions, users, tries: new Tries(DEVICE_TRIES_MAX, now), audit: requests });
-        addSessionRoutes(scope, { sessions, users, jwtSecret, audit: requests, now });
+        await scope.register(async (api) => {
+          takeAllAsJson(api);
+          addDeviceRoutes(api, { devices, sessions, users, tries: new Tries(DEVICE_TRIES_MAX, now), audit: requests });
+          addSessionRoutes(api, { sessions, users, jwtSecret, audit: requests, now });
+        });
         addWebRoutes(scope, {
           webLogin,
           sessions,

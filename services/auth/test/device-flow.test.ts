@@ -1,5 +1,6 @@
 /** The device flow, run by the provider and by ourselves. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { asked } from '@penstock/testkit';
 import { ALICE, Browser, makeWorld, type Answer, type TestServer, type World } from './support.ts';
 
 let world: World;
@@ -276,18 +277,20 @@ describe('our own device flow, where the provider has none', () => {
     expect((await browser.submit(page, { user_code: 'BCDF-GHJK' })).answer.status).toBe(400);
   });
 
-  it('its pages let in one style sheet of their own, and take forms where the API takes none', async () => {
+  it('its pages let in one style sheet of their own, and take forms alone, where the API takes none', async () => {
     const server = await world.server({ provider: await ownProvider() });
     const { headers, text } = await server.get('/auth/device/verify');
     expect(headers.get('content-security-policy')).toMatch(
       /^default-src 'none'; style-src 'sha256-[\w+/]+='; frame-ancestors 'none'$/u,
     );
     expect(text).not.toMatch(/<script|style=|<img|onload/u);
-    const form = await fetch(`${server.url}/auth/device`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/x-www-form-urlencoded' },
-      body: 'a=b',
+    const send = (path: string, type: string, body: string): Promise<Answer> =>
+      asked(`${server.url}${path}`, { method: 'POST', headers: { 'content-type': type }, body });
+    expect(await send('/auth/device', 'application/x-www-form-urlencoded', 'a=b')).toMatchObject({
+      status: 400,
+      body: { error: 'bad_request', message: 'The body is not well-formed JSON.' },
     });
-    expect(form.status).toBe(415);
+    for (const path of ['/auth/device/verify', '/auth/device/consent'])
+      expect((await send(path, 'text/plain', 'user_code=BCDF-GHJK&decision=allow')).status).toBe(415);
   });
 });

@@ -1,6 +1,7 @@
 /** Access tokens, refresh tokens, logout. */
 import { buckets, watchLeases } from '@penstock/bus';
 import { callAuth, revocationKeys, signAccessToken, type AccessClaims, type Revocation } from '@penstock/identity';
+import { asked } from '@penstock/testkit';
 import { decodeJwt, decodeProtectedHeader, SignJWT } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { ALICE, JWT_SECRET, loginByWeb, makeWorld, type Answer, type TestServer, type World } from './support.ts';
@@ -174,6 +175,39 @@ describe('a refresh token', () => {
       status: 400,
       body: { error: 'bad_request', details: { field: 'rotate' } },
     });
+  });
+});
+
+describe('a body', () => {
+  const TYPES = ['application/x-www-form-urlencoded', 'text/plain;charset=UTF-8', 'json', '', undefined];
+
+  it.each(TYPES)('of the content type %j is read as JSON on every route of the API', async (type) => {
+    server = await world.server();
+    const post = (path: string, body?: string): Promise<Answer> =>
+      asked(`${server.url}${path}`, {
+        method: 'POST',
+        headers: type === undefined ? {} : { 'content-type': type },
+        // As bytes: of a text `fetch` names the type itself.
+        ...(body === undefined ? {} : { body: Buffer.from(body) }),
+      });
+    const begun = await post('/auth/device', '{}');
+    expect(begun).toMatchObject({ status: 200, body: { device_code: expect.any(String) } });
+    expect(await post('/auth/device')).toMatchObject({ status: 200 });
+    const poll = JSON.stringify({ device_code: begun.body['device_code'] });
+    expect(await post('/auth/device/token', poll)).toMatchObject({ status: 200, body: { status: 'pending' } });
+    const session = JSON.stringify({ refresh_token: (await login()).refresh });
+    expect(await post('/auth/refresh', session)).toMatchObject({ status: 200 });
+    expect(await post('/auth/logout', session)).toMatchObject({ status: 200, body: { status: 'ok' } });
+    for (const path of ['/auth/device', '/auth/device/token', '/auth/refresh', '/auth/logout'])
+      for (const body of ['{', 'refresh_token=x&device_code=x', '[]', '7'])
+        expect([path, body, await post(path, body)]).toMatchObject([
+          path,
+          body,
+          { status: 400, body: { error: 'bad_request' } },
+        ]);
+    for (const path of ['/auth/device/token', '/auth/refresh', '/auth/logout'])
+      for (const body of [undefined, '', '{}'])
+        expect([path, body, (await post(path, body)).status]).toEqual([path, body, 400]);
   });
 });
 

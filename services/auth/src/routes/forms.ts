@@ -1,4 +1,4 @@
-/** Bodies of HTML forms, for the pages alone: everywhere else only JSON is taken, which no foreign page can send unasked. */
+/** Bodies of HTML forms, for the pages alone: a page elsewhere can have a browser send them, so that each of ours brings what only it has. */
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { textOf } from '@penstock/http';
