@@ -84,7 +84,7 @@ export interface RunningAuth {
   close(): Promise<void>;
 }
 
-/** Wrong device codes from one address a minute; the next one is 429. */
+/** Unknown device codes from one address a minute that the audit log tells of. */
 const DEVICE_TRIES_MAX = 10;
 /** Wrong user codes from one address a minute; they are short, and RFC 8628 (5.1) reckons with five. */
 const USER_CODE_TRIES_MAX = 5;

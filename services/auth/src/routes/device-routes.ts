@@ -54,10 +54,9 @@ export function addDeviceRoutes(
           status: 'expired',
         });
       case 'unknown':
-        // A right code is not held up by somebody's guesses from the same address.
-        tries.check(request.clientAddress);
+        // Nobody guesses 256 bits, so each is answered alike; the audit log is not to be filled with them.
+        if (tries.restMs(request.clientAddress) === 0) audit.refused(request, 'login', 'invalid_grant');
         tries.failed(request.clientAddress);
-        audit.refused(request, 'login', 'invalid_grant');
         throw new AuthRefusal(400, 'invalid_grant', 'No login has this device code: begin the login again.');
     }
   });

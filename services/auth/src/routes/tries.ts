@@ -18,13 +18,17 @@ export class Tries {
 
   /** Throws `RateLimited` where this address has used up its tries. */
   check(address: string): void {
-    const known = this.#failures.get(clientKeyOf(address));
-    if (known === undefined || known.count < this.#triesMax) return;
-    const restMs = known.since + WINDOW_MS - this.#now();
+    const restMs = this.restMs(address);
     if (restMs > 0)
       throw new RateLimited('Too many wrong codes came from this address: wait a minute and try again.', {
         retryAfter: Math.ceil(restMs / 1000),
       });
+  }
+
+  /** For how long this address has used up its tries; 0: it has some left. */
+  restMs(address: string): number {
+    const known = this.#failures.get(clientKeyOf(address));
+    return known === undefined || known.count < this.#triesMax ? 0 : Math.max(0, known.since + WINDOW_MS - this.#now());
   }
 
   failed(address: string): void {
