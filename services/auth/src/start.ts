@@ -118,7 +118,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
       target: `session/${id}`,
       outcome: 'unauthenticated',
     });
-  const sessions = new Sessions(store, { users, claims, revocations, secrets, jwtSecret, now, onReuse });
+  const sessions = new Sessions(store, { users, claims, revocations, jwtSecret, now, onReuse });
   const tokens = new PersonalTokens(store, revocations, now);
   const access = new AccessGrants(store, { users, revocations, now });
   const suspensions = new Suspensions(store, { users, revocations, now });

@@ -131,27 +131,41 @@ describe('a refresh token', () => {
     expect(await refresh(body['refresh_token'])).toMatchObject(refused);
   });
 
-  it('that was rotated and comes again is theft: it and its successor are dead, and so is the session', async () => {
+  it.each([
+    ['', {}],
+    [' for another successor', { rotate: true }],
+  ])('that was rotated and comes again%s is theft: all that came of the login is dead', async (_, more) => {
     server = await world.server();
-    const { refresh: old } = await login();
+    const { access: first, refresh: old } = await login();
     const { body } = await refresh(old, { rotate: true });
     expect(body['refresh_token']).not.toBe(old);
-    expect((await refresh(body['refresh_token'])).status).toBe(200);
-    world.aheadMs = 10_500;
-    expect(await refresh(old)).toMatchObject(refused);
+    const { body: renewed } = await refresh(body['refresh_token']);
+    const accesses = [first, body['access_token'], renewed['access_token']].map(String);
+    for (const access of accesses) expect((await me(access)).status).toBe(200);
+    expect(await refresh(old, more)).toMatchObject(refused);
     expect(await refresh(body['refresh_token'])).toMatchObject(refused);
-    expect(await me(String(body['access_token']))).toMatchObject(refused);
+    for (const access of accesses) expect(await me(access)).toMatchObject(refused);
+    expect(await refresh(old, more)).toMatchObject(refused);
     expect(world.audit.at(-1)).toMatchObject({ action: 'refresh.reuse' });
   });
 
-  it('rotated twice at a time, or again within the grace, has one successor and nobody is thrown out', async () => {
+  it("one that is spent ends its own session and none of the user's others", async () => {
+    server = await world.server();
+    const [{ refresh: old }, other] = [await login(), await login()];
+    await refresh(old, { rotate: true });
+    expect(await refresh(old)).toMatchObject(refused);
+    expect((await me(other.access)).status).toBe(200);
+    expect((await refresh(other.refresh)).status).toBe(200);
+  });
+
+  it('rotated several times at once gives one successor, and ends with all that came of it', async () => {
     server = await world.server();
     const { refresh: old } = await login();
-    const answers = await Promise.all([refresh(old, { rotate: true }), refresh(old, { rotate: true })]);
-    answers.push(await refresh(old, { rotate: true }));
-    expect(new Set(answers.map(({ body }) => body['refresh_token'])).size).toBe(1);
-    world.aheadMs = 60_000;
-    expect((await refresh(answers[0]?.body['refresh_token'])).status).toBe(200);
+    const answers = await Promise.all(Array.from({ length: 5 }, () => refresh(old, { rotate: true })));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 401, 401, 401, 401]);
+    const got = answers.find(({ status }) => status === 200)?.body ?? {};
+    expect(await refresh(got['refresh_token'])).toMatchObject(refused);
+    expect(await me(String(got['access_token']))).toMatchObject(refused);
   });
 
   it.each([

@@ -1,6 +1,6 @@
 /**
  * People who log in by a browser and a device, and then use their session: they refresh it again and again, repeat a refresh whose
- * answer was lost, and some log out. The account has what each was promised, and whether it holds when all is over.
+ * answer was lost, have it rotated, and some log out. The account has what each was promised, and whether it holds when all is over.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import { Browser } from '@penstock/testkit';
@@ -11,7 +11,7 @@ export interface SessionAccount {
   readonly login: string;
   /** Refreshes that were answered. */
   refreshes: number;
-  /** `out`: its logout was answered. `unsure`: a repeat of a refresh or a logout came too late to be promised anything. */
+  /** `out`: its logout was answered, or that a spent token came again. `unsure`: the answer of a rotation or a logout was lost. */
   state: 'in' | 'out' | 'unsure';
   /** What was not as promised while it lived. */
   readonly broken: string[];
@@ -30,12 +30,13 @@ interface Session extends SessionAccount {
   accessToken: string;
 }
 
-/** A refresh token may be used again for so long after it was rotated (services/auth). */
-const ROTATION_GRACE_MS = 10_000;
 const LOOK_MS_MAX = 30_000;
 const BETWEEN_REFRESHES_MS = 1_500;
 const LOGOUT_SHARE = 0.25;
 const TWICE_SHARE = 0.2;
+const ROTATION_SHARE = 0.3;
+/** Of rotations: the session ends with them. */
+const REUSE_SHARE = 0.1;
 const POLLS_MAX = 30;
 const POLL_MS = 700;
 
@@ -111,33 +112,45 @@ export class LoginLoad {
     return null;
   }
 
-  /** Now and then in two places at once, or again, and each is to have the same successor. */
+  /** Now and then in two places at once, or again, as one does whose answer was lost. */
   async #refresh(session: Session, signal: AbortSignal): Promise<void> {
-    const began = performance.now();
+    if (this.#random.chance(ROTATION_SHARE)) return await this.#rotate(session);
     const { refreshToken } = session;
     const once = (): Promise<Answered | null> =>
-      untilAnswered(
-        () => askJson(`${this.#url}/auth/refresh`, { refresh_token: refreshToken, rotate: true }),
-        this.#random,
-        signal,
-      );
-    const answers: (Answered | null)[] = [];
-    if (this.#random.chance(TWICE_SHARE)) answers.push(...(await Promise.all([once(), once()])));
-    else answers.push(await once());
-    // As one does whose answer was lost.
-    if (this.#random.chance(TWICE_SHARE) && performance.now() - began < ROTATION_GRACE_MS / 2)
-      answers.push(await once());
+      untilAnswered(() => this.#ask({ refresh_token: refreshToken }), this.#random, signal);
+    const answers = this.#random.chance(TWICE_SHARE) ? await Promise.all([once(), once()]) : [await once()];
+    if (this.#random.chance(TWICE_SHARE)) answers.push(await once());
     const answer = answers.find((one) => one?.status !== 200) ?? answers[0] ?? null;
-    const successors = new Set(answers.flatMap((one) => (one?.status === 200 ? [one.body['refresh_token']] : [])));
-    if (successors.size > 1) session.broken.push(`refresh ${session.refreshes + 1} had two successors`);
-    if (answer === null) {
+    if (answer === null) session.state = 'unsure';
+    else this.#take(session, answer);
+  }
+
+  /** Asked once: a token that is spent and comes again ends the session, which some do here. */
+  async #rotate(session: Session): Promise<void> {
+    const once = (): Promise<Answered | null> => this.#ask({ refresh_token: session.refreshToken, rotate: true });
+    const isTwice = this.#random.chance(REUSE_SHARE);
+    const answers = await Promise.all(isTwice ? [once(), once()] : [once()]);
+    const [got, ...more] = answers.filter((one) => one?.status === 200);
+    if (more.length > 0) session.broken.push(`refresh ${session.refreshes + 1} had ${more.length + 1} successors`);
+    if (isTwice && answers.some((one) => one?.status === 401)) {
+      if (got != null) this.#take(session, got);
+      session.state = 'out';
+    } else if (answers.includes(null)) {
       session.state = 'unsure';
-    } else if (answer.status === 200) {
+    } else {
+      for (const answer of answers) if (answer !== null) this.#take(session, answer);
+    }
+  }
+
+  #ask(body: { readonly refresh_token: string; readonly rotate?: boolean }): Promise<Answered | null> {
+    return askJson(`${this.#url}/auth/refresh`, body);
+  }
+
+  #take(session: Session, answer: Answered): void {
+    if (answer.status === 200) {
       session.refreshes += 1;
-      session.refreshToken = String(answer.body['refresh_token']);
       session.accessToken = String(answer.body['access_token']);
-    } else if (performance.now() - began > ROTATION_GRACE_MS) {
-      session.state = 'unsure';
+      session.refreshToken = String(answer.body['refresh_token'] ?? session.refreshToken);
     } else {
       session.broken.push(`refresh ${session.refreshes + 1} was answered ${describe(answer)}`);
       session.state = 'unsure';

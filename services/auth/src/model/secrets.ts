@@ -1,13 +1,5 @@
 /** Random values, their hashes, and what only this installation can read: all from one secret, each use with a key of its own. */
-import {
-  createCipheriv,
-  createDecipheriv,
-  createHmac,
-  hash,
-  hkdfSync,
-  randomBytes,
-  timingSafeEqual,
-} from 'node:crypto';
+import { createCipheriv, createDecipheriv, hash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { jwtSecretsOf } from '@penstock/config';
 
 const RANDOM_BYTES = 32;
@@ -45,11 +37,6 @@ export class Secrets {
   /** `JWT_SECRET` */
   constructor(jwtSecret: string) {
     this.#secrets = jwtSecretsOf(jwtSecret);
-  }
-
-  /** The same for the same text; without the secret nobody can distinguish it from random text. */
-  derive(purpose: string, text: string): string {
-    return createHmac('sha256', this.#sealingKey(purpose)).update(text).digest('base64url');
   }
 
   /** Only `open` with the same purpose reads it, and nobody can change it. */

@@ -2,8 +2,8 @@
  * Sessions and their tokens: what a login gives out, what keeps it going, what ends it.
  *
  *  SESSION-1 A refresh token is 256 random bits and kept as a hash; without its session, which is looked up each time, it is worth nothing.
- *  SESSION-2 A refresh token has at most one successor, derived from it, so that a repeat within the grace gets the same one. Its
- *     use after the grace is theft by somebody: the session ends, with all that came of it.
+ *  SESSION-2 A refresh token is rotated once, which an insert decides: of two requests at a time one gets the successor. Its use
+ *     after that is theft by somebody, and so is the other of the two: the session ends, with all that came of it.
  *  SESSION-3 What ends a session tells the gateways first and deletes then: an access token that a refresh gave out meanwhile
  *     carries the session's id and is dead with it.
  */
@@ -13,7 +13,7 @@ import type { Collection, DocumentStore } from '@penstock/store';
 import { refreshTokensSpec, sessionsSpec, type SessionRow, type UserRow } from './collections.ts';
 import type { OneTimeClaims } from './one-time-claims.ts';
 import type { Revocations } from './revocations.ts';
-import { hashOf, newId, randomText, type Secrets } from './secrets.ts';
+import { hashOf, newId, randomText } from './secrets.ts';
 import { isId, type Users } from './users.ts';
 
 export type SessionKind = 'web' | 'device';
@@ -35,7 +35,6 @@ export interface SessionsOptions {
   readonly users: Users;
   readonly claims: OneTimeClaims;
   readonly revocations: Revocations;
-  readonly secrets: Secrets;
   readonly jwtSecret: string;
   readonly now: () => number;
   /** Called when a refresh token is used after it was rotated. */
@@ -44,8 +43,6 @@ export interface SessionsOptions {
 
 const DAY_MS = 24 * 3_600_000;
 const REFRESH_LIFETIME_MS = 30 * DAY_MS;
-/** It serves a client whose first answer was lost, or that refreshed in two places at once. */
-const ROTATION_GRACE_MS = 10_000;
 /** How many one user may have; beyond it the oldest end. Nobody has so many devices, and a script that logs in for ever must not fill the store. */
 const SESSIONS_MAX = 100;
 const REFRESH_PREFIX = 'rt_';
@@ -82,12 +79,7 @@ export class Sessions {
   /** Throws `Unauthenticated` for whatever is not a refresh token of a living session. */
   async refresh(refreshToken: string, rotate: boolean): Promise<Refreshed> {
     const session = await this.#sessionOf(refreshToken);
-    const rotation = await this.#options.claims.get(rotationId(refreshToken));
-    if (rotation !== null && this.#options.now() - rotation.at > ROTATION_GRACE_MS) {
-      await this.end(session);
-      this.#options.onReuse(session);
-      throw refusedToken();
-    }
+    if ((await this.#options.claims.get(rotationId(refreshToken))) !== null) throw await this.#reused(session);
     const user = await this.#options.users.get(session.userId);
     if (user === null || !(await this.#options.users.isAdmitted(user))) throw refusedToken();
     return {
@@ -136,13 +128,20 @@ export class Sessions {
     return session;
   }
 
-  /** SESSION-2: The successor is kept before the claim is taken: a crash between both leaves two tokens that work, not none. */
+  /** SESSION-2: The successor is kept before the claim is taken: a crash between both leaves a token that works, and one that nobody knows. */
   async #rotate(refreshToken: string, session: SessionRow): Promise<string> {
-    const successor = `${REFRESH_PREFIX}${this.#options.secrets.derive('refresh-successor', refreshToken)}`;
+    const successor = `${REFRESH_PREFIX}${randomText()}`;
     await this.#keepToken(successor, session);
-    const at = this.#options.now();
-    await this.#options.claims.take(rotationId(refreshToken), { at, expiresAt: session.expiresAt });
+    const claim = { at: this.#options.now(), expiresAt: session.expiresAt };
+    if (!(await this.#options.claims.take(rotationId(refreshToken), claim))) throw await this.#reused(session);
     return successor;
+  }
+
+  /** Ends the session; answers what the one who brought its spent token is told. */
+  async #reused(session: SessionRow): Promise<Unauthenticated> {
+    await this.end(session);
+    this.#options.onReuse(session);
+    return refusedToken();
   }
 
   async #keepToken(token: string, { id: sessionId, userId, expiresAt }: SessionRow): Promise<void> {
