@@ -90,6 +90,7 @@ export function evolve(run: RunState, event: RunEvent): void {
     case 'run_admitted':
       run.held = false;
       run.admittedAt = event.at;
+      unqueue(run);
       return;
     case 'run_rested':
       run.rested = true;
@@ -111,6 +112,8 @@ export function evolve(run: RunState, event: RunEvent): void {
       return;
     }
     case 'stages_queued':
+      // Of a run whose gates were open, too: from here on it is a runner that it waits for.
+      unqueue(run);
       for (const name of event.stages) run.stages.queue(indexNamed(run, plan, name), event.at);
       return;
     case 'stage_started': {
@@ -213,6 +216,11 @@ export function evolve(run: RunState, event: RunEvent): void {
     default:
       assertNever(event);
   }
+}
+
+/** Neither its group nor its quota holds it back any more. */
+function unqueue(run: RunState): void {
+  if (run.status === 'QUEUED') run.status = 'PENDING';
 }
 
 /** The event's part in what is counted; `evolve` does it for those that it applies. */

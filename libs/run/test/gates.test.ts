@@ -105,7 +105,7 @@ describe('P26: a gate', () => {
 describe('P26: a place', () => {
   it('stays with a run in which anything else can go on', () => {
     const run = new DrivenRun(pipeline(gate('gate'), stage('test'), stage('ship', { after: ['gate'] })));
-    expect(run.run.rested).toBeUndefined();
+    expect([run.run.rested, run.run.status]).toEqual([undefined, 'PENDING']);
     run.grant('test');
     expect(types(says(run, 'alice'))).toEqual(['gate_decided', 'stage_completed', 'stages_queued']);
   });
@@ -132,7 +132,9 @@ describe('P26: a place', () => {
     );
     expect(types(says(run, 'alice'))).toEqual(['gate_decided', 'stage_completed', 'gates_queued', 'run_held']);
     expect(types(says(run, 'alice', 'approved', 'second'))).toEqual(['gate_decided', 'stage_completed']);
+    expect(run.run.status).toBe('QUEUED');
     expect(types(run.tell({ type: 'admit' }))).toEqual(['run_admitted', 'stages_queued']);
+    expect(run.run.status).toBe('PENDING');
   });
 
   it('is kept while a retry is due', () => {

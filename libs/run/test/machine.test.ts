@@ -13,6 +13,17 @@ describe('the phases of a run', () => {
     expect(driven.tell({ type: 'admit' })).toBeUndefined();
   });
 
+  it('P23: one that is admitted is PENDING until its first grant, and one that has begun goes on being RUNNING', () => {
+    const driven = new DrivenRun(pipeline(stage('a')), { held: 'group' });
+    driven.tell({ type: 'admit' });
+    expect(driven.run).toMatchObject({ status: 'PENDING', held: false });
+    driven.grant('a');
+    expect(driven.run.status).toBe('RUNNING');
+    evolve(driven.run, { type: 'run_held', at: 5_000, reason: 'quota' });
+    evolve(driven.run, { type: 'run_admitted', at: 6_000 });
+    expect(driven.run.status).toBe('RUNNING');
+  });
+
   it('a held run that is cancelled has settled', () => {
     const driven = new DrivenRun(pipeline(stage('a')), { held: 'group' });
     expect(driven.tell({ type: 'cancel' })?.effects).toEqual([{ type: 'settle' }]);

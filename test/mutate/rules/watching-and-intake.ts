@@ -196,6 +196,14 @@ export const watchingAndIntake: readonly Mutant[] = [
   },
   {
     rule: 'P23',
+    breaks: 'shows a run as held back that nothing holds back any more',
+    file: 'libs/run/src/evolve.ts',
+    find: "if (run.status === 'QUEUED') run.status = 'PENDING';",
+    replace: '',
+    noticedBy: [{ tests: 'libs/run/test/machine.test.ts' }, { worlds: 20 }],
+  },
+  {
+    rule: 'P23',
     breaks: "forgets at a take-over what the log adds to the store's counters",
     file: 'services/scheduler/src/shell/usage-take-over.ts',
     find: 'month.runs = Math.max(month.runs, runOfMonth);',

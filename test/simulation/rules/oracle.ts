@@ -38,7 +38,7 @@ import type { ToldMessage, Witness } from '../world/witness.ts';
 import type { World } from '../world/world.ts';
 import { checkAdded } from './added-rules.ts';
 import { ControlRules } from './control-rules.ts';
-import { checkEvent, checkLogEnd } from './event-rules.ts';
+import { checkEvent, checkLogEnd, checkQueued } from './event-rules.ts';
 import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
 import { DeletionRules } from './deletion-rules.ts';
 import { FairSlots } from './fair-slots.ts';
@@ -286,6 +286,7 @@ export class Oracle implements Witness {
     if (run !== undefined && !disturbed) {
       const { id: about } = run;
       checkGates(run, (message) => world.check(false, 'P26', `run ${about.slice(-4)}: ${message}`));
+      checkQueued(run, (message) => world.check(false, 'P23', `run ${about.slice(-4)}: ${message}`));
     }
     run?.versions.push({ sequence, version: run.events.length });
   }
