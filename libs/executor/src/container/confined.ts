@@ -15,18 +15,28 @@ export interface Holders {
 
 const ENDED_MS_MAX = 20_000;
 const ENDED_POLL_MS = 5;
+/** So long an engine that does not answer is asked again how a container ended: a stage is not lost by a moment of its engine's. */
+const ANSWERED_MS_MAX = 30_000;
+const ANSWERED_RETRY_MS = 100;
 const REMOVE_TRIES_MAX = 5;
 const REMOVE_RETRY_MS = 200;
 
 export class Confined {
   readonly name: string;
-  readonly #engine: Engine;
   readonly #holders: Holders;
+  readonly #reach: (() => Promise<Engine>) | undefined;
+  #engine: Engine;
   #process: ProcessIdentity | null = null;
 
   /** Created and held; it does not run yet where the engine can do it so, else its first process waits by itself. */
-  static async make(engine: Engine, request: ContainerRequest, holders: Holders): Promise<Confined> {
-    const confined = new Confined(engine, request.name, holders);
+  static async make(
+    engine: Engine,
+    request: ContainerRequest,
+    holders: Holders,
+    /** The engine once more, where the way to it may have broken. */
+    reach?: () => Promise<Engine>,
+  ): Promise<Confined> {
+    const confined = new Confined(engine, request.name, holders, reach);
     try {
       await engine.create(request);
       await engine.init(request.name);
@@ -40,10 +50,11 @@ export class Confined {
     }
   }
 
-  private constructor(engine: Engine, name: string, holders: Holders) {
+  private constructor(engine: Engine, name: string, holders: Holders, reach: (() => Promise<Engine>) | undefined) {
     this.#engine = engine;
     this.name = name;
     this.#holders = holders;
+    this.#reach = reach;
   }
 
   get isAlive(): boolean {
@@ -62,12 +73,13 @@ export class Confined {
     this.#engine.kill(this.name).catch(() => {});
   }
 
-  /** Once its first process is gone. Null: the container itself is. */
-  async endState(): Promise<ContainerState | null> {
-    const deadline = performance.now() + ENDED_MS_MAX;
+  /** Once its first process is gone. Null: the container itself is. `signal`: nobody needs to know any more. */
+  async endState(signal: AbortSignal): Promise<ContainerState | null> {
+    let deadline: number | undefined;
     for (;;) {
-      const state = await this.#engine.inspect(this.name);
+      const state = await this.#inspectAgain(signal);
       if (state === null || !state.isRunning) return state;
+      deadline ??= performance.now() + ENDED_MS_MAX;
       if (performance.now() > deadline) throw new EngineFailed('the engine does not see that a container has ended', 0);
       await delay(ENDED_POLL_MS);
     }
@@ -87,6 +99,21 @@ export class Confined {
     }
     while (this.isAlive) await delay(ENDED_POLL_MS);
     if (this.#process !== null) this.#holders.letGo([this.#process]);
+  }
+
+  /** What the engine refuses is its word; where it does not answer, or fails itself, it is asked again. */
+  async #inspectAgain(signal: AbortSignal): Promise<ContainerState | null> {
+    const deadline = performance.now() + ANSWERED_MS_MAX;
+    for (;;) {
+      try {
+        return await this.#engine.inspect(this.name);
+      } catch (error) {
+        const isPassing = error instanceof EngineFailed && (error.status === 0 || error.status >= 500);
+        if (!isPassing || signal.aborted || performance.now() > deadline) throw error;
+      }
+      await delay(ANSWERED_RETRY_MS, undefined, { signal });
+      this.#engine = (await this.#reach?.().catch(() => undefined)) ?? this.#engine;
+    }
   }
 
   async #hold(): Promise<void> {

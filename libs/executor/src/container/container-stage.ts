@@ -120,7 +120,7 @@ export class ContainerStage implements StageProcess {
     this.#control.attach(this.#sink);
     signal.throwIfAborted();
     const request = plan.request(image.id, this.#control.folder);
-    this.#container = await Confined.make(engine, request, holders);
+    this.#container = await Confined.make(engine, request, holders, async () => (await connect()).engine);
     await this.#untilUp(this.#container, this.#control);
     await this.#filter(this.#container, request.isOwnerInside !== undefined);
     signal.throwIfAborted();
@@ -143,7 +143,7 @@ export class ContainerStage implements StageProcess {
     this.#timeout = setTimeout(() => this.stop('timeout'), Math.min(this.#spec.timeoutMs, TIMER_MS_MAX));
     this.#control.go(job);
     await this.#control.ended;
-    return this.#exitOfState(await this.#container.endState(), this.#control.reported);
+    return this.#exitOfState(await this.#container.endState(signal), this.#control.reported);
   }
 
   /** Its run's folders, and what it and its services write into their own file systems. */
@@ -206,7 +206,7 @@ export class ContainerStage implements StageProcess {
       if (isUp) return;
       this.#preparing.signal.throwIfAborted();
       if (!container.isAlive) {
-        const state = await container.endState();
+        const state = await container.endState(this.#preparing.signal);
         throw new UnstartableStage(
           `its container ended before the stage (exit code ${state?.exitCode ?? 'unknown'}): its image, or the entrypoint, does not start a shell`,
         );

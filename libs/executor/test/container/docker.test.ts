@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ContainerExecutor } from '../../src/container/container-executor.ts';
 import { findEngine } from '../../src/container/find-engine.ts';
+import type { StageExit } from '../../src/contract/port.ts';
 import { RecordingSink } from '../../src/testing/executor-suite.ts';
 
 const IMAGE_ID = 'sha256:0123';
@@ -30,18 +31,28 @@ let server: Server;
 let asked: string[];
 let created: CreateBody | undefined;
 let first: ChildProcess | undefined;
+/** What it says in place of how a container ended, one after the other: a status, or nothing at all. */
+let hiccups: (number | 'silence')[];
 
 beforeEach(async () => {
   folder = mkdtempSync(join(tmpdir(), 'penstock-docker-'));
   asked = [];
   created = undefined;
+  first = undefined;
+  hiccups = [];
   server = createServer((request, response) => {
     let body = '';
     request.on('data', (data: Buffer) => {
       body += data.toString();
     });
     request.on('end', () => {
-      const [status, answer] = answerTo(`${request.method} ${request.url}`, body);
+      const what = `${request.method} ${request.url}`;
+      const hiccup = what.endsWith('/json') && first?.exitCode === 0 ? hiccups.shift() : undefined;
+      if (hiccup === 'silence') {
+        request.socket.destroy();
+        return;
+      }
+      const [status, answer] = hiccup === undefined ? answerTo(what, body) : [hiccup, { message: 'not now' }];
       response.writeHead(status, { 'content-type': 'application/json' });
       response.end(answer === undefined ? '' : JSON.stringify(answer));
     });
@@ -86,6 +97,29 @@ it('is found by its socket where there is no podman', async () => {
     expect(other).toMatchObject({ engine: null, why: expect.stringContaining('no socket of its engine') });
   } finally {
     process.env['PATH'] = path;
+  }
+});
+
+it('is asked again how a stage ended where it does not answer; what it refuses is its word', async () => {
+  const executor = new ContainerExecutor({
+    engine: { kind: 'docker', socketPath: join(folder, 'socket') },
+    owner: 'docker test',
+  });
+  const run = async (): Promise<StageExit> => {
+    const spec = { helperKey: 'key', commands: [{ script: 'true', bindings: {} }], env: {}, cwd: folder };
+    const place = { image: { name: 'node:26' }, network: 'none' as const };
+    const more = { folders: [folder], timeoutMs: 60_000, user: USER, place };
+    return await executor.start({ ...spec, ...more }, new RecordingSink()).ended;
+  };
+  try {
+    hiccups = ['silence', 500];
+    expect(await run()).toEqual({ kind: 'exit', code: 0 });
+    first = undefined;
+    hiccups = [409];
+    expect(await run()).toEqual({ kind: 'lost', cause: 'a container could not be looked at: not now' });
+    expect(hiccups).toEqual([]);
+  } finally {
+    await executor.close();
   }
 });
 
