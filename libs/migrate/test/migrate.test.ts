@@ -134,6 +134,9 @@ describe('a word that the other engine does not know', () => {
       ['a: {script: [echo], retry: {max: 1, when: script_failrue}}', 'script_failrue'],
       ['a: {script: [echo], artifacts: {paths: [x], when: on_sucess}}', "'when: on_sucess' of the artifacts of 'a'"],
       ['a: {script: [echo], parallel: many}', "'parallel: many' of 'a'"],
+      ['a: {script: [echo], cache: {paths: [x], policy: pul}}', "'policy: pul' of a cache of 'a'"],
+      ['a: {script: [echo], cache: {paths: [x], when: allways}}', "'when: allways' of a cache of 'a'"],
+      ['a: {script: [echo], variables: {X: {value: y, expand: flase}}}', "'expand: flase' of the variable X"],
       [
         'a: {script: [echo]}\nb: {script: [echo], needs: [{job: a, artifacts: flase}]}',
         "'artifacts: flase' of a need of 'b'",
@@ -317,6 +320,24 @@ job: {extends: .b, script: [make]}
     const parsed = parsePipeline(text);
     expect(parsed.ok && parsed.definition.stages[0]?.env).toEqual({ A: ['1'], B: ['2'] });
     expect(text).toContain('image: alpine');
+  });
+
+  it('reads no variables in a value that says so, and tells of a cache what a stage does not do', () => {
+    const variables = "{A: {value: 'a $HOME', expand: false}, B: {value: '$A', expand: 'true'}}";
+    const cache =
+      "{key: $CI_COMMIT_REF_SLUG, paths: [x], policy: pull, when: always, untracked: true, fallback_keys: ['old-$X']}";
+    const { notes, text } = gitlab(
+      `variables: ${variables}\na: {script: ['echo "$B"'], variables: ${variables}, cache: ${cache}}\n`,
+    );
+    expect(text.match(/A: a \$HOME/gu)).toHaveLength(2);
+    expect(text).not.toContain('export A');
+    expect(text).toContain('export B="$A"');
+    expect(text).toMatch(/restore: (?:\[|\n *- )?old-x/u);
+    expect(notes.map(({ what }) => what)).toEqual([
+      "'policy: pull' of a cache of 'a', which is looked for and saved here",
+      "'when: always' of a cache of 'a'",
+      "'untracked' of a cache of 'a'",
+    ]);
   });
 
   it('puts a gate before a job that somebody starts, and lets nobody wait for it who did not', () => {

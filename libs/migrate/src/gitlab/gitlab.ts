@@ -74,6 +74,11 @@ export function fromGitlab(root: SourceMap, ledger: Ledger, name: string): Draft
   return draft;
 }
 
+interface GivenVariable {
+  readonly text: string;
+  readonly isPlain: boolean;
+}
+
 interface Job {
   readonly id: string;
   readonly line: number;
@@ -110,9 +115,9 @@ class GitlabFile {
 
   translate(): void {
     const root = this.#root;
-    for (const [name, { text }] of this.#variablesOf(takeMap(root, 'variables'))) {
+    for (const [name, { text, isPlain }] of this.#variablesOf(takeMap(root, 'variables'))) {
       this.#variables.set(name, text);
-      if (text.includes('$')) this.#exports.push(`export ${name}="${shellText(text)}"`);
+      if (text.includes('$') && !isPlain) this.#exports.push(`export ${name}="${shellText(text)}"`);
       else this.#draft.env[name] = text;
     }
     const include = take(root, 'include');
@@ -189,18 +194,22 @@ class GitlabFile {
     if (cancel !== undefined) takeAll(cancel);
   }
 
-  /** A variable is a text, or a map with a value and a description. */
-  #variablesOf(map: SourceMap | undefined): readonly (readonly [string, { readonly text: string }])[] {
+  /** A variable is a text, or a map with a value and a description. `isPlain`: a dollar in it is a dollar. */
+  #variablesOf(map: SourceMap | undefined): readonly (readonly [string, GivenVariable])[] {
     return takeAll(map).flatMap(({ key, value, line }) => {
-      if (value.kind === 'text') return [[key, { text: value.text }] as const];
+      if (value.kind === 'text') return [[key, { text: value.text, isPlain: false }] as const];
       if (value.kind !== 'map') return [];
       const text = takeText(value, 'value') ?? '';
       const options = takeTexts(value, 'options');
       takeText(value, 'description');
-      takeText(value, 'expand');
+      const expands = takeFlag(value, 'expand', {
+        ledger: this.#ledger,
+        of: `the variable ${key}`,
+        otherwise: 'the variables in it are read',
+      });
       if (options.length > 0)
         this.#ledger.tell(line, `the choices of the variable ${key}`, 'declare it under `inputs`');
-      return [[key, { text }] as const];
+      return [[key, { text, isPlain: expands === false }] as const];
     });
   }
 
@@ -210,9 +219,9 @@ class GitlabFile {
     for (const key of UNTOLD) take(map, key);
     const env = new Map<string, string>();
     const exports = [...this.#exports];
-    for (const [name, { text }] of this.#variablesOf(takeMap(map, 'variables'))) {
+    for (const [name, { text, isPlain }] of this.#variablesOf(takeMap(map, 'variables'))) {
       env.set(name, text);
-      if (text.includes('$')) exports.push(`export ${name}="${shellText(text)}"`);
+      if (text.includes('$') && !isPlain) exports.push(`export ${name}="${shellText(text)}"`);
       else stage.env[name] = text;
     }
     this.#parallel(stage, take(map, 'parallel'));

@@ -1,7 +1,8 @@
 /** Artifacts, reports and caches of a job. */
 import { keptPatterns } from '../kept-patterns.ts';
 import { markSeen, take, takeAll, takeMap, takeText, takeTexts, textsOf, type SourceMap } from '../source.ts';
-import { takeWord } from '../words.ts';
+import type { Ledger } from '../ledger.ts';
+import { takeFlag, takeWord } from '../words.ts';
 import { durationOf } from './duration.ts';
 import { plainPath, type JobContext } from './job-context.ts';
 
@@ -33,7 +34,8 @@ export function keepFiles(context: JobContext, map: SourceMap): void {
     if (duration === undefined) ledger.tell(artifacts.line, `how long artifacts are kept: ${expire}`);
     else stage.artifacts.expire = duration;
   }
-  for (const key of ['name', 'expose_as', 'public', 'access', 'untracked']) take(artifacts, key);
+  tellOfUntracked(ledger, artifacts, `the artifacts of '${stage.name}'`);
+  for (const key of ['name', 'expose_as', 'public', 'access']) take(artifacts, key);
   const reports = takeMap(artifacts, 'reports');
   if (reports === undefined) return;
   stage.reports.push(...takeTexts(reports, 'junit'));
@@ -58,7 +60,10 @@ export function keepCaches(context: JobContext, map: SourceMap): void {
     if (cache.kind !== 'map') continue;
     const key = take(cache, 'key');
     const paths = takeTexts(cache, 'paths').flatMap((path) => plainPath(path, context) ?? []);
-    for (const word of ['policy', 'when', 'untracked', 'unprotect', 'fallback_keys']) take(cache, word);
+    const others = takeTexts(cache, 'fallback_keys').map(plainKey);
+    // Untrusted runs leave nothing here that others find.
+    take(cache, 'unprotect');
+    tellOfCache(context, cache);
     let text = 'default';
     if (key?.kind === 'map') {
       const files = takeTexts(key, 'files');
@@ -75,9 +80,37 @@ export function keepCaches(context: JobContext, map: SourceMap): void {
       stage.caches.push({
         key: text,
         paths,
-        restore: text.includes('hash(') ? [`${text.split('${{')[0] ?? ''}`] : [],
+        restore: [...(text.includes('hash(') ? [`${text.split('${{')[0] ?? ''}`] : []), ...others],
       });
   }
+}
+
+/** A cache here is looked for by each stage that names it, and saved by the first that succeeds and has found nothing. */
+function tellOfCache({ ledger, stage }: JobContext, cache: SourceMap): void {
+  const of = `a cache of '${stage.name}'`;
+  const policy = takeWord(cache, 'policy', {
+    ledger,
+    of,
+    words: ['pull', 'push', 'pull-push'],
+    otherwise: 'it is looked for and saved',
+  });
+  const remedy = 'a stage looks for its caches, and saves what was not there: see `cache`';
+  if (policy === 'pull' || policy === 'push')
+    ledger.tell(cache.line, `'policy: ${policy}' of ${of}, which is looked for and saved here`, remedy);
+  const when = takeWord(cache, 'when', {
+    ledger,
+    of,
+    words: ['on_success', 'on_failure', 'always'],
+    otherwise: 'it is saved where the stage has succeeded',
+  });
+  if (when === 'on_failure' || when === 'always')
+    ledger.tell(cache.line, `'when: ${when}' of ${of}`, 'it is saved where the stage has succeeded');
+  tellOfUntracked(ledger, cache, of);
+}
+
+function tellOfUntracked(ledger: Ledger, map: SourceMap, of: string): void {
+  const isUntracked = takeFlag(map, 'untracked', { ledger, of, otherwise: 'what `paths` names is kept' });
+  if (isUntracked === true) ledger.tell(map.line, `'untracked' of ${of}`, 'name the files under `paths`');
 }
 
 /** Variables of a key stand for the branch, most of the time, which a cache has by itself. */
