@@ -340,6 +340,12 @@ job: {extends: .b, script: [make]}
     ]);
   });
 
+  it('lets a job have a variable of its own in the place of one that is made of others', () => {
+    const { text } = gitlab("variables: {X: '$HOME'}\na: {script: ['echo $X'], variables: {X: plain}}\n");
+    expect(text).toContain('X: plain');
+    expect(text).not.toContain('export X');
+  });
+
   it('puts a gate before a job that somebody starts, and lets nobody wait for it who did not', () => {
     const { text } = gitlab(
       'stages: [a, b]\ndeploy: {stage: a, script: [x], when: manual}\nnext: {stage: b, script: [y]}\n',

@@ -93,7 +93,7 @@ class GitlabFile {
   readonly #ledger: Ledger;
   readonly #conditions = new Conditions();
   readonly #variables = new Map<string, string>();
-  readonly #exports: string[] = [];
+  readonly #exports = new Map<string, string>();
   readonly #default: SourceMap;
   readonly #extended: Extended;
   /** Jobs that somebody starts, by their stages. */
@@ -117,7 +117,7 @@ class GitlabFile {
     const root = this.#root;
     for (const [name, { text, isPlain }] of this.#variablesOf(takeMap(root, 'variables'))) {
       this.#variables.set(name, text);
-      if (text.includes('$') && !isPlain) this.#exports.push(`export ${name}="${shellText(text)}"`);
+      if (text.includes('$') && !isPlain) this.#exports.set(name, `export ${name}="${shellText(text)}"`);
       else this.#draft.env[name] = text;
     }
     const include = take(root, 'include');
@@ -218,8 +218,12 @@ class GitlabFile {
     const ledger = this.#ledger;
     for (const key of UNTOLD) take(map, key);
     const env = new Map<string, string>();
-    const exports = [...this.#exports];
-    for (const [name, { text, isPlain }] of this.#variablesOf(takeMap(map, 'variables'))) {
+    const given = this.#variablesOf(takeMap(map, 'variables'));
+    // One of the job's own stands in the place of the file's.
+    const shared = new Map(this.#exports);
+    for (const [name] of given) shared.delete(name);
+    const exports = [...shared.values()];
+    for (const [name, { text, isPlain }] of given) {
       env.set(name, text);
       if (text.includes('$') && !isPlain) exports.push(`export ${name}="${shellText(text)}"`);
       else stage.env[name] = text;
