@@ -83,6 +83,7 @@ describe('who administers', () => {
       [DRAIN, { runner: 'r1' }],
       ['{ adminRunners { id } }', {}],
       ['{ auditLog { at } }', {}],
+      ['{ adminAudit { at } }', {}],
     ] as const)
       expect(codes(await ask(query, variables, ada.token)), query).toEqual(['FORBIDDEN']);
     expect(await readControls(world.bus)).toEqual([]);
@@ -158,11 +159,13 @@ describe('pausing', () => {
     expect((await readControls(world.bus)).find(({ target }) => target.kind === 'all')?.resumedAt).toBeGreaterThan(0);
     await audit.close();
     const log = await ask(
-      'query ($since: String) { auditLog(limit: 10, since: $since) { actor action target outcome } }',
+      `query ($since: String) { auditLog(limit: 10, since: $since) { actor action target outcome }
+        adminAudit(limit: 10, since: $since) { actor action target outcome } }`,
       {
         since: from,
       },
     );
+    expect(log.data?.['adminAudit']).toEqual(log.data?.['auditLog']);
     expect(log.data?.['auditLog']).toEqual([
       { actor: 'admin-key', action: 'admin.resume', target: 'all', outcome: 'ok' },
       { actor: 'admin-key', action: 'admin.pause', target: 'label gpu', outcome: 'ok' },

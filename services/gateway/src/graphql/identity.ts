@@ -124,6 +124,8 @@ const SDL = /* GraphQL */ `
     serverConfig: ServerConfig!
     "The newest first, none from before 'since' (ISO 8601); 'limit' is 20 where it is absent, at most 1000. For those of adminStatus (additional)."
     auditLog(limit: Int, since: String): [AuditEntry!]!
+    "The same as auditLog (additional)."
+    adminAudit(limit: Int, since: String): [AuditEntry!]!
   }
 
   extend type Mutation {
@@ -148,6 +150,18 @@ const REVOKE_ALL_MS = 20_000;
 
 export function identityModule(options: IdentityModuleOptions): GraphqlModule {
   const { bus, tiers, now } = options;
+  const audited = async (
+    _: unknown,
+    args: { limit?: Maybe<number>; since?: Maybe<string> },
+    { caller }: GraphqlContext,
+  ) => {
+    requireAdministrator(caller);
+    const since = sinceOf(args.since);
+    const entries = await options.audit.newest(limitOf(args.limit, AUDIT_LIMIT), since).catch((error: unknown) => {
+      throw unavailableStore(error);
+    });
+    return entries.map(({ at, ...entry }) => ({ at: new Date(at).toISOString(), ...entry }));
+  };
   return {
     sdl: SDL,
     resolvers: {
@@ -185,20 +199,8 @@ export function identityModule(options: IdentityModuleOptions): GraphqlModule {
           requireOperator(caller);
           return { version: options.version, ...options.server };
         },
-        auditLog: async (
-          _: unknown,
-          args: { limit?: Maybe<number>; since?: Maybe<string> },
-          { caller }: GraphqlContext,
-        ) => {
-          requireAdministrator(caller);
-          const since = sinceOf(args.since);
-          const entries = await options.audit
-            .newest(limitOf(args.limit, AUDIT_LIMIT), since)
-            .catch((error: unknown) => {
-              throw unavailableStore(error);
-            });
-          return entries.map(({ at, ...entry }) => ({ at: new Date(at).toISOString(), ...entry }));
-        },
+        auditLog: audited,
+        adminAudit: audited,
       },
       Mutation: {
         createApiToken: async (

@@ -27,6 +27,7 @@ const LISTS: Readonly<Record<string, ListField>> = {
   runEvents: { argument: 'limit', usual: 100, max: 1_000, each: 0 },
   cases: { argument: 'first', usual: 100, max: 1_000, each: 0 },
   auditLog: { argument: 'limit', usual: 20, max: 1_000, each: 0 },
+  adminAudit: { argument: 'limit', usual: 20, max: 1_000, each: 0 },
 };
 
 /** The events of the whole run are read for them, once: of 25 runs as they usually are, and of one run with 500 stages. */

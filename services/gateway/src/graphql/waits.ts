@@ -13,7 +13,8 @@ const SDL = /* GraphQL */ `
   type Waiting {
     """
     dependency (a stage before it), quota (its owner's runs at a time), concurrency (its group, or max_parallel), runner (no free slot),
-    no_runner (no runner can take it), approval, backoff (its next attempt), store or broker (the server itself cannot go on).
+    no_runner (no runner can take it), approval, backoff (its next attempt), paused (an administrator holds it up), store or broker (the
+    server itself cannot go on).
     """
     kind: String!
     "The id of the run, or the name of the stage of this run, that is waited for; null for a run that is not the caller's to see."
