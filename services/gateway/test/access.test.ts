@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { BusSubscription } from '@penstock/bus';
 import type { AccessRole, Grant } from '@penstock/identity';
 import { answerCalls } from '@penstock/service';
+import { NotFound } from '@penstock/errors';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { TestUser } from './fake-auth.ts';
@@ -123,6 +124,26 @@ describe('whoever is let into a repository', { timeout: 60_000 }, () => {
         delete: await code('deleteRun(id: $id)', gone),
       }).toEqual(credential === token ? { ...may, decide: 'UNAUTHENTICATED' } : may);
     }
+  });
+
+  it('with the role read may not run the repository’s file: FORBIDDEN there, NOT_FOUND where nobody has let it in', async () => {
+    const app = await world.gateway();
+    const { stop } = answerCalls(world.bus, 'webhook-ingest', {
+      file: () => {
+        throw new NotFound('You have not connected it.');
+      },
+    } as Parameters<typeof answerCalls>[2]);
+    await world.bus.flush();
+    const dispatch = async (repository: string): Promise<unknown> =>
+      await codeOf(
+        app,
+        `dispatchPipeline(provider: "git_host_a", repository: "${repository}", ref: "main", runId: $id) { run { id } }`,
+        runIdFor('user/bob'),
+      );
+    expect(await dispatch('acme/shop')).toBe('NOT_FOUND');
+    await world.auth.letIn('bob', as('read'));
+    expect([await dispatch('acme/shop'), await dispatch('acme/other')]).toEqual(['FORBIDDEN', 'NOT_FOUND']);
+    stop();
   });
 
   it('has nothing else of the tenant: no other repository, no other host, no run without one', async () => {

@@ -20,7 +20,7 @@ import {
   type RunSummary,
   type RunView,
 } from '@penstock/run';
-import { grantedReaches, requireWriter, tenantOfUser, type Caller } from '@penstock/identity';
+import { grantedReaches, requireWriter, tenantOfUser, type AccessRole, type Caller } from '@penstock/identity';
 import { BadUserInput, Conflict, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import { CheckedFiles, type CheckedFile } from './checked-files.ts';
 import { refusePartsOf, type DecidedAnew } from './decided-anew.ts';
@@ -158,7 +158,8 @@ export class Trigger {
     }
     const file = await this.#settings.fileOf(caller, input).catch(async (error: unknown) => {
       // What the caller has connected itself goes before what others let it do.
-      if (granted === null || caller.user === undefined || !(error instanceof NotFound)) throw error;
+      if (caller.user === undefined || !(error instanceof NotFound)) throw error;
+      if (granted === null) throw reachesOf(caller, 'read', input).length === 0 ? error : mayOnlyRead(input);
       const id = granted.tenant.slice(tenantOfUser('').length);
       return await this.#settings.fileOf({ ...caller, user: { ...caller.user, id } }, input);
     });
@@ -367,15 +368,31 @@ export class Trigger {
 
 /** Whose it is, where others let the caller start its runs. */
 function grantedRepository(caller: Caller, { provider, repository }: DispatchArguments): RepositoryReach | null {
-  const found = grantedReaches(caller, 'trigger')
-    .map(repositoryOfReach)
-    .filter((one) => one !== null)
-    .filter((one) => one.provider === provider && one.repository.toLowerCase() === repository?.toLowerCase());
+  const found = reachesOf(caller, 'trigger', { provider, repository });
   if (found.length > 1)
     throw new Conflict(
       `Several people have let you into '${repository}': none of them can be told from the others here.`,
     );
   return found[0] ?? null;
+}
+
+/** Where others have let the caller into a repository of that name, with this role or one above it. */
+function reachesOf(
+  caller: Caller,
+  role: AccessRole,
+  { provider, repository }: Pick<DispatchArguments, 'provider' | 'repository'>,
+): readonly RepositoryReach[] {
+  return grantedReaches(caller, role)
+    .map(repositoryOfReach)
+    .filter((one) => one !== null)
+    .filter((one) => one.provider === provider && one.repository.toLowerCase() === repository?.toLowerCase());
+}
+
+/** For whoever sees the repository's runs anyway: others are told that they have not connected it. */
+function mayOnlyRead({ repository }: DispatchArguments): Forbidden {
+  return new Forbidden(
+    `Your role at '${repository?.slice(0, 200)}' is read; to run it takes trigger, which its owner can give you (grantAccess).`,
+  );
 }
 
 /** Whether a run that is there may have come of the same arguments. A rerun has all of these from the run before it. */
