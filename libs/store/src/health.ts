@@ -1,6 +1,6 @@
 /** A pipeline's health: what the newest runs of one name say about it. Pure. */
 import { isLoss, judge, type RunView, type StageView } from '@penstock/run';
-import { sameAsOf } from './run-documents.ts';
+import { isTrusted, sameAsOf } from './run-documents.ts';
 
 export interface PipelineHealth {
   readonly pipelineName: string;
@@ -59,7 +59,7 @@ export class HealthTally {
   add(view: RunView): void {
     const runs = this.#runs;
     runs.total += 1;
-    const sameAs = sameAsOf(view);
+    const sameAs = alikeOf(view);
     for (const stage of view.stages) tallyStage(this.#stages, stage, sameAs);
     const verdict = judge(view)?.verdict;
     if (verdict === undefined) return;
@@ -148,6 +148,12 @@ function tallyStage(stages: Map<string, StageTally>, stage: StageView, sameAs: s
   }
   if (stage.startedAt !== null && stage.finishedAt !== null)
     tally.durationsMs.push(msBetween(stage.startedAt, stage.finishedAt));
+}
+
+/** As where an earlier failure is looked for. '': it is like no other run. */
+function alikeOf(view: RunView): string {
+  const sameAs = sameAsOf(view);
+  return sameAs === '' ? '' : `${sameAs} ${isTrusted(view)} ${view.key}`;
 }
 
 function msBetween(start: string, end: string): number {

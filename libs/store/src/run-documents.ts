@@ -207,6 +207,19 @@ export function sameAsOf({ commit, fingerprint }: Pick<RunView, 'commit' | 'fing
   return commit === undefined || fingerprint === undefined ? '' : `${commit.toWellFormed()}/${fingerprint}`;
 }
 
+/**
+ * Of two runs of one commit and definition: whether one says something about the other. Strangers who share a tenant are told apart by
+ * their keys, and a run that gets no secrets may fail for want of them.
+ */
+export function isAlike(a: Pick<RunView, 'key' | 'trusted'>, b: Pick<RunView, 'key' | 'trusted'>): boolean {
+  return a.key === b.key && isTrusted(a) === isTrusted(b);
+}
+
+/** Documents of releases before the field are of trusted runs. */
+export function isTrusted({ trusted = true }: Pick<RunView, 'trusted'>): boolean {
+  return trusted;
+}
+
 export function decodeRun(
   row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>,
 ): RunDocument {

@@ -43,6 +43,7 @@ import {
   countersSpec,
   decodeRun,
   encodeRun,
+  isAlike,
   runsSpec,
   sameAsOf,
   type EncodedRun,
@@ -101,8 +102,8 @@ export interface RunsReader {
   /** The newest first, by id. Read in steps: how large a view is depends on its run. */
   page(options: RunPage): Promise<RunView[]>;
 
-  /** The newest of the runs before this one, of its tenant, commit, file and inputs, that failed by itself; null: none. As projected. */
-  earlierFailure(run: Pick<RunView, 'id' | 'tenant' | 'commit' | 'fingerprint'>): Promise<RunView | null>;
+  /** The newest of the runs before this one, of its tenant, key, trust, commit, file and inputs, that failed by itself; null: none. As projected. */
+  earlierFailure(run: AlikeRun): Promise<RunView | null>;
 
   /** Those that repeat this run, of its tenant, the oldest first and CHILDREN_MAX at most. As projected. */
   children(run: Pick<RunView, 'id' | 'tenant'>): Promise<string[]>;
@@ -165,8 +166,10 @@ const HEADS_READ = 10;
 const ITERATION_BATCH = 50;
 /** Stands for "any number" in a counter's row. */
 const NO_LIMIT = -1;
-/** Failed runs of one commit and definition that are looked at: beyond these it is no luck any more. */
-const ALIKE_MAX = 5;
+/** What an earlier run has to have in common. */
+type AlikeRun = Pick<RunView, 'id' | 'tenant' | 'key' | 'trusted' | 'commit' | 'fingerprint'>;
+/** Failed runs of one commit and definition that are looked at, those of strangers too: beyond these it is no luck any more. */
+const ALIKE_MAX = 10;
 /** Reruns of one run that are told. */
 const CHILDREN_MAX = 100;
 /** Counters have no parts: a page of them is small. */
@@ -225,7 +228,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
     return await this.#pages.read(options);
   }
 
-  async earlierFailure(run: Pick<RunView, 'id' | 'tenant' | 'commit' | 'fingerprint'>): Promise<RunView | null> {
+  async earlierFailure(run: AlikeRun): Promise<RunView | null> {
     const sameAs = sameAsOf(run);
     if (sameAs === '') return null;
     let before: string = run.id;
@@ -239,7 +242,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
       });
       if (row === undefined) return null;
       const view = viewOfRow(row);
-      if (judge(view)?.verdict === 'failed') return view;
+      if (isAlike(view, run) && judge(view)?.verdict === 'failed') return view;
       before = view.id;
     }
     return null;

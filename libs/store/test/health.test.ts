@@ -192,6 +192,15 @@ describe('what the newest runs say about flakes', () => {
     expect(health.stages).toMatchObject([{ name: 'test', runs: 6, failures: 3, flaky: true, flakeRate: 1 / 6 }]);
   });
 
+  it('what failed among strangers, or without secrets, says nothing about a run of one’s own', () => {
+    const others = [
+      failed(2, { ...like, key: 'service/git_host_a/unsigned/acme/shop' }),
+      failed(1, { ...like, trusted: false }),
+    ];
+    const health = pipelineHealth('build', [passed(3, like), ...others]);
+    expect(health).toMatchObject({ flaky: 0, stages: [{ flakeRate: 0 }] });
+  });
+
   it('a stage that passed at a later attempt was flaky in that run', () => {
     const retried = runView({
       id: runId(2),

@@ -286,7 +286,7 @@ describe('runs repository', () => {
     });
   });
 
-  it('an earlier failure is the newest before the run, of its tenant, commit and definition, that failed by itself', async () => {
+  it('an earlier failure is the newest before the run, of its tenant, key, trust, commit and definition, that failed by itself', async () => {
     const like = { commit: 'c1', fingerprint: 'f1', status: 'FAILED' } as const;
     const exit = [stageView('a', 'FAILED', { reason: 'exit' })];
     await runs.saveBatch([
@@ -297,15 +297,20 @@ describe('runs repository', () => {
       runDocument({ ...like, id: runId(5), stages: exit, fingerprint: 'f2' }),
       runDocument({ ...like, id: runId(6), stages: exit, commit: 'c2' }),
       runDocument({ ...like, id: runId(7), stages: exit, tenant: 'alice', key: 'alice' }),
-      runDocument({ ...like, id: runId(9), stages: exit }),
+      // Of strangers that share the tenant: an unsigned delivery's, and one that got no secrets.
+      runDocument({ ...like, id: runId(8), stages: exit, key: `${KEY} of others` }),
+      runDocument({ ...like, id: runId(9), stages: exit, trusted: false }),
+      runDocument({ ...like, id: runId(10), stages: exit }),
     ]);
     const of = async (number: number, more: object = {}) =>
-      (await runs.earlierFailure({ id: runId(number), tenant: 'service', ...like, ...more }))?.id ?? null;
-    expect(await of(8)).toBe(runId(2));
+      (await runs.earlierFailure({ id: runId(number), tenant: 'service', key: KEY, ...like, ...more }))?.id ?? null;
+    expect(await of(10)).toBe(runId(2));
+    expect(await of(10, { trusted: false })).toBe(runId(9));
+    expect(await of(10, { key: `${KEY} of others` })).toBe(runId(8));
     expect(await of(2)).toBe(runId(1));
     expect(await of(1)).toBeNull();
-    expect(await of(8, { commit: undefined })).toBeNull();
-    expect(await of(8, { fingerprint: undefined })).toBeNull();
+    expect(await of(10, { commit: undefined })).toBeNull();
+    expect(await of(10, { fingerprint: undefined })).toBeNull();
   });
 
   it('P23: keeps the counter of a key and month, over a lower one only', async () => {

@@ -25,6 +25,7 @@ export interface SomeRun {
   readonly ref?: string;
   readonly commit?: string;
   readonly fingerprint?: string;
+  readonly trusted?: boolean;
   /** The run that it repeats. */
   readonly parent?: string;
   readonly stages?: readonly StageView[];
@@ -50,6 +51,7 @@ export function runDocument(some: SomeRun): RunDocument {
   const lineage =
     some.parent === undefined ? {} : { lineage: { parent: some.parent, version: 1, root: some.parent, actors: [] } };
   const print = some.fingerprint === undefined ? {} : { fingerprint: some.fingerprint };
+  const trust = some.trusted === undefined ? {} : { trusted: some.trusted };
   const created = { tenant, key, pipelineName, yaml, priority: 0, origin: { kind: 'api', ...from }, ...print } as const;
   return {
     partition: some.partition ?? 0,
@@ -71,7 +73,18 @@ export function runDocument(some: SomeRun): RunDocument {
       ...lineage,
     },
     events: [{ type: 'run_created', at: createdAt, ...created }],
-    view: runView({ id, tenant, key, pipelineName, status, version, stages: some.stages ?? [], ...from, ...print }),
+    view: runView({
+      id,
+      tenant,
+      key,
+      pipelineName,
+      status,
+      version,
+      stages: some.stages ?? [],
+      ...from,
+      ...print,
+      ...trust,
+    }),
   };
 }
 
