@@ -6,6 +6,7 @@ import type { RunEvent } from './events.ts';
 import { isoTime, viewOf } from './projection.ts';
 import { endsRun } from './public-events.ts';
 import type { RunState, RunView, StageView } from './state.ts';
+import { judge, type Judgement } from './verdict.ts';
 
 export const ANNOUNCEMENT_TYPES = ['run.started', 'run.completed', 'stage.completed', 'approval.requested'] as const;
 export type AnnouncementType = (typeof ANNOUNCEMENT_TYPES)[number];
@@ -29,6 +30,9 @@ interface AnnouncedRun {
   readonly finishedAt: string | null;
   readonly outcome: RunView['outcome'];
   readonly reason: RunView['reason'];
+  /** As its own events say; null until it has ended. Other runs of its commit are not looked at. */
+  readonly verdict: Judgement['verdict'] | null;
+  readonly verdictEvidence: readonly string[];
   readonly trigger: string | null;
   readonly trusted: boolean;
   readonly actor: string | null;
@@ -38,6 +42,7 @@ interface AnnouncedRun {
   readonly commit: string | null;
   readonly source: string | null;
   readonly parentRunId: string | null;
+  readonly rootRunId: string | null;
   readonly inputs: readonly { readonly key: string; readonly value: string }[];
 }
 
@@ -103,7 +108,8 @@ export function announcementBody(
   state: RunState,
 ): AnnouncementBody {
   const view = viewOf(state, named);
-  const run = announcedRun(view);
+  // A verdict rests on all stages; nothing is told of some alone once the run has ended.
+  const run = announcedRun(view, named === undefined ? judge(view) : null);
   const stages: AnnouncedStage[] = [];
   let room = BODY_CHARACTERS_MAX - JSON.stringify(run).length;
   for (const stage of view.stages) {
@@ -120,7 +126,7 @@ export function announcementBody(
   };
 }
 
-function announcedRun(view: RunView): AnnouncedRun {
+function announcedRun(view: RunView, judgement: Judgement | null): AnnouncedRun {
   const run = {
     id: view.id,
     pipelineName: view.pipelineName,
@@ -129,6 +135,8 @@ function announcedRun(view: RunView): AnnouncedRun {
     finishedAt: view.finishedAt,
     outcome: view.outcome,
     reason: view.reason,
+    verdict: judgement?.verdict ?? null,
+    verdictEvidence: judgement?.evidence ?? [],
     trigger: view.trigger ?? null,
     trusted: view.trusted === true,
     actor: view.actor ?? null,
@@ -138,6 +146,7 @@ function announcedRun(view: RunView): AnnouncedRun {
     commit: view.commit ?? null,
     source: view.source ?? null,
     parentRunId: view.lineage?.parent ?? null,
+    rootRunId: view.lineage?.root ?? null,
   };
   const inputs = view.inputs ?? [];
   return { ...run, inputs: JSON.stringify(inputs).length < BODY_CHARACTERS_MAX / 2 ? inputs : [] };

@@ -7,7 +7,9 @@ import {
   newRun,
   planOf,
   type AnnouncementBody,
+  type Lineage,
   type RunEvent,
+  type RunId,
 } from '@penstock/run';
 import { describe, expect, it } from 'vitest';
 import { createdEvent, DrivenRun, matrix, pipeline, RUN_ID, stage } from './support.ts';
@@ -51,6 +53,8 @@ describe('announcements', () => {
       data: { stages: [{ outputs: [{ key: 'url', value: 'https://a.example' }], exitCode: 0, attempt: 1 }] },
     });
     expect(bodies.at(-1)?.data.run).toMatchObject({ id: RUN_ID, finishedAt: expect.any(String), trusted: true });
+    expect(bodies.map(({ data }) => data.run.verdict)).toEqual([null, null, null, 'failed']);
+    expect(bodies.at(-1)?.data.run.verdictEvidence).toEqual(["'b' failed (exit code 1)"]);
     // Behind a version only what comes behind it.
     const [, , third, fourth] = bodies;
     expect(bodiesOf(run.definition, run.events, bodies[1]?.data.version)).toEqual([third, fourth]);
@@ -77,6 +81,15 @@ describe('announcements', () => {
       announcementsIn(events, 0).filter(({ type }) => type === 'run.completed'),
     );
     expect(ends.map(({ length }) => length)).toEqual([1, 1]);
+  });
+
+  it('of a rerun name the run before it and the first of all', () => {
+    const [parent, root] = ['0192f0c1-2b3c-7abc-8def-00000000000b', '0192f0c1-2b3c-7abc-8def-00000000000a'] as RunId[];
+    const events = [createdEvent({ lineage: { parent, version: 1, root, actors: [] } as Lineage })];
+    const [body] = bodiesOf(pipeline(stage('a')), events);
+    expect(body?.data.run).toMatchObject({ parentRunId: parent, rootRunId: root });
+    const [first] = bodiesOf(pipeline(stage('a')), [createdEvent()]);
+    expect(first?.data.run).toMatchObject({ parentRunId: null, rootRunId: null });
   });
 
   it('ask for what a run waits for people for, and say that it goes on when somebody has approved', () => {
