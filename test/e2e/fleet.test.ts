@@ -28,6 +28,12 @@ stages:
       echo "folder=$PWD" >> "$SERVICE_OUTPUT"
       echo "length=\${#WORD}" >> "$SERVICE_OUTPUT"
 `;
+const NEXT = `
+  next:
+    runs_on: far
+    after: there
+    run: test -f kept.txt
+`;
 const LONG = `
 pipeline:
   name: long
@@ -144,7 +150,7 @@ describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
     expect(await statuses()).toEqual(['SUCCESS SUCCESS SUCCESS', 'SUCCESS SUCCESS SUCCESS']);
   });
 
-  it('goes on when the server comes back, and ends by a signal without losing its stage', async () => {
+  it('goes on when the server comes back, and ends by a signal without losing its stage, and its run none of its files', async () => {
     const made = await server.graphql<{ createRunnerToken: { token: string } }>(CREATE);
     const machine = await attach('other', made.data.createRunnerToken.token);
     const { dataDir } = server;
@@ -157,13 +163,13 @@ describe('a machine with a runner token', { timeout: 4 * PATIENT_MS }, () => {
       arguments: ['--listen', `127.0.0.1:${port}`],
     });
     const began = join(folder.path, 'began');
-    const work = await trigger(server, WORK.replace('echo kept', `touch ${began}; sleep 3; echo kept`));
+    const work = await trigger(server, WORK.replace('echo kept', `touch ${began}; sleep 3; echo kept`) + NEXT);
     // RUNNING from its grant on, which a runner that ends may still refuse: the stage waits for another one then.
     await until('the stage runs after the restart', () => existsSync(began), PATIENT_MS);
     machine.child.kill('SIGTERM');
     expect(await machine.ended).toBe(0);
     await until(
-      'the stage ends before its runner',
+      'the run ends before its runner, which has its folder',
       async () => (await runOf(work)).run.status === 'SUCCESS',
       PATIENT_MS,
     );

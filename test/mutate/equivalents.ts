@@ -41,7 +41,7 @@ export const equivalents: readonly Equivalent[] = [
   {
     file: 'services/runner/src/session/offers.ts',
     operator: 'adds one too few',
-    line: 'ports.time.after(SHUN_MS + 1, () => this.pump());',
+    line: 'time.after(forMs + 1, () => this.pump());',
     why: 'A timer may fire a part of a millisecond early: by a clock of whole ones there is no difference.',
   },
   {

@@ -17,7 +17,7 @@ export const runnerCommand: Command = {
     usage: '--server <URL> [options]',
     about:
       'Makes this machine a runner of a server, by a runner token (mutation createRunnerToken): its stages run here from then on, and it needs nothing but the ' +
-      "server's own address. SIGTERM takes no further stage, and gives the running ones SERVICE_DRAIN. What stages run in, slots, labels and limits are said by " +
+      "server's own address. SIGTERM takes no further stage but those of open runs that have their working folder here, and gives these and the running ones SERVICE_DRAIN. What stages run in, slots, labels and limits are said by " +
       'the same variables as of any runner. Where the token is revoked or over the command ends.',
     options: {
       server: SERVER_OPTIONS.server,
@@ -52,7 +52,7 @@ export const runnerCommand: Command = {
       ['SERVICE_URL', 'the address of the server'],
       ['SERVICE_SLOTS', 'how many stages at a time'],
       ['SERVICE_RUNNER_LABELS', 'of the labels that the token names, those that this machine has; default all'],
-      ['SERVICE_DRAIN', 'how long running stages have after SIGTERM; default 10m'],
+      ['SERVICE_DRAIN', 'how long running stages, and runs with their folder here, have after SIGTERM; default 10m'],
     ],
     examples: [
       ['penstock runner --server https://ci.example.org --token-file token', 'until it is told to stop'],

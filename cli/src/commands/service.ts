@@ -22,7 +22,7 @@ export const serviceCommand: Command = {
     usage: `<${Object.keys(SERVICES).join('|')}>`,
     about:
       'Runs one service as a process of its own, against a broker and a database that the others use too. Any number of each can run, on any machine; they ' +
-      'start in any order. SIGTERM drains: partitions are handed over, running stages finish, clients of log streams are asked to come back elsewhere.',
+      'start in any order. SIGTERM drains: partitions are handed over, running stages and runs with their folder on a runner finish, clients of log streams are asked to come back elsewhere.',
     options: {},
     positionals: { min: 1, max: 1, missing: `name the service: ${Object.keys(SERVICES).join(', ')}` },
     environment: [

@@ -26,7 +26,7 @@ export interface FleetRunnerOptions {
   /** It serves one run, and ends with it. Default: false. */
   readonly once?: boolean | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** Aborted: no further stage, and the running ones have `SERVICE_DRAIN`. */
+  /** Aborted: no further stage but those of open runs that have their folder here, and these and the running ones have `SERVICE_DRAIN`. */
   readonly stopping: AbortSignal;
   /** For people. */
   print(line: string): void;
@@ -123,8 +123,12 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     over.abort();
     if (end.kind === 'refused') await runner.close();
     else {
-      if (runner.running > 0) print(`Waiting for ${runner.running} running stages; a second signal ends them.`);
-      await runner.drain(settings.drain);
+      const { running, heldRuns } = runner;
+      if (running + heldRuns > 0)
+        print(
+          `Waiting for ${running} running stages and ${heldRuns} open runs that have their folder here; a second signal ends them.`,
+        );
+      await runner.drain(settings.drain, { finishesRuns: true });
     }
     return end;
   }

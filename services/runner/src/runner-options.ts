@@ -73,15 +73,18 @@ export interface Runner {
   readonly running: number;
   /** Runs whose folders it has, since their owners have not said that they are closed. */
   readonly openRuns: number;
+  /** Of these, runs whose stages share their folder, so that the next one has to come here. */
+  readonly heldRuns: number;
   /** With `once`: whether its run has ended, and no stage of it runs here any more. */
   readonly hasServed: boolean;
   /** The present session's id; null between two sessions. */
   readonly session: string | null;
   /**
    * Takes no further stage, waits up to `limitMs` for those that run and for the answers to their results, then ends as
-   * `close` does. What had to be ended counts as lost: its owner sees the lease go.
+   * `close` does. What had to be ended counts as lost: its owner sees the lease go. `finishesRuns`: within the same time it still takes
+   * stages of open runs whose shared folder is here, and waits for the end of these runs. Default: false.
    */
-  drain(limitMs: number): Promise<void>;
+  drain(limitMs: number, options?: { readonly finishesRuns?: boolean | undefined }): Promise<void>;
   /** What runs at this moment, for people. */
   runningStages(): readonly Pick<Job, 'stage' | 'pipelineName'>[];
   /** Ends everything at once; resolves when no process is left and the lease is given up. */

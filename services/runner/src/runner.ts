@@ -13,6 +13,7 @@
  * RUNNER-7. No two attempts of a stage are executed here at a time, whatever owners have forgotten: they would share a folder.
  * RUNNER-8. With `once` one slot is on offer until it is taken, and from then on only the run of that stage is served (P12: a grant of
  *     another is refused at no cost).
+ * RUNNER-9. Of a runner that leaves and may finish runs only stages of runs start that have their shared folder here, and in the end none.
  * RUNNER-5. No stage is taken where the disk has no room for its result (P16) or little room for anything else.
  */
 import {
@@ -55,6 +56,9 @@ import { StopMemory } from './session/stop-memory.ts';
 const BEGIN_BACKOFF = { firstMs: 100, maxMs: 2_000 };
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
+const LOOK_AT_RUNS_MS = 100;
+/** Where no scheduler has been there for so long all of them are being stopped: none sends a stage, or says that a run has ended. */
+const NO_SCHEDULER_MS = 10_000;
 
 /** Auth reads a lease and the store for each. */
 const SLIP_ANSWER_MS = 10_000;
@@ -106,7 +110,8 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   #closing: Promise<void> | null = null;
   #serving: Promise<void> = Promise.resolve();
   #isListening = false;
-  #draining = false;
+  /** RUNNER-9. */
+  #takes: 'all' | 'bound' | 'nothing' = 'all';
   /** RUNNER-8. */
   #only: PullRequest['only'];
   #onIdle: (() => void)[] = [];
@@ -151,6 +156,10 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     return this.#folders.size;
   }
 
+  get heldRuns(): number {
+    return this.#folders.shared;
+  }
+
   get hasServed(): boolean {
     return this.#only !== undefined && this.#running.size === 0 && !this.#folders.has(this.#only.runId);
   }
@@ -173,17 +182,36 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     }
   }
 
-  async drain(limitMs: number): Promise<void> {
-    this.#draining = true;
+  async drain(limitMs: number, { finishesRuns = false }: Parameters<Runner['drain']>[1] = {}): Promise<void> {
     const { log } = this.#options;
+    const { time } = this.#ports;
+    const until = time.bootNow() + limitMs;
+    if (finishesRuns) await this.#endsWithin(limitMs, this.#finishRuns());
+    this.#takes = 'nothing';
     const offers = this.#active?.offers.stop();
-    if (!(await this.#endsWithin(limitMs, Promise.all([offers, this.#idle()]))))
+    const ended = Promise.all([offers, this.#idle()]);
+    if (!(await this.#endsWithin(Math.max(0, until - time.bootNow()), ended)) && this.#running.size > 0)
       log.warn(
         { stages: this.#running.size },
         'stages still run at the end of the drain; they are ended and count as lost',
       );
     else await this.#endsWithin(ANSWERS_MS_MAX, this.#outbox.empty());
     await this.close();
+  }
+
+  /** Resolves when no run has its shared folder here, or none could be gone on with. */
+  async #finishRuns(): Promise<void> {
+    if (this.#folders.shared === 0) return;
+    const { time } = this.#ports;
+    this.#takes = 'bound';
+    this.#active?.offers.leaving();
+    this.#options.log.info({ runs: this.#folders.shared }, 'the runner leaves when these runs have ended');
+    let servedAt = time.bootNow();
+    while (this.#takes === 'bound' && this.#active !== null && this.#folders.shared > 0) {
+      if (this.#schedulers.members.size > 0) servedAt = time.bootNow();
+      else if (time.bootNow() - servedAt >= NO_SCHEDULER_MS) return;
+      await time.pause(LOOK_AT_RUNS_MS);
+    }
   }
 
   async #endsWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
@@ -262,6 +290,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
         return this.#isChoosing ? 1 : slots;
       },
       only: () => this.#only,
+      isLeaving: () => this.#takes === 'bound',
       credits,
       schedulers: this.#schedulers,
       busy: () => this.#running.size,
@@ -346,7 +375,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   }
 
   async #nextSession(): Promise<ActiveSession<Stages> | null> {
-    for (let tries = 0; this.#closing === null && !this.#draining; tries += 1) {
+    for (let tries = 0; this.#closing === null && this.#takes === 'all'; tries += 1) {
       try {
         const active = await this.#beginSession();
         if (this.#closing === null) return active;
@@ -407,16 +436,22 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     const mayStart =
       scheduler !== null &&
       (this.#only === undefined || this.#only.runId === job.runId) &&
-      !this.#draining &&
+      this.#mayTake(job) &&
       !active.session.isOver &&
       !this.#stops.has(job) &&
       this.#ports.hasRoom();
     if (!mayStart || !this.#outbox.reserve(job)) {
+      if (scheduler !== null && !this.#mayTake(job)) active.offers.declined(scheduler);
       active.offers.pump();
       return answer('refused');
     }
     this.#start(job, active, scheduler);
     return answer('accepted');
+  }
+
+  /** RUNNER-9. */
+  #mayTake({ runId }: Job): boolean {
+    return this.#takes === 'all' || (this.#takes === 'bound' && this.#folders.isShared(runId));
   }
 
   /** RUNNER-8: it has no run yet. */
@@ -457,10 +492,11 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     this.#held.set(id, attempt);
     this.#running.add(attempt);
     // Known from here on to the sweep, whatever becomes of the callbacks about its end (P19).
-    this.#folders.used(job.runId, job.partition);
+    const isShared = job.workspace === 'shared';
+    this.#folders.used(job.runId, job.partition, isShared);
     const about = { runId: job.runId, stage: job.stage, attempt: job.attempt };
     void attempt.processGone.then(
-      guarded('runner.attempt-gone', this.#border(about), () => this.#folders.used(job.runId, job.partition)),
+      guarded('runner.attempt-gone', this.#border(about), () => this.#folders.used(job.runId, job.partition, isShared)),
     );
     const done = (): void => {
       this.#held.delete(id);
@@ -502,8 +538,8 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   }
 
   #sendResult(job: Job, active: ActiveSession<Stages>, scheduler: string | null, done: () => void): void {
-    // A credit that a result carries along does not say which run it is for.
-    const isCarried = scheduler !== null && this.#options.once !== true;
+    // A credit that a result carries along does not say which runs it is for.
+    const isCarried = scheduler !== null && this.#options.once !== true && this.#takes === 'all';
     const credit = isCarried ? active.offers.offerAlong(scheduler) : null;
     this.#outbox.send(job, scheduler === null || credit === null ? null : { scheduler, credit }, {
       offerTaken: (taken) => {

@@ -37,7 +37,7 @@ export function runRunnerService(env: Readonly<Record<string, string | undefined
           ready: () =>
             runner.session === null ? Promise.reject(new Error('between two sessions')) : Promise.resolve(),
           drain: [
-            ['runner', () => runner.drain(settings.drain)],
+            ['runner', () => runner.drain(settings.drain, { finishesRuns: true })],
             ['mirrors', () => machine.mirrors.close()],
           ],
         };

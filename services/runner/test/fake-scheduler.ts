@@ -35,6 +35,8 @@ export interface Offered {
   readonly credit: number;
   /** The run that the session serves alone. */
   readonly only?: PullRequest['only'];
+  /** It is for what is bound to the runner alone. */
+  readonly leaving?: PullRequest['leaving'];
 }
 
 /** Values that come one after the other, each to be waited for. */
@@ -103,15 +105,18 @@ export class FakeScheduler {
   async #serve(): Promise<void> {
     const { bus } = this;
     this.#subscriptions = [
-      bus.respond<PullRequest, PullReply>(subjects.pull(this.member, '*'), ({ session, credits, withdraw, only }) => {
-        for (const credit of credits) {
-          this.open.add(credit);
-          this.offers.put({ session, credit, ...(only && { only }) });
-        }
-        const withdrawn = withdraw.filter((credit) => this.open.delete(credit));
-        for (const credit of withdrawn) this.withdrawn.put(credit);
-        return { ok: true, withdrawn };
-      }),
+      bus.respond<PullRequest, PullReply>(
+        subjects.pull(this.member, '*'),
+        ({ session, credits, withdraw, only, leaving }) => {
+          for (const credit of credits) {
+            this.open.add(credit);
+            this.offers.put({ session, credit, ...(only && { only }), ...(leaving && { leaving }) });
+          }
+          const withdrawn = withdraw.filter((credit) => this.open.delete(credit));
+          for (const credit of withdrawn) this.withdrawn.put(credit);
+          return { ok: true, withdrawn };
+        },
+      ),
       bus.respond<ResultRequest, ResultReply>(subjects.result(0, RUNNER), (request, call) => {
         this.results.put(request);
         const reply = this.answerResult(request);
@@ -214,6 +219,12 @@ export class FakeScheduler {
       end += fresh.length;
     }
     return Buffer.concat(output).toString('utf8');
+  }
+
+  /** It is no scheduler any more. */
+  async leave(): Promise<void> {
+    await this.#lease?.release();
+    this.#lease = null;
   }
 
   async close(): Promise<void> {

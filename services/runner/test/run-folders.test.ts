@@ -39,7 +39,7 @@ async function runFresh(all: RunFolders, runId: string): Promise<void> {
   const key = 'tenant';
   const used = await workspaces.prepare({ runId, attempt: '1', key, fresh: true, declaresOutputs: false });
   await workspaces.finish(used);
-  all.used(runId, 0);
+  all.used(runId, 0, false);
 }
 
 function left(): string[] {

@@ -451,6 +451,76 @@ describe('a drain', () => {
   });
 });
 
+describe('a drain that finishes runs (RUNNER-9)', () => {
+  it('takes stages of those alone whose shared folder is here, until they have ended', async () => {
+    const runner = await start({ slots: 1 });
+    const { job } = await scheduler.grant({ script: 'echo kept > file' });
+    await scheduler.results.next();
+    const before = await scheduler.offers.next();
+    const drained = runner.drain(60_000, { finishesRuns: true });
+    expect(await scheduler.withdrawn.next()).toBe(before.credit);
+    const offered = await scheduler.offers.next();
+    expect([before.leaving, offered.leaving]).toEqual([undefined, true]);
+    expect((await scheduler.grant({ runId: `${job.runId}x` }, offered)).reply.answer).toBe('refused');
+    const next = await scheduler.grant({ runId: job.runId, stage: 'next', script: 'cat file' });
+    expect(next.reply.answer).toBe('accepted');
+    // Its slot goes with no result to who might not know that the runner leaves.
+    expect(await scheduler.results.next()).not.toHaveProperty('offer');
+    expect(await scheduler.logOf(job.runId)).toContain('kept');
+    expect(runner.heldRuns).toBe(1);
+    scheduler.release([job.runId]);
+    await drained;
+    await scheduler.leaseWhere((event) => event.kind === 'expired' && event.key === `${RUNNER}.${job.session}`);
+  });
+
+  it('waits for no longer than it has', async () => {
+    const runner = await start();
+    await scheduler.grant();
+    await scheduler.results.next();
+    await runner.drain(200, { finishesRuns: true });
+    expect([runner.heldRuns, runner.session]).toEqual([1, expect.any(String)]);
+  });
+
+  it.each([
+    ['runs whose stages share nothing', 'fresh', true],
+    ['any run where it is to come back', 'shared', false],
+  ] as const)('does not wait for %s', async (_, workspace, finishesRuns) => {
+    const runner = await start();
+    await scheduler.grant({ workspace });
+    await scheduler.results.next();
+    expect(runner.openRuns).toBe(1);
+    await runner.drain(600_000, { finishesRuns });
+  });
+
+  it('is over with its session', async () => {
+    const runner = await start();
+    await scheduler.grant();
+    await scheduler.results.next();
+    const drained = runner.drain(600_000, { finishesRuns: true });
+    await scheduler.bus.request(`$JS.API.STREAM.PURGE.KV_runners`, {}, { timeoutMs: 2_000 });
+    await drained;
+    expect(runner.session).toBeNull();
+  });
+
+  it('is over where no scheduler has been there for a while', async () => {
+    let [aheadMs, stepMs] = [0, 0];
+    const options = { bus, runnerId: RUNNER, slots: 1, labels: [], dataDir, leaseMs: 3_600_000, log: silentLogger() };
+    const ports = machinePorts(options, join(dataDir, 'runner'), NO_RECORDS);
+    // A second for every look at it, once the scheduler is gone.
+    const time = { ...ports.time, bootNow: () => ports.time.bootNow() + (aheadMs += stepMs) };
+    const runner = new RunnerService(options, { ...ports, time });
+    runners.push(runner);
+    await runner.begin();
+    await scheduler.grant();
+    await scheduler.results.next();
+    const drained = runner.drain(600_000, { finishesRuns: true });
+    await scheduler.leave();
+    stepMs = 1_000;
+    await drained;
+    expect([runner.heldRuns, runner.session]).toEqual([1, expect.any(String)]);
+  });
+});
+
 describe('workspaces (P19)', () => {
   it('go on the word of their owner', async () => {
     await start();

@@ -74,6 +74,11 @@ class World {
     this.dispatch.addCredits(this.boot, { runner, session: runner, credits });
   }
 
+  /** The runner says that it leaves. */
+  leaves(runner: string, credits: readonly number[] = []): void {
+    this.dispatch.addCredits(this.boot, { runner, session: runner, credits, leaving: true });
+  }
+
   match(): string[] {
     this.dispatch.match(this.boot);
     this.dispatch.assertInvariants();
@@ -197,6 +202,46 @@ describe('a drained runner', () => {
     expect(world.dispatch.unserved().toArray()).toEqual([]);
     world.dispatch.sessionGone('r');
     expect(world.dispatch.unserved().toArray()).toHaveLength(1);
+  });
+});
+
+describe('a runner that leaves (DISPATCH-6)', () => {
+  it('gets nothing but what is bound to it, also from what it had offered before; others get the rest', async () => {
+    const world = new World();
+    await world.begin();
+    world.runner('r', [1, 2]);
+    world.leaves('r', [3]);
+    world.offer('a');
+    expect(world.match()).toEqual([]);
+    world.bind('b', 'r');
+    world.offer('b');
+    expect(world.match()).toEqual(['b@r']);
+    world.runner('other', [1]);
+    expect(world.match()).toEqual(['a@other']);
+  });
+
+  it('is given what was queued before its run had begun there, once', async () => {
+    const world = new World();
+    await world.begin();
+    world.runner('r', []);
+    for (const stage of ['a', 'b']) world.offer(stage);
+    world.bind('b', 'r');
+    world.leaves('r');
+    world.leaves('r', [1, 2]);
+    expect(world.match()).toEqual(['b@r']);
+    expect(world.dispatch.waiting).toBe(1);
+  });
+
+  it('gets everything again once it has begun another session', async () => {
+    const world = new World();
+    await world.begin();
+    world.runner('r', [1]);
+    world.leaves('r');
+    world.offer('a');
+    expect(world.match()).toEqual([]);
+    world.dispatch.sessionGone('r');
+    world.runner('r', [1]);
+    expect(world.match()).toEqual(['a@r']);
   });
 });
 

@@ -19,7 +19,7 @@ interface Offered {
   readonly stage?: string | undefined;
   readonly labels?: readonly string[] | undefined;
   readonly priority?: number | undefined;
-  readonly boundTo?: string | undefined;
+  readonly boundTo?: string | (() => string | undefined) | undefined;
   readonly runId?: string | undefined;
 }
 
@@ -44,7 +44,7 @@ class World {
       count: 1,
       runId,
       since: () => undefined,
-      boundTo: () => boundTo,
+      boundTo: () => (typeof boundTo === 'function' ? boundTo() : boundTo),
       waits: () => waits,
       grant: (_index, { runner }) => {
         this.granted.push({ stage, tenant, runner });
@@ -203,6 +203,19 @@ describe("a tenant's own runner", () => {
     world.dispatch.controlsChanged();
     world.match();
     expect(world.stagesOn(OF_ADA)).toEqual(['bound', 'ada']);
+  });
+
+  it('is given, when it leaves, what was queued before its run had begun there', () => {
+    const world = new World();
+    const bound: { to?: string } = {};
+    world.offer({ tenant: 'ada' });
+    world.offer({ tenant: 'ada', stage: 'bound', boundTo: () => bound.to });
+    world.runner(OF_ADA, { tenant: 'ada' }, 0);
+    bound.to = OF_ADA;
+    const offer = { runner: OF_ADA, session: `s-${OF_ADA}`, credits: [1, 2] };
+    world.dispatch.addCredits(world.now, { ...offer, leaving: true });
+    world.match();
+    expect(world.stagesOn(OF_ADA)).toEqual(['bound']);
   });
 
   it('begins so many sessions and no more, with no lease', () => {

@@ -113,6 +113,22 @@ export const ownerAndRunner: readonly Mutant[] = [
     noticedBy: [runner('a grant (P12)')],
   },
   {
+    rule: 'P11',
+    breaks: 'takes any stage while it leaves',
+    file: 'services/runner/src/runner.ts',
+    find: "(this.#takes === 'bound' && this.#folders.isShared(runId))",
+    replace: "this.#takes === 'bound'",
+    noticedBy: [runner('a drain that finishes runs')],
+  },
+  {
+    rule: 'P11',
+    breaks: 'gives a runner that leaves what is bound to no workspace of it',
+    file: 'services/scheduler/src/dispatch/dispatch.ts',
+    find: 'return isLeaving || this.controls.isDrained(runner);',
+    replace: 'return this.controls.isDrained(runner);',
+    noticedBy: [{ tests: 'services/scheduler/test/controls.test.ts' }],
+  },
+  {
     rule: 'P12',
     breaks: 'starts a stage a second time when its grant is repeated',
     file: 'services/runner/src/runner.ts',

@@ -80,15 +80,16 @@ export class SimRunner {
     void this.#world.settle(this.node, beginning);
   }
 
-  /** Graceful: takes no further stage, and waits a while for those that run. */
+  /** Graceful: takes no further stage, and waits a while for those that run, or half of the time for runs that it has begun as well. */
   stop(then: () => void): void {
     const service = this.#service;
     if (this.#stopping || service === undefined || service.session === null) return;
     this.#stopping = true;
-    const { random } = this.#world;
+    const limitMs = this.#world.random.between(0, DRAIN_MS_MAX);
+    const drained = service.drain(limitMs, { finishesRuns: limitMs % 2 === 0 });
     void this.#world.settle(
       this.node,
-      service.drain(random.between(0, DRAIN_MS_MAX)).then(() => this.node.after(1, then)),
+      drained.then(() => this.node.after(1, then)),
     );
   }
 

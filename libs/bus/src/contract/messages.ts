@@ -409,6 +409,8 @@ export interface PullRequest {
   readonly credits: readonly number[];
   /** The session serves this run of this key from now on, and no other (`penstock runner --once`). Absent: any. */
   readonly only?: { readonly runId: string; readonly key: string } | undefined;
+  /** The runner leaves: from now on the session is for stages alone that are bound to its runner's workspaces. Absent: for any. */
+  readonly leaving?: true | undefined;
   /** Credits that are taken back; one that was granted meanwhile is not among the reply's. */
   readonly withdraw: readonly number[];
 }

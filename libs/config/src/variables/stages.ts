@@ -137,7 +137,8 @@ export const stageVariables = {
     default: 10 * 60 * SECOND_MS,
     defaultText: '`10m`',
     services: ['serve', 'runner'],
-    meaning: 'Running stages get so long when the process is told to stop; what is not done by then counts as lost.',
+    meaning:
+      'Running stages get so long when the process is told to stop, and a runner on its own gives it to open runs that have their working folder there; what is not done by then counts as lost.',
   }),
   slots: optional({
     name: 'SERVICE_SLOTS',

@@ -29,6 +29,8 @@ export interface OffersOptions {
   readonly schedulers: Schedulers;
   /** The run that the session serves alone, once it has one; absent: it serves any. */
   readonly only?: (() => PullRequest['only']) | undefined;
+  /** It takes nothing any more but stages that are bound to its runner; absent: it takes any. */
+  readonly isLeaving?: (() => boolean) | undefined;
   /** Slots whose stage runs. */
   readonly busy: () => number;
 }
@@ -41,6 +43,8 @@ const UNTAKEN_MS = 50;
 const STARVING_MS = 250;
 /** A scheduler that did not answer is left alone for this long; a new one subscribes a moment after it is seen. */
 const SHUN_MS = 250;
+/** Nor is one whose stage was declined: it may be of a release that gives a runner that leaves whatever waits, and would do so again and again. */
+const DECLINED_MS = 1_000;
 
 interface Candidate {
   readonly scheduler: string;
@@ -91,6 +95,17 @@ export class Offers {
     this.#options.credits.close(this.#options.credits.openAt(scheduler));
     this.#shunned.delete(scheduler);
     this.#issuedAt.delete(scheduler);
+  }
+
+  /** Takes back what was offered for anything: it is offered anew for what is bound to the runner. */
+  leaving(): void {
+    const { credits, schedulers } = this.#options;
+    for (const scheduler of schedulers.members) void this.#withdraw(scheduler, credits.openAt(scheduler));
+  }
+
+  /** A stage of this scheduler's was refused, and is not to come again at once. */
+  declined(scheduler: string): void {
+    this.#shun(scheduler, DECLINED_MS);
   }
 
   /** Takes everything back. Resolves when no further stage can be granted from what was offered. */
@@ -209,7 +224,12 @@ export class Offers {
   async #pull(scheduler: string, credits: readonly number[], withdraw: readonly number[]): Promise<void> {
     const { ports, log, runner, session, labels } = this.#options;
     const only = this.#options.only?.();
-    const request: PullRequest = { session, runner, labels, credits, withdraw, ...(only && { only }) };
+    const leaving = this.#options.isLeaving?.() === true;
+    const request: PullRequest = {
+      ...{ session, runner, labels, credits, withdraw },
+      ...(only && { only }),
+      ...(leaving && { leaving }),
+    };
     try {
       const reply = await ports.bus.request<PullRequest, PullReply>(subjects.pull(scheduler, runner), request, {
         timeoutMs: PULL_TIMEOUT_MS,
@@ -222,8 +242,13 @@ export class Offers {
       this.#options.credits.close([...credits, ...withdraw]);
       log.debug({ err: error, scheduler }, 'a scheduler did not take an offer');
     }
-    this.#shunned.set(scheduler, ports.time.bootNow() + SHUN_MS);
-    ports.time.after(SHUN_MS + 1, () => this.pump());
+    this.#shun(scheduler, SHUN_MS);
+  }
+
+  #shun(scheduler: string, forMs: number): void {
+    const { time } = this.#options.ports;
+    this.#shunned.set(scheduler, time.bootNow() + forMs);
+    time.after(forMs + 1, () => this.pump());
   }
 }
 

@@ -33,10 +33,17 @@ export interface RunFoldersOptions {
   readonly isBusy: (runId: string) => boolean;
 }
 
+interface RunFolder {
+  readonly partition: number;
+  usedAt: number;
+  /** Its stages share it, so that further ones have to come here. */
+  isShared: boolean;
+}
+
 export class RunFolders {
   readonly #options: RunFoldersOptions;
   /** Runs with a folder: where, and when a stage last used it. In the order in which they were last asked about. */
-  readonly #runs = new Map<string, { readonly partition: number; usedAt: number }>();
+  readonly #runs = new Map<string, RunFolder>();
   readonly #questions = new PQueue({ concurrency: PARTITIONS_AT_ONCE });
   /** How often each could not be removed. No more than there are folders, and those take room of the disk. */
   readonly #unremovable = new Map<string, number>();
@@ -48,7 +55,7 @@ export class RunFolders {
     this.#options = options;
     for (const partition of options.disk.partitions())
       for (const runId of this.of(partition).list())
-        this.#runs.set(runId, { partition, usedAt: Number.NEGATIVE_INFINITY });
+        this.#runs.set(runId, { partition, usedAt: Number.NEGATIVE_INFINITY, isShared: true });
     const sweep = guarded('runner.folders', { log: options.log }, () => this.#askAboutUnused());
     const sweepLater = (): void => {
       this.#callOffSweep = options.time.after(ASK_MS, () => {
@@ -65,6 +72,15 @@ export class RunFolders {
     return this.#runs.size;
   }
 
+  /** How many runs have one that their stages share. What an earlier process has left is taken for that. */
+  get shared(): number {
+    return [...this.#runs.values()].filter(({ isShared }) => isShared).length;
+  }
+
+  isShared(runId: string): boolean {
+    return this.#runs.get(runId)?.isShared === true;
+  }
+
   has(runId: string): boolean {
     return this.#runs.has(runId);
   }
@@ -73,11 +89,14 @@ export class RunFolders {
     return this.#options.disk.of(partition);
   }
 
-  used(runId: string, partition: number): void {
+  used(runId: string, partition: number, isShared: boolean): void {
     const known = this.#runs.get(runId);
     const usedAt = this.#options.time.bootNow();
-    if (known === undefined) this.#runs.set(runId, { partition, usedAt });
-    else known.usedAt = usedAt;
+    if (known === undefined) this.#runs.set(runId, { partition, usedAt, isShared });
+    else {
+      known.usedAt = usedAt;
+      known.isShared ||= isShared;
+    }
   }
 
   release(runIds: readonly string[]): void {
@@ -105,7 +124,8 @@ export class RunFolders {
       "a run's folder could not be removed; it is tried again",
     );
     const waitMs = Math.min(UNREMOVABLE_MS_MAX, UNUSED_MS * (2 ** Math.min(tries, 10) - 2));
-    if (!this.#runs.has(runId)) this.#runs.set(runId, { partition, usedAt: this.#options.time.bootNow() + waitMs });
+    if (this.#runs.has(runId)) return;
+    this.#runs.set(runId, { partition, usedAt: this.#options.time.bootNow() + waitMs, isShared: false });
   }
 
   close(): void {

@@ -12,8 +12,8 @@
  *  DISPATCH-4 The demand that is announced is what the queues hold.
  *  DISPATCH-5 While another key waits for a slot, here or at another scheduler, a key that has all it may have of the slots that could
  *     serve it gets no further one (`key-slots.ts`). Nobody is stopped for it: who comes later waits for one stage to end at most.
- *  DISPATCH-6 Nothing is picked while it is not known what is paused, nothing that is paused, and for a drained runner only what is
- *     bound to it (P35, `controls.ts`). What is paused is no demand, and nobody leaves a slot to it.
+ *  DISPATCH-6 Nothing is picked while it is not known what is paused, nothing that is paused, and for a drained runner, or one that
+ *     leaves (P11), only what is bound to it (P35, `controls.ts`). What is paused is no demand, and nobody leaves a slot to it.
  *  DISPATCH-7 A session that has named a run gets stages of that run alone, whatever waits before them (`named-runs.ts`); DISPATCH-5 has
  *     no say there, as its slots are of no use to anybody else.
  *  DISPATCH-8 A session of a tenant's runner gets stages of that tenant alone (P37), and counts for nobody else: not for the slots that
@@ -32,7 +32,7 @@ import { NamedRuns } from './named-runs.ts';
 import { OwnLanes } from './own-lanes.ts';
 import { classId, type Queues } from './place.ts';
 import { Pools, type Unserved } from './pools.ts';
-import { lanesOf, ReadyClass } from './ready-class.ts';
+import { type ClassLane, lanesOf, ReadyClass } from './ready-class.ts';
 import { ReadyClasses } from './ready-classes.ts';
 import type { ReadyGroup } from './ready-group.ts';
 import { ReadyGroups } from './ready-groups.ts';
@@ -42,6 +42,7 @@ import {
   addCredits,
   canTake,
   forgetPast,
+  isFor,
   isSameCapacity,
   nextCredit,
   Sessions,
@@ -179,13 +180,7 @@ export class Dispatch {
   /** Adds credits of a session; numbers beyond the bound are dropped, their slots will be offered again. False: it is granted nothing. */
   addCredits(
     now: number,
-    offer: {
-      readonly runner: string;
-      readonly session: string;
-      readonly labels?: readonly string[] | undefined;
-      readonly credits: readonly number[];
-      readonly only?: PullRequest['only'];
-    },
+    offer: Omit<PullRequest, 'labels' | 'withdraw'> & { readonly labels?: readonly string[] | undefined },
   ): boolean {
     if (this.#fleet.allowed(offer.runner, []) === null) return false;
     if (!this.#sessions.hasRoomFor(offer.runner, offer.session)) return false;
@@ -193,7 +188,14 @@ export class Dispatch {
     if (session.runner !== offer.runner) return false;
     // A tenant's runner could change them with each offer, and have all that waits for it looked at anew: its leases say them.
     if (offer.labels !== undefined && session.tenant === undefined) this.#setLabels(session, offer.labels);
-    const { only } = offer;
+    const { only, leaving } = offer;
+    if (leaving === true && !session.isLeaving) {
+      session.isLeaving = true;
+      this.#queueBound(
+        offer.runner,
+        session.tenant === undefined ? lanesOf(this.#classes) : this.#own.of(session.tenant),
+      );
+    }
     if (only !== undefined) this.#namedRuns.name(session, only.runId, () => this.#waitingOf(only.key));
     // A tenant's that has found nothing finds no more for more credits, however often it offers some.
     if (session.tenant === undefined || !this.#idle.has(session)) this.#mayFind(session);
@@ -313,7 +315,7 @@ export class Dispatch {
   /** What is paused or drained has changed: everybody looks anew. */
   controlsChanged(): void {
     const drained = new Set(this.controls.drained);
-    for (const runner of drained) if (!this.#drained.has(runner)) this.#queueBound(runner);
+    for (const runner of drained) if (!this.#drained.has(runner)) this.#queueBound(runner, lanesOf(this.#classes));
     this.#drained = drained;
     this.#changeAllPools();
     this.#allMayFind();
@@ -321,11 +323,11 @@ export class Dispatch {
 
   /**
    * What was queued before its run had a runner stands where anybody may take it, and is found there to be bound when it is picked.
-   * A drained runner picks nothing there any more: all that is bound to it is put where it looks.
+   * A drained runner, or one that leaves, picks nothing there any more: all that is bound to it is put where it looks.
    */
-  #queueBound(runner: string): void {
+  #queueBound(runner: string, lanes: Iterable<ClassLane>): void {
     const bound: ReadyStages[] = [];
-    for (const { ready, lane } of lanesOf(this.#classes)) {
+    for (const { ready, lane } of lanes) {
       if (ready.runner !== undefined) continue;
       const before = lane.count;
       for (const stages of lane.takeOut((each) => each.boundTo() === runner)) bound.push(stages);
@@ -495,7 +497,7 @@ export class Dispatch {
   /** DISPATCH-7. */
   #pickNamed(session: Session): Picked | undefined {
     this.#looksLeft -= 1;
-    const isDrained = this.controls.isDrained(session.runner);
+    const isDrained = this.#isDrained(session);
     const picked = this.#namedRuns.pick(session, (stages) => {
       const { key, labels } = stages;
       const isOut = this.controls.pauseOf({ key, labels }) !== undefined || !isFor(session, stages);
@@ -508,6 +510,11 @@ export class Dispatch {
     return picked;
   }
 
+  /** DISPATCH-6. */
+  #isDrained({ isLeaving, runner }: Session): boolean {
+    return isLeaving || this.controls.isDrained(runner);
+  }
+
   *#waitingOf(key: string): Generator<ReadyStages> {
     for (const { lane } of lanesOf(this.#classes)) if (lane.key === key) yield* lane.left();
   }
@@ -515,7 +522,7 @@ export class Dispatch {
   /** DISPATCH-8. Where these lanes stand among others does not matter, and is not changed. */
   #bestOwn(session: Session): Lane | undefined {
     let best: Rival | undefined;
-    const isDrained = this.controls.isDrained(session.runner);
+    const isDrained = this.#isDrained(session);
     this.#looksLeft -= 1;
     for (const { ready, lane } of this.#own.of(session.tenant)) {
       this.#looksLeft -= 1;
@@ -539,7 +546,7 @@ export class Dispatch {
   #bestLane(session: Session, laneIn: (group: ReadyGroup) => Lane | undefined): Lane | undefined {
     let best: Rival | undefined;
     this.#looksLeft -= 1;
-    const isDrained = this.controls.isDrained(session.runner);
+    const isDrained = this.#isDrained(session);
     for (const group of this.#groups.near(session)) {
       this.#looksLeft -= 1;
       if (!canTake(session, group) || (isDrained && group.runner === undefined)) continue;
@@ -594,9 +601,4 @@ export class Dispatch {
   #dropIdle(lane: Lane): void {
     this.#waiting -= lane.dropIdle();
   }
-}
-
-/** DISPATCH-8. */
-function isFor({ tenant }: Session, stages: Pick<ReadyStages, 'tenant'>): boolean {
-  return tenant === undefined || tenant === stages.tenant;
 }

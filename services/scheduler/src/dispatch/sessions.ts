@@ -25,6 +25,8 @@ export interface Session {
   capacity: RunnerLease['capacity'];
   /** Whether its lease has been seen; before that its credits cannot be spent. */
   leased: boolean;
+  /** Its runner has been told to stop: it gets nothing but what is bound to it. */
+  isLeaving: boolean;
   /** Credit number to expiry, oldest first. */
   readonly credits: Map<number, number>;
   /** Taken by a grant or withdrawn; kept for longer than any request that offers it may come again. */
@@ -78,6 +80,7 @@ export class Sessions {
         slots: 0,
         capacity: undefined,
         leased: false,
+        isLeaving: false,
         credits: new Map(),
         spent: new Map(),
       };
@@ -184,6 +187,11 @@ export function forgetPast(session: Session, now: number): void {
 
 export function canTake(session: Session, { runner, labels, least }: Needs): boolean {
   return (runner === undefined || runner === session.runner) && hasLabels(session, labels) && hasRoom(session, least);
+}
+
+/** DISPATCH-8. */
+export function isFor({ tenant }: Session, stages: { readonly tenant?: string | undefined }): boolean {
+  return tenant === undefined || tenant === stages.tenant;
 }
 
 export function hasLabels(session: Pick<Session, 'labels'>, labels: readonly string[]): boolean {
