@@ -42,7 +42,7 @@ export async function benchPushes(): Promise<string[]> {
       'src/main.ts': 'export {};\n'.repeat(100),
       'src/other.ts': 'export {};\n'.repeat(100),
     };
-    const commits = Array.from({ length: WARM + PUSHES }, (_, index) =>
+    const commits = Array.from({ length: WARM + 2 * PUSHES }, (_, index) =>
       repository.commit({ ...files, 'src/index.ts': String(index) }),
     );
     const [first = ''] = commits;
@@ -51,10 +51,12 @@ export async function benchPushes(): Promise<string[]> {
     await drive(WARM, (index) => commits[index] ?? '');
     const one = await drive(PUSHES, () => first);
     const each = await drive(PUSHES, (index) => commits[WARM + index] ?? '');
+    const oneLater = await drive(PUSHES, () => first);
+    const eachLater = await drive(PUSHES, (index) => commits[WARM + PUSHES + index] ?? '');
     const floor = await sharedClones(repository, folder.path);
     return [
-      `pushes to ended runs, one commit: ${textOf(one)} (to reach: 100)`,
-      `pushes to ended runs, a commit each: ${textOf(each)} (to reach: 60)`,
+      `pushes to ended runs, one commit: ${textOf(one)} (to reach: 100); after ${2 * PUSHES} more: ${textOf(oneLater)}`,
+      `pushes to ended runs, a commit each: ${textOf(each)} (to reach: 60); after ${2 * PUSHES} more: ${textOf(eachLater)}`,
       `git clone --shared of the same repository, two at a time: ${floor.toFixed(0)}/s`,
     ];
   } finally {

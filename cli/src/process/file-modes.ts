@@ -7,6 +7,8 @@ const OTHERS_MAY_NOT_WRITE = 0o022;
  * others write is left to it (`umask 002`).
  */
 export function letStagesIn(): void {
+  // Nobody else's stages have other users.
+  if (process.getuid?.() !== 0) return;
   const given = process.umask(OTHERS_MAY_NOT_WRITE);
   process.umask(given & OTHERS_MAY_NOT_WRITE);
 }

@@ -111,4 +111,10 @@ describe('AHEAD-3: of many lanes', () => {
     expect(await world.ahead.take('late', push(100))).toBe(RUN);
     expect(await world.ahead.take('1', push(1))).toBeNull();
   });
+
+  it('no more have a fetch ahead than leave the line to others', () => {
+    const world = new World();
+    for (let lane = 0; lane < 1_000; lane += 1) world.ahead.begin(String(lane), pushes(1, 31));
+    expect(world.fetched).toHaveLength(4);
+  });
 });

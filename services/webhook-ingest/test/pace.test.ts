@@ -63,4 +63,26 @@ describe('deliveries are begun', () => {
     expect(await waitedWhile(() => RUNS)).toBe(20);
     expect(await waitedWhile(() => NOBODY)).toBe(0);
   });
+
+  it('within a second of the last one however many bursts there were, whose rests were cut short', async () => {
+    let [now, burstMs] = [1_000, 0];
+    const pace = new Pace(() => now);
+    pace.next(NOBODY);
+    pace.took(500);
+    const rest = async (): Promise<number> => {
+      const from = now;
+      await pace.giveWay(() => (now - from < burstMs ? PUSHES : NOBODY), {
+        pause: async (ms) => void (now += ms),
+        isOver: () => false,
+      });
+      return now - from;
+    };
+    for (burstMs = 400; now < 6_000;) expect(await rest()).toBe(400);
+    burstMs = 60_000;
+    expect(await rest()).toBe(1_000);
+  });
+
+  it('as runs that are asked for have it, once pushes come no more', async () => {
+    expect(await waitedWhile((passedMs) => (passedMs < 50 ? PUSHES : RUNS))).toBe(150);
+  });
 });

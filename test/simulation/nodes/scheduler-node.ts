@@ -114,8 +114,8 @@ export class SimScheduler {
       for (const partition of partitions) {
         const { sequence, commitNumber, runsInMemory, parkedRuns } = partition;
         const shown = `${sequence} ${commitNumber} ${runsInMemory} ${parkedRuns} ${dispatch.waiting}`;
-        if (!this.#isToBeLookedAt(partition, shown)) continue;
         if (world.witness.isPartitionDisturbed(partition.settings.partition)) continue;
+        if (!this.#isToBeLookedAt(partition, shown)) continue;
         partition.assertInvariants();
         this.#askWaits(partition);
       }

@@ -7,6 +7,7 @@
  * AHEAD-2 Of a lane one is decided about ahead, and one fetch is under way, after a push before it became a run: its host answers. None of it is
  *     begun while others want the time (PROCESSING-5, PROCESSING-6).
  * AHEAD-3 Of all lanes together `DECIDED_MAX` are: a decision holds a file, and where many lanes take turns it is an old one when its turn comes.
+ *     `FETCHING_MAX` fetches are under way: those of pushes in their turn and of stages wait in the same line, which is not endless.
  */
 import type { Decision } from '../model/decision.ts';
 import type { Delivery } from '../model/delivery.ts';
@@ -32,6 +33,7 @@ interface Ahead {
 const FRESH_MS = 2_000;
 /** AHEAD-3 */
 const DECIDED_MAX = 8;
+const FETCHING_MAX = 4;
 /** As many as one fetch brings along are processed meanwhile. */
 const FETCHED_AHEAD = 15;
 /** Behind the one that is fetched: a fetch of fewer is a process more for each of them. */
@@ -92,7 +94,7 @@ export class DecidingAhead {
   }
 
   #fetch(lane: string, behind: readonly Delivery[]): void {
-    if (this.#fetching.has(lane)) return;
+    if (this.#fetching.has(lane) || this.#fetching.size >= FETCHING_MAX) return;
     const last = this.#fetched.get(lane);
     // The first fetch of a lane is that of a push in its turn, with those that come along.
     const from = last === undefined ? FETCHED_AHEAD : 1 + behind.findIndex(({ id }) => id === last);

@@ -46,13 +46,23 @@ export class Pace {
   /** Waits for as long as `next` says, and no longer than others want something: a rest for a burst of pushes does not outlast it. */
   async giveWay(others: () => Others, { pause, isOver }: Waiting): Promise<void> {
     let wanted = others();
-    const until = this.#now() + this.next(wanted);
+    let until = this.#now() + this.next(wanted);
     while ((wanted.isIntakeBusy || wanted.areRunsAsked) && !isOver()) {
       const leftMs = until - this.#now();
       if (leftMs <= 0) return;
       await pause(Math.min(leftMs, LOOK_AGAIN_MS));
+      const wasIntakeBusy = wanted.isIntakeBusy;
       wanted = others();
+      if (wasIntakeBusy && !wanted.isIntakeBusy) until = Math.min(until, this.#cutShort(MS_MAX_FOR_RUNS));
     }
+    this.#cutShort(0);
+  }
+
+  /** Until when is waited at most. What was not waited for is not waited for by the next one either. */
+  #cutShort(ms: number): number {
+    const atMost = this.#now() + ms;
+    this.#beganAt = Math.min(this.#beganAt, atMost);
+    return atMost;
   }
 
   /** For how long the next delivery is to wait before it begins. */
