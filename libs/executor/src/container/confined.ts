@@ -28,24 +28,33 @@ export class Confined {
   #engine: Engine;
   #process: ProcessIdentity | null = null;
 
-  /** Created and held; it does not run yet where the engine can do it so, else its first process waits by itself. */
+  /**
+   * Created and held; it does not run yet where the engine can do it so, else its first process waits by itself. Nothing of it is there where
+   * this rejects. @throws EngineFailed; the signal's reason
+   */
   static async make(
     engine: Engine,
     request: ContainerRequest,
     holders: Holders,
+    signal: AbortSignal,
     /** The engine once more, where the way to it may have broken. */
     reach?: () => Promise<Engine>,
   ): Promise<Confined> {
     const confined = new Confined(engine, request.name, holders, reach);
+    let isAsked = false;
     try {
-      await engine.create(request);
+      await engine.create(request, signal, () => {
+        isAsked = true;
+      });
+      signal.throwIfAborted();
       await engine.init(request.name);
       await confined.#hold();
       await engine.start(request.name);
       await confined.#hold();
       return confined;
     } catch (error) {
-      await confined.remove();
+      // Of an engine that hangs the removal is waited for as well.
+      if (isAsked) await confined.remove();
       throw error;
     }
   }

@@ -120,7 +120,7 @@ export class ContainerStage implements StageProcess {
     this.#control.attach(this.#sink);
     signal.throwIfAborted();
     const request = plan.request(image.id, this.#control.folder);
-    this.#container = await Confined.make(engine, request, holders, async () => (await connect()).engine);
+    this.#container = await Confined.make(engine, request, holders, signal, async () => (await connect()).engine);
     await this.#untilUp(this.#container, this.#control);
     await this.#filter(this.#container, request.isOwnerInside !== undefined);
     signal.throwIfAborted();

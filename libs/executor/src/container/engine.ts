@@ -2,6 +2,7 @@
  * A container engine as this package uses it: podman or docker, by the API that both speak. What one of them alone can do, or
  * takes in another form, is behind the dialect.
  */
+import { unlessAborted } from '@penstock/async';
 import type { EngineClient } from './engine-client.ts';
 import { complaintOf } from './engine-client.ts';
 import { EngineFailed, ImageFailed } from './errors.ts';
@@ -75,7 +76,7 @@ const PULL_MS_MAX = 15 * 60_000;
 export class Engine {
   readonly #client: EngineClient;
   readonly #dialect: EngineDialect;
-  /** Of those that are made one at a time. Never rejects. */
+  /** The end of the last turn of those that are made one at a time. Never rejects. */
   #lastAlone: Promise<unknown> = Promise.resolve();
 
   constructor(client: EngineClient, dialect: EngineDialect) {
@@ -83,17 +84,31 @@ export class Engine {
     this.#dialect = dialect;
   }
 
-  async create(request: ContainerRequest): Promise<void> {
+  /**
+   * `onAsked`: it may be there from now on. An answer is waited for then, whatever the signal says: a call that is broken off may make one
+   * all the same. @throws the signal's reason, before it is asked for
+   */
+  async create(request: ContainerRequest, signal: AbortSignal, onAsked: () => void = () => {}): Promise<void> {
     const { createPath, createBody, isMadeAlone } = this.#dialect;
-    const make = (): Promise<unknown> =>
-      this.#client.json({ method: 'POST', path: createPath(request.name), body: createBody(request) }, [201]);
-    if (isMadeAlone?.(request) !== true) {
+    const make = async (): Promise<void> => {
+      signal.throwIfAborted();
+      onAsked();
+      await this.#client.json({ method: 'POST', path: createPath(request.name), body: createBody(request) }, [201]);
+    };
+    await (isMadeAlone?.(request) === true ? this.#alone(make, signal) : make());
+  }
+
+  /** Once all before it are over; who is not wanted any more leaves at once. */
+  async #alone(make: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    const before = this.#lastAlone;
+    const { promise: over, resolve } = Promise.withResolvers<void>();
+    this.#lastAlone = before.then(() => over);
+    try {
+      await unlessAborted(before, signal);
       await make();
-      return;
+    } finally {
+      resolve();
     }
-    const made = this.#lastAlone.then(make);
-    this.#lastAlone = made.catch(() => {});
-    await made;
   }
 
   /** Where the engine can: the container's first process is there afterwards, and waits for `start`. */

@@ -106,6 +106,7 @@ export class Services {
           hosts: [],
         },
         holders,
+        signal,
       );
     } catch (error) {
       control.close();
