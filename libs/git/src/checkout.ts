@@ -11,7 +11,7 @@ import { describeBytes, runGit } from './git-command.ts';
 import { TaskThread } from '@penstock/async';
 import { writeSkeleton } from './skeleton.ts';
 import type { SmallCommit } from './small-commit.ts';
-import { emptyFolder, NOT_EMPTY, type WriteOptions, type WriteTask } from './write-checkout.ts';
+import { emptyFolder, WRITING, type WriteOptions, type WriteTask } from './write-checkout.ts';
 
 export interface CheckoutOptions {
   readonly mirror: string;
@@ -88,24 +88,23 @@ export function startCheckoutThread(): CheckoutThread {
   });
 }
 
-/** Without a process. @throws the signal's reason */
+/** Without a process. Of a folder that the thread has not come to, it takes nothing away. @throws the signal's reason */
 export async function checkOutSmall(
   thread: CheckoutThread,
   commit: SmallCommit,
   { signal, ...options }: WriteOptions & { readonly signal: AbortSignal },
 ): Promise<void> {
   signal.throwIfAborted();
-  const calledOff = new Int32Array(new SharedArrayBuffer(4));
-  const callOff = (): void => {
-    Atomics.store(calledOff, 0, 1);
-  };
+  const state = new Int32Array(new SharedArrayBuffer(4));
+  const callOff = (): number => Atomics.or(state, 0, WRITING.calledOff);
   signal.addEventListener('abort', callOff, { once: true });
   const { folder } = options;
   try {
-    await thread.ask({ commit, options, calledOff });
+    await thread.ask({ commit, options, state });
     signal.throwIfAborted();
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== NOT_EMPTY) await rm(folder, { recursive: true, force: true });
+    // One that is closed, full or late may never come to it, and then nobody has seen what is in the folder.
+    if ((callOff() & WRITING.begun) !== 0) await rm(folder, { recursive: true, force: true });
     signal.throwIfAborted();
     throw error;
   } finally {

@@ -12,6 +12,7 @@ import {
   mkdirSync,
   openSync,
   readdirSync,
+  rmdirSync,
   symlinkSync,
   writeFileSync,
   type BigIntStats,
@@ -38,31 +39,35 @@ export interface WriteOptions {
 export interface WriteTask {
   readonly commit: SmallCommit;
   readonly options: WriteOptions;
-  /** Shared with the asker, who sets the first of it to another value than 0 to call the writing off. */
-  readonly calledOff: Int32Array;
+  /** Shared with the asker: the first of it has bits of `WRITING`. */
+  readonly state: Int32Array;
 }
+
+export const WRITING = {
+  /** By the thread: the folder was empty or not there, and what is in it from now on is the thread's. */
+  begun: 1,
+  /** By the asker. */
+  calledOff: 2,
+} as const;
 
 /** What git knows a repository by, and where its pack goes; whatever else a clone has git makes when it needs it. */
 const GIT_FOLDERS = ['objects', 'objects/pack', 'refs'];
 
-/** The code of the error that says so. */
-export const NOT_EMPTY = 'PENSTOCK_NOT_EMPTY';
-
-/** Made where it is not there. Throws NOT_EMPTY. */
+/** Made where it is not there. Throws where it has something. */
 export function emptyFolder(folder: string): void {
   // Undefined: it is there.
   if (mkdirSync(folder, { recursive: true, mode: 0o700 }) !== undefined || readdirSync(folder).length === 0) return;
-  throw Object.assign(new Error('a workspace is checked out into an empty folder only'), { code: NOT_EMPTY });
+  throw new Error('a workspace is checked out into an empty folder only');
 }
 
-/** What has been written of it stays where it throws, but for NOT_EMPTY. */
-export function writeCheckout({ commit, options, calledOff }: WriteTask): void {
+/** Where it throws having begun, what has been written stays for the asker to remove. */
+export function writeCheckout({ commit, options, state }: WriteTask): void {
   const { url, folder, owner } = options;
   const makeFolder = (path: string, mode: number): void => {
     mkdirSync(path, { mode });
     if (owner !== undefined) lchownSync(path, owner.uid, owner.gid);
   };
-  emptyFolder(folder);
+  begin(folder, state);
   const git = join(folder, '.git');
   if (owner !== undefined) lchownSync(folder, owner.uid, owner.gid);
   makeFolder(git, 0o700);
@@ -70,7 +75,7 @@ export function writeCheckout({ commit, options, calledOff }: WriteTask): void {
   for (const path of commit.folders) makeFolder(join(folder, path), 0o777);
   const indexed: { readonly entry: CommitEntry; readonly stat: BigIntStats }[] = [];
   for (const entry of commit.entries) {
-    if (Atomics.load(calledOff, 0) !== 0) throw new Error('the workspace is no longer wanted');
+    if ((Atomics.load(state, 0) & WRITING.calledOff) !== 0) throw notWanted();
     indexed.push({ entry, stat: writeEntry(join(folder, entry.path), entry, makeFolder, owner) });
   }
   const { name, pack, index } = commit.pack;
@@ -85,6 +90,18 @@ export function writeCheckout({ commit, options, calledOff }: WriteTask): void {
     ['HEAD', `${commit.id}\n`, 0o600],
   ];
   for (const [path, content, mode] of own) writeFile(join(git, path), content, mode, owner);
+}
+
+function begin(folder: string, state: Int32Array): void {
+  emptyFolder(folder);
+  if (Atomics.compareExchange(state, 0, 0, WRITING.begun) === 0) return;
+  // The asker may be gone. Nothing is lost: it removes an empty folder only.
+  rmdirSync(folder);
+  throw notWanted();
+}
+
+function notWanted(): Error {
+  return new Error('the workspace is no longer wanted');
 }
 
 function writeEntry(

@@ -12,10 +12,12 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { checkOutSmall, startCheckoutThread } from '../src/checkout.ts';
 import type { MirrorCache } from '../src/mirrors.ts';
 import { Objects, ObjectReaders } from '../src/objects.ts';
-import { readSmallCommit } from '../src/small-commit.ts';
+import { readSmallCommit, type SmallCommit } from '../src/small-commit.ts';
 import { SmallCommits } from '../src/small-commits.ts';
+import { WRITING, writeCheckout } from '../src/write-checkout.ts';
 import { mirrorsIn, Repository, temporaryFolder } from './repositories.ts';
 
 const isRoot = process.getuid?.() === 0;
@@ -121,6 +123,38 @@ describe('a workspace at a small commit', () => {
     writeFileSync(join(workspace, 'mine'), '');
     await expect(fetched.checkout(workspace)).rejects.toThrow('into an empty folder only');
     expect(readdirSync(workspace)).toEqual(['mine']);
+  });
+
+  it('takes nothing of a folder away that its thread has not come to: one that is closed, or called off before', async () => {
+    const commit = (await smallOf(varied()))?.commit;
+    if (commit === undefined) throw new Error('it is small');
+    const workspace = join(folder, 'workspace');
+    mkdirSync(workspace);
+    writeFileSync(join(workspace, 'mine'), '');
+    const thread = startCheckoutThread();
+    closing.push(thread);
+    const abort = new AbortController();
+    const options = { url: repository.url, folder: workspace, owner: undefined, signal: abort.signal };
+    const called = checkOutSmall(thread, commit, options);
+    abort.abort(new Error('called off'));
+    await expect(called).rejects.toThrow('called off');
+    expect(readdirSync(workspace)).toEqual(['mine']);
+    const { signal } = new AbortController();
+    const underWay = checkOutSmall(thread, commit, { ...options, signal });
+    const closed = thread.close();
+    await expect(underWay).rejects.toThrow('was closed');
+    await closed;
+    await expect(checkOutSmall(thread, commit, { ...options, signal })).rejects.toThrow('is closed');
+    expect(readdirSync(workspace)).toEqual(['mine']);
+  });
+
+  it('is not begun where it was called off, and the empty folder that it would have been in is gone', () => {
+    const workspace = join(folder, 'workspace');
+    const options = { url: repository.url, folder: workspace, owner: undefined };
+    const state = new Int32Array(new SharedArrayBuffer(4)).fill(WRITING.calledOff);
+    expect(() => writeCheckout({ commit: {} as SmallCommit, options, state })).toThrow('no longer wanted');
+    expect(readdirSync(folder)).not.toContain('workspace');
+    expect(state[0]).toBe(WRITING.calledOff);
   });
 
   it('is one that git works on: it makes the folders that were left out when it needs them', async () => {
