@@ -1,9 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import { GitError } from '@penstock/git';
+import { Owners } from '@penstock/run-client';
 import { callService } from '@penstock/service';
 import { openDeliveryLog, type DeliveryView, type IngestCalls, type IngestVerb } from '@penstock/bus';
 import { newRunId, runIdTime } from '@penstock/run';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { deliveriesSpec } from '../src/model/collections.ts';
+import { DecidingAhead } from '../src/processing/deciding-ahead.ts';
 import { githubPush, gitlabPush, makeRepository, pipelineText, type TestRepository } from './repository.ts';
 import { makeWorld, type RunningIngest, type World } from './world.ts';
 
@@ -363,6 +366,53 @@ it('a run of which nothing came is repeated by its delivery, once for each id (P
     stages: [],
   });
 });
+
+it('of a lane the push behind one that becomes a run is decided about before that is created, once; any other in its turn', async () => {
+  const commits = ['a', 'b', 'c', 'd', 'e'].map((digit) => digit.repeat(40));
+  const [gone = '', , second = '', skipped] = commits;
+  const held = { [gone]: Promise.withResolvers<void>(), [second]: Promise.withResolvers<void>() };
+  const happened: string[] = [];
+  const { create } = Owners.prototype;
+  const creating = vi.spyOn(Owners.prototype, 'create').mockImplementation(function asked(this: Owners, request) {
+    const { origin } = request;
+    if (origin?.kind === 'webhook') happened.push(`create ${origin.commit?.[0]}`);
+    return create.call(this, request);
+  });
+  const taking = vi.spyOn(DecidingAhead.prototype, 'take');
+  try {
+    const ingest = await world.ingest({
+      waitSecs: 0,
+      mirrors: {
+        ...world.mirrors,
+        fetch: async ({ commit: wanted }) => {
+          happened.push(`fetch ${wanted[0]}`);
+          await held[wanted]?.promise;
+          if (wanted === gone) throw new GitError('not_found', 'no such commit');
+          return world.mirrors.fetch({ url: repository.url, commit });
+        },
+      },
+    });
+    for (const each of commits) {
+      const message = each === skipped ? 'typo [skip ci]' : 'a change';
+      const pushed = githubPush({ url: repository.url, commit: each, message, repository: 'acme/ahead' });
+      await ingest.send(pushed, github(newId()));
+    }
+    held[gone]?.resolve();
+    // What is known for long is found anew: it is under way until its turn has come.
+    await expect.poll(() => taking.mock.calls.at(-1)?.[1].commit, { timeout: 20_000 }).toBe(second);
+    held[second]?.resolve();
+    await expect.poll(() => happened.at(-1), { timeout: 20_000 }).toBe('create e');
+    expect(happened).toEqual([
+      ...['fetch a', 'create a'],
+      ...['fetch b', 'fetch c', 'create b', 'create c'],
+      ...['create d', 'fetch e', 'create e'],
+    ]);
+  } finally {
+    for (const { resolve } of Object.values(held)) resolve();
+    creating.mockRestore();
+    taking.mockRestore();
+  }
+}, 60_000);
 
 describe('trouble', () => {
   it('without a broker nothing is promised: 503; afterwards the same delivery is one run', async () => {
