@@ -20,6 +20,7 @@ export type { Lacking } from './file/expansion-budget.ts';
 export { parseManifest } from './file/manifest.ts';
 export type { ExtensionManifest } from './file/drafts.ts';
 export { parsePipeline } from './file/parse.ts';
+export { ServerTemplate, type TemplateValues } from './file/server-template.ts';
 export { resolveInputs } from './file/resolve-inputs.ts';
 export { matchesPullRequest, matchesPush, type PullRequest } from './push/push-filter.ts';
 export { cronOf } from './file/cron.ts';

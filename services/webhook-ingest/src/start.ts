@@ -3,6 +3,7 @@ import { hostOfClone, openDeliveryLog, subjects, type Bus } from '@penstock/bus'
 import { runLimitsOf, type RunLimits, type ServerMode, type Tiers } from '@penstock/config';
 import { NotFound } from '@penstock/errors';
 import { callAuth } from '@penstock/identity';
+import { ServerTemplate } from '@penstock/pipeline';
 import { Owners, RunReads } from '@penstock/run-client';
 import { answerCalls } from '@penstock/service';
 import { RunsRepository, type DocumentStore } from '@penstock/store';
@@ -130,7 +131,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     bus,
     mirrors,
     clones: cloneCredentials(bus, connections.cloneSecrets),
-    template: options.template ?? null,
+    template: options.template == null ? null : new ServerTemplate(options.template),
     namesRepositories: options.repositories !== undefined,
     forks: options.forks ?? 'approve',
     log,

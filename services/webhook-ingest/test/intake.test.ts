@@ -444,6 +444,15 @@ describe('what the server decides', () => {
     expect(job?.commands[0]?.script).not.toContain('touch');
   });
 
+  it("the template's name has the push's values, as text that is harmless", async () => {
+    const template = pipelineText('tpl ${{ webhook.repository }} ${{ webhook.ref }}');
+    const ingest = await world.ingest({ template });
+    const ref = 'refs/heads/$(touch x)';
+    const { body } = await ingest.send(githubPush({ url: repository.url, commit, ref }), github());
+    expect(body).toMatchObject({ status: 'Success', source: 'server_template', ref });
+    expect((await world.runsOf())[0]?.pipelineName).toBe('tpl acme/demo refs/heads/__touch_x_');
+  });
+
   it('SERVICE_WEBHOOK_REPOSITORIES bounds which repositories are accepted', async () => {
     const ingest = await world.ingest({ repositories: ['acme/*', '!acme/secret'] });
     const send = async (name: string) =>

@@ -76,6 +76,12 @@ describe('the server template', () => {
     expect(settingsOf({}).settings.template).toBeNull();
   });
 
+  it('may have the values of a push in its name', () => {
+    const named = TEMPLATE.replace('name: t', 'name: "t ${{ webhook.repository }}"');
+    expect(settingsOf({ SERVICE_WEBHOOK_PIPELINE: named }).settings.template).toBe(named.trim());
+    expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: named.replace('repository', 'branch') })).toThrow(/line 3/u);
+  });
+
   it('that is not there, or no pipeline, is refused at the start', () => {
     expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: '/nonexistent' })).toThrow(/SERVICE_WEBHOOK_PIPELINE/u);
     expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: 'pipeline:\n  nam: x' })).toThrow(

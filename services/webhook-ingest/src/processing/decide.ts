@@ -28,6 +28,7 @@ import {
   type PipelineDefinition,
   type ResolvedExtension,
   resolveInputs,
+  type ServerTemplate,
 } from '@penstock/pipeline';
 import type { Decision, TraceStep } from '../model/decision.ts';
 import { isTrustedDelivery, type Delivery } from '../model/delivery.ts';
@@ -56,8 +57,8 @@ export interface DecisionSources {
   mayMove?(head: string | null): boolean;
   /** Commits that are wanted next from the same address. */
   readonly along?: readonly string[] | undefined;
-  /** The text of `SERVICE_WEBHOOK_PIPELINE`. */
-  readonly template: string | null;
+  /** `SERVICE_WEBHOOK_PIPELINE`. */
+  readonly template: ServerTemplate | null;
   /** Whether `SERVICE_WEBHOOK_REPOSITORIES` is set. */
   readonly namesRepositories: boolean;
   readonly log: Log;
@@ -153,7 +154,7 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
     found =
       sources.template === null
         ? await commit.readFile(PIPELINE_FILES, PIPELINE_LIMITS.textBytesMax)
-        : { path: SERVER_TEMPLATE, text: sources.template };
+        : { path: SERVER_TEMPLATE, text: sources.template.filled(delivery) };
   } catch (error) {
     const code = gitCodeOf(error);
     if (code === null) throw error;

@@ -8,7 +8,7 @@
 import { cloneSecretRemedy, type FileRequest, type RepositoryFile } from '@penstock/bus';
 import { BadUserInput, Forbidden, NotFound, Unavailable } from '@penstock/errors';
 import { tenantOfUser } from '@penstock/identity';
-import { GlobList, PIPELINE_FILES, PIPELINE_LIMITS } from '@penstock/pipeline';
+import { GlobList, PIPELINE_FILES, PIPELINE_LIMITS, type TemplateValues } from '@penstock/pipeline';
 import { keyOf, SERVICE_TENANT } from '@penstock/run';
 import { LOCK_NAME } from '@penstock/extension';
 import { isAddressable } from '../model/clone-address.ts';
@@ -57,7 +57,7 @@ export async function repositoryFile(request: FileRequest, sources: RepositoryFi
   const owner = verified === 'none' ? { ...asked, verified, key: serviceKey(provider, verified, repository) } : asked;
   const read = await orBadInput(async () => {
     const fetched = await sources.mirrors.fetch({ url, commit, key: owner.key, credential: own?.credential });
-    return await fileOf(fetched, owner, sources);
+    return await fileOf(fetched, { provider, repository, ref, commit }, owner, sources);
   }, own);
   if (read === null) throw new BadUserInput(`There is none of ${PIPELINE_FILES.join(', ')} at ${ref}.`);
   if ('problem' in read) throw new BadUserInput(`The pipeline file at ${ref} is bad: ${read.problem}`);
@@ -168,18 +168,19 @@ function addressesOf(
 
 /** Null: the commit has none. */
 async function fileOf(
-  commit: FetchedCommit,
+  fetched: FetchedCommit,
+  values: TemplateValues,
   owner: Owner,
   sources: RepositoryFileSources,
 ): Promise<Pick<RepositoryFile, 'source' | 'yaml' | 'extensions'> | { readonly problem: string } | null> {
   const found =
     sources.template === null
-      ? await commit.readFile(PIPELINE_FILES, PIPELINE_LIMITS.textBytesMax)
-      : { path: SERVER_TEMPLATE, text: sources.template };
+      ? await fetched.readFile(PIPELINE_FILES, PIPELINE_LIMITS.textBytesMax)
+      : { path: SERVER_TEMPLATE, text: sources.template.filled(values) };
   if (found === null) return null;
   // What the server runs is not the repository's to pin.
   const readLock = async (): Promise<string | null> =>
-    sources.template === null ? ((await commit.readFile([LOCK_NAME], LOCK_BYTES_MAX))?.text ?? null) : null;
+    sources.template === null ? ((await fetched.readFile([LOCK_NAME], LOCK_BYTES_MAX))?.text ?? null) : null;
   const read = await readPipeline(found.text, readLock, owner, sources);
   return 'problem' in read ? read : { source: found.path, yaml: found.text, extensions: read.extensions };
 }

@@ -2,7 +2,15 @@
 import { readFileSync } from 'node:fs';
 import { systemReason } from '@penstock/errors';
 import { ConfigurationError } from '@penstock/config';
-import { diagnosticLine, parsePipeline, usesOf } from '@penstock/pipeline';
+import { diagnosticLine, parsePipeline, ServerTemplate, usesOf, type TemplateValues } from '@penstock/pipeline';
+
+/** To look at the file with. */
+const ANY_PUSH: TemplateValues = {
+  repository: 'owner/repository',
+  ref: 'refs/heads/main',
+  commit: '0'.repeat(40),
+  provider: 'git_host_a',
+};
 
 /** A path, or the text itself where it holds a newline. Throws ConfigurationError for one that cannot be read or is no pipeline. */
 export function readTemplate(given: string | undefined): string | null {
@@ -10,7 +18,7 @@ export function readTemplate(given: string | undefined): string | null {
   const text = given.includes('\n') ? given : readText(given);
   // What it uses is resolved for each push; without that it cannot be judged here.
   if (usesOf(text).length > 0) return text;
-  const parsed = parsePipeline(text, { template: true });
+  const parsed = parsePipeline(new ServerTemplate(text).filled(ANY_PUSH), { template: true });
   if (parsed.ok) return text;
   throw new ConfigurationError(parsed.diagnostics.map((each) => `SERVICE_WEBHOOK_PIPELINE: ${diagnosticLine(each)}`));
 }
