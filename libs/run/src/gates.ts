@@ -25,11 +25,6 @@ export interface Person {
 /** Of the rendered message, in UTF-16 units: an output that stands in it may be much longer. */
 const MESSAGE_MAX = 2_000;
 
-/** Some hundred names. */
-const ANNOUNCED_CHARACTERS = 2_048;
-/** A plan stands for all runs of its file. */
-const announced = new WeakMap<Plan, readonly string[]>();
-
 /** `self`: whoever has begun the run does not count at this gate. */
 type GateRight = 'granted' | 'forbidden' | 'self';
 
@@ -74,28 +69,6 @@ export function rightAt(
 export function isApprover(gates: Iterable<Pick<GateView, 'approvers'>>, names: readonly string[]): boolean {
   for (const { approvers = [] } of gates) if (approvers.some((name) => names.includes(name.toLowerCase()))) return true;
   return false;
-}
-
-/**
- * Who is named by a gate of the plan, in lower case, and so may read its runs: for whoever is told of their changes. What is beyond
- * ANNOUNCED_CHARACTERS is left out, for it goes along with every commit.
- */
-export function announcedApprovers(plan: Plan): readonly string[] {
-  if (plan.gates.length === 0) return [];
-  const known = announced.get(plan);
-  if (known !== undefined) return known;
-  const names = new Set<string>();
-  let characters = 0;
-  for (const gate of plan.gates)
-    for (const name of plan.stages[gate]?.definition.approval?.approvers ?? []) {
-      const lower = name.toLowerCase();
-      if (names.has(lower)) continue;
-      characters += lower.length;
-      if (characters <= ANNOUNCED_CHARACTERS) names.add(lower);
-    }
-  const found = [...names];
-  announced.set(plan, found);
-  return found;
 }
 
 function hasBegun(actor: TriggerOrigin['actor'], { names, by }: Pick<Person, 'names' | 'by'>): boolean {

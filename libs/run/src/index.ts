@@ -28,16 +28,7 @@ export * from './public-events.ts';
 export * from './announcements.ts';
 export * from './history.ts';
 export * from './waiting.ts';
-export {
-  announcedApprovers,
-  awaitsRunner,
-  gatesOf,
-  gateViewOf,
-  isApprover,
-  isOpenGate,
-  rightAt,
-  type Person,
-} from './gates.ts';
+export { awaitsRunner, gatesOf, gateViewOf, isApprover, isOpenGate, rightAt, type Person } from './gates.ts';
 export * from './job.ts';
 export * from './month.ts';
 export * from './attempt-time.ts';

@@ -189,7 +189,7 @@ export async function buildGateway(options: GatewayOptions): Promise<FastifyInst
     streams,
     openStreams,
   });
-  addRunChangesRoute(app, { callers, people, revocations, changes, openStreams });
+  addRunChangesRoute(app, { callers, revocations, changes, openStreams });
   addArtifactRoutes(app, {
     reads,
     callers,

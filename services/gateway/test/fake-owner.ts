@@ -28,7 +28,6 @@ import {
 import { parsePipeline, resolveInputs, type ParseResult } from '@penstock/pipeline';
 import {
   adoptionOf,
-  announcedApprovers,
   adoptionsOf,
   bitsOf,
   evolve,
@@ -169,19 +168,14 @@ export class FakeOwner {
   /** Tells the watchers the events from this version on. */
   tell(runId: string, first: number, epoch = this.epoch): void {
     const { events, state } = this.#run(runId);
-    const { tenant, pipelineName, status, origin, stages } = state;
+    const { tenant, pipelineName, status, origin } = state;
     const { provider, repository } = origin;
-    const approvers = announcedApprovers(stages.plan);
     this.#bus.publish(subjects.events(runId), {
       runId,
       epoch,
       version: events.length,
       events: events.slice(first - 1),
-      run: {
-        ...{ tenant, pipelineName, status },
-        ...(repository === undefined ? {} : { provider, repository }),
-        ...(approvers.length === 0 ? {} : { approvers }),
-      },
+      run: { tenant, pipelineName, status, ...(repository === undefined ? {} : { provider, repository }) },
     });
   }
 

@@ -6,15 +6,13 @@ import { silentLog } from '@penstock/telemetry/log';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { StreamSink } from '../src/sse/client.ts';
-import { RunChanges, type ChangesReader } from '../src/sse/run-changes.ts';
+import { RunChanges } from '../src/sse/run-changes.ts';
 
 const NOW = 1_800_000_000_000;
 
 /** A gateway whose lists a test answers one by one. */
 class Gateway {
   readonly lists: PromiseWithResolvers<readonly RunView[]>[] = [];
-  /** Runs that are looked at one by one, as they stand then. */
-  readonly views = new Map<string, RunView>();
   /** Whose they are. */
   readonly asked: string[] = [];
   readonly changes: RunChanges;
@@ -46,15 +44,14 @@ class Gateway {
           this.lists.push(list);
           return list.promise as Promise<RunView[]>;
         },
-        view: (id) => Promise.resolve(this.views.get(id) ?? null),
       },
       log: silentLog,
       now: () => this.now,
     });
   }
 
-  commits(id: string, version: number, approvers?: readonly string[]): void {
-    const run = { tenant: 'ada', pipelineName: 'p', status: 'RUNNING' as const, approvers };
+  commits(id: string, version: number): void {
+    const run = { tenant: 'ada', pipelineName: 'p', status: 'RUNNING' as const };
     this.#heard({ runId: id as RunId, epoch: 1, version, events: [], run } as unknown as CommittedEvents);
   }
 
@@ -71,9 +68,9 @@ class Gateway {
   }
 
   /** It has read the list of the moment, if it needs one, by the time that this resolves. */
-  async connects(cursor?: string, tenant = 'ada', more: Partial<ChangesReader> = {}): Promise<Listener> {
+  async connects(cursor?: string, tenant = 'ada'): Promise<Listener> {
     const listener = new Listener();
-    void this.changes.serve(listener.sink, { tenants: [tenant], ...more }, cursor);
+    void this.changes.serve(listener.sink, [tenant], cursor);
     await turns();
     return listener;
   }
@@ -240,55 +237,5 @@ describe('what may have been missed (CHANGES-2)', () => {
     gateway.lists[0]?.resolve([]);
     await turns();
     expect(back.ids).toEqual([]);
-  });
-});
-
-describe('an approver of the runs of others (CHANGES-5)', () => {
-  it('that comes back from another gateway is told of what this one has heard, and of no run that does not name it', async () => {
-    const gateway = new Gateway();
-    const listener = await gateway.connects();
-    gateway.commits('named', 2, ['bob']);
-    gateway.commits('other', 2, ['eve']);
-    const bob = await gateway.connects(`00000000.${NOW - 30_000}`, 'bob', { names: ['bob'] });
-    gateway.lists[0]?.resolve([]);
-    await turns();
-    expect(bob.ids).toEqual(['named']);
-    expect(listener.ids).toEqual(['named', 'other']);
-  });
-
-  it('is told of what a run that names it has come to where its owner could not tell', async () => {
-    const gateway = new Gateway();
-    const bob = await gateway.connects(undefined, 'bob', { names: ['bob'], namesOf: () => Promise.resolve(['bob']) });
-    gateway.commits('named', 2, ['bob']);
-    await turns();
-    gateway.views.set('named', { ...going('named'), version: 5 });
-    gateway.opensPartition();
-    (await gateway.looks())?.resolve([]);
-    await turns();
-    expect(bob.ids).toEqual(['named', 'named']);
-  });
-
-  it('is asked for its names again once it was told for one: by what it is not known by any more it is told nothing', async () => {
-    const gateway = new Gateway();
-    let names: readonly string[] = ['bob'];
-    const client = await gateway.connects(undefined, 'bob', { names, namesOf: () => Promise.resolve(names) });
-    names = ['rob'];
-    gateway.commits('first', 2, ['bob']);
-    await turns();
-    await vi.advanceTimersByTimeAsync(15_000);
-    gateway.commits('second', 2, ['bob']);
-    gateway.commits('third', 2, ['rob']);
-    await turns();
-    expect(client.ids).toEqual(['first', 'third']);
-  });
-
-  it('whose names could not be asked as it came is told once they can', async () => {
-    const gateway = new Gateway();
-    const client = await gateway.connects(undefined, 'bob', { namesOf: () => Promise.resolve(['bob']) });
-    gateway.commits('first', 2, ['bob']);
-    await vi.advanceTimersByTimeAsync(15_000);
-    gateway.commits('second', 2, ['bob']);
-    await turns();
-    expect(client.ids).toEqual(['second']);
   });
 });

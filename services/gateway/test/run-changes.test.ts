@@ -66,20 +66,6 @@ describe('GET /runs/events', { timeout: 60_000 }, () => {
     expect(toldOf(client, other)).toEqual([]);
   });
 
-  it('tells an approver of the changes of the runs that name it, and nobody else who may not read them', async () => {
-    const { url } = await listening();
-    const [bob, eve] = await Promise.all([world.auth.login('bob'), world.auth.login('eve')]);
-    const [named, other] = [await open(url, { token: bob.token }), await open(url, { token: eve.token })];
-    const id = runIdFor('user/ada');
-    const gated = 'pipeline: {name: p}\nstages:\n  gate: {approval: {approvers: [Bob@Example.com]}}\n';
-    world.owner.adopt(id, gated, 'user/ada');
-    world.owner.commit(id, [{ type: 'gates_queued', at: 1, stages: ['gate'], dueAt: 2 }]);
-    const last = makeRun();
-    world.owner.commit(last, [happened.queued('build')]);
-    await Promise.all([named.until(isTold(last, 2)), other.until(isTold(last, 2))]);
-    expect([toldOf(named, id), toldOf(other, id)]).toEqual([[['QUEUED', 2]], []]);
-  });
-
   it('tells one that comes back what it has missed: from memory, or by another gateway from the runs themselves', async () => {
     const [first, second] = [await listening(), await listening()];
     const client = await open(first.url);

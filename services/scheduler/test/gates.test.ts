@@ -38,18 +38,6 @@ function codes(replies: readonly DecideReply[]): string[] {
   return replies.map((reply) => (reply.ok ? 'ok' : reply.code));
 }
 
-describe('P26: whoever is named by a gate', () => {
-  it('is told along with each commit, and of a run that names nobody nothing', () => {
-    const harness = new Harness();
-    harness.create(text([gate('gate', {}, { approvers: ['Bob'] }), gate('late', {}, { approvers: ['eve', 'bob'] })]));
-    harness.settle();
-    expect(harness.told.map((run) => run?.approvers)).toEqual([['bob', 'eve']]);
-    harness.create(SHIP);
-    harness.settle();
-    expect(harness.told.at(-1)).not.toHaveProperty('approvers');
-  });
-});
-
 describe('P26: a decision at a gate', () => {
   it('is answered once its commit is stored, with the run, and what follows from it stands in the same commit', () => {
     const harness = new Harness();

@@ -357,12 +357,7 @@ export interface CommittedEvents {
   readonly version: Version;
   readonly events: readonly RunEvent[];
   /** How the run stands at this version; absent where more is decided about it: another message follows. */
-  readonly run?:
-    | (Pick<RunView, 'tenant' | 'pipelineName' | 'status' | 'provider' | 'repository'> & {
-        /** Who may read it as an approver at one of its gates, in lower case; absent: nobody. */
-        readonly approvers?: readonly string[] | undefined;
-      })
-    | undefined;
+  readonly run?: Pick<RunView, 'tenant' | 'pipelineName' | 'status' | 'provider' | 'repository'> | undefined;
 }
 
 /** `opened.<p>`: a new owner answers for the partition; watchers ask for the versions of their runs (P20). */

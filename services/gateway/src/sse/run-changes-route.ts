@@ -3,7 +3,6 @@ import { clientKeyOf } from '@penstock/http';
 import { Unauthenticated } from '@penstock/errors';
 import { requireReader, type Callers } from '@penstock/identity';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import type { People } from '../people/people.ts';
 import type { OpenPlaces } from './open-places.ts';
 import type { RunChanges } from './run-changes.ts';
 import { openStream, type StreamRevocations } from './open-stream.ts';
@@ -12,7 +11,6 @@ import { queryText } from './watcher.ts';
 
 export interface RunChangesRouteOptions {
   readonly callers: Callers;
-  readonly people: Pick<People, 'namesOf'>;
   readonly revocations: StreamRevocations;
   readonly changes: RunChanges;
   /** Shared with the log streams. */
@@ -20,7 +18,7 @@ export interface RunChangesRouteOptions {
 }
 
 export function addRunChangesRoute(app: FastifyInstance, options: RunChangesRouteOptions): void {
-  const { callers, people, revocations, changes, openStreams } = options;
+  const { callers, revocations, changes, openStreams } = options;
   app.route({
     method: ['GET', 'HEAD'],
     url: '/runs/events',
@@ -33,12 +31,9 @@ export function addRunChangesRoute(app: FastifyInstance, options: RunChangesRout
       if (request.method === 'HEAD') return reply.headers(STREAM_HEADERS).send();
       const giveBack = openStreams.take(caller.user?.id, clientKeyOf(request.clientAddress));
       try {
-        const namesOf = (): Promise<readonly string[]> => people.namesOf(caller);
-        // Whoever reads its own runs alone does so while nobody can say what it is known by.
-        const names = await namesOf().catch(() => undefined);
         // Who is let in somewhere comes back, and hears of those runs too.
         await openStream(reply, { ...caller, isGranted: true }, revocations, accessSeen, (client) =>
-          changes.serve(client, { tenants, names, namesOf }, cursorOf(request)),
+          changes.serve(client, tenants, cursorOf(request)),
         );
       } finally {
         giveBack();

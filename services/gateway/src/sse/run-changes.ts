@@ -5,25 +5,14 @@
  *  CHANGES-1 A client is told of each run of its tenants that has changed, at least once, and last of its newest version; of several
  *     changes that come faster than it reads, only the newest.
  *  CHANGES-2 What may have been missed (a broken connection, an owner that died, another gateway's cursor) is looked up: the newest
- *     LISTED_MAX runs of its tenants, those that go on or have ended since. Nobody can list the runs that somebody reads as an approver:
- *     of those it is what this gateway has heard of.
+ *     LISTED_MAX runs of its tenants, those that go on or have ended since.
  *  CHANGES-3 A client that does not read costs PENDING_MAX changes, and is closed then; it comes back with its cursor.
  *  CHANGES-4 Who looks up what was missed takes turns by whose runs they are, and who is gone by its turn looks nothing up.
- *  CHANGES-5 An approver is told of the changes of the runs that name it. What it is known by is asked as it opens, and again by the
- *     ping after a change that it was told for a name.
  */
 import { FairTurns } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
 import { subjects, type Bus, type BusSubscription, type CommittedEvents } from '@penstock/bus';
-import {
-  isApprover,
-  isEnded,
-  isReached,
-  tenantsOfReaches,
-  type RunId,
-  type RunView,
-  type Version,
-} from '@penstock/run';
+import { isEnded, isReached, tenantsOfReaches, type RunId, type RunView, type Version } from '@penstock/run';
 import type { Owners, RunReads } from '@penstock/run-client';
 import type { Log } from '@penstock/telemetry/log';
 import { randomUUID } from 'node:crypto';
@@ -33,15 +22,11 @@ import { PING_FRAME, RECONNECT_FRAME } from './frames.ts';
 const KEPT_MS = 3_600_000;
 /** Runs whose last change is kept: some megabytes. */
 const KEPT_MAX = 20_000;
-/** Of the names of their approvers. */
-const KEPT_NAMES_CHARACTERS_MAX = 4_000_000;
 const PENDING_MAX = 2_000;
 const PING_MS = 15_000;
 /** Runs that are looked at for one that comes back from elsewhere, and how many at a time. */
 const LISTED_MAX = 1_000;
 const PAGE_RUNS = 100;
-/** Of the runs that clients read as approvers, each asked for by itself. */
-const NAMED_MAX = 200;
 const LISTS_AT_ONCE = 2;
 /** More than may be connected: all anonymous readers are of one key. */
 const LISTS_WAITING = { perKeyMax: 20_000, keysMax: 20_000 };
@@ -60,16 +45,6 @@ interface RunChange {
   readonly version: Version;
   readonly provider?: string | undefined;
   readonly repository?: string | undefined;
-  /** Who may read it as an approver at one of its gates, in lower case. */
-  readonly approvers?: readonly string[] | undefined;
-}
-
-/** Who is told, and of which runs. */
-export interface ChangesReader {
-  readonly tenants: readonly string[];
-  /** What it is known by as an approver of runs of others; undefined: that could not be said yet. */
-  readonly names?: readonly string[] | undefined;
-  readonly namesOf?: (() => Promise<readonly string[]>) | undefined;
 }
 
 interface Kept {
@@ -80,7 +55,7 @@ interface Kept {
 export interface RunChangesOptions {
   readonly bus: Bus;
   readonly owners: Owners;
-  readonly reads: Pick<RunReads, 'newest' | 'view'>;
+  readonly reads: Pick<RunReads, 'newest'>;
   readonly log: Log;
   /** Milliseconds since 1970. */
   readonly now: () => number;
@@ -92,10 +67,7 @@ export class RunChanges {
   readonly #instance = randomUUID().slice(0, 8);
   /** The one that changed longest ago first. */
   readonly #kept = new Map<RunId, Kept>();
-  #keptNamesCharacters = 0;
-  /** By what they read: a tenant, or an approver's name. */
-  readonly #clients = new ClientIndex();
-  readonly #approvers = new ClientIndex();
+  readonly #clients = new Map<string, Set<Client>>();
   readonly #all = new Set<Client>();
   readonly #lists = new FairTurns({
     atOnce: LISTS_AT_ONCE,
@@ -121,13 +93,13 @@ export class RunChanges {
   }
 
   /** Tells of changes behind the cursor, as it was sent with the last of them, until the client is gone. */
-  async serve(sink: StreamSink, reader: ChangesReader, cursor: string | undefined): Promise<void> {
+  async serve(sink: StreamSink, tenants: readonly string[], cursor: string | undefined): Promise<void> {
     if (this.#stopping) {
       sink.end(RECONNECT_FRAME);
       return;
     }
     this.#listen();
-    const client = new Client(sink, reader, (at) => `${this.#instance}.${at}`);
+    const client = new Client(sink, tenants, (at) => `${this.#instance}.${at}`);
     this.#enter(client);
     const closed = new Promise<void>((resolve) => {
       if (sink.closed.aborted) resolve();
@@ -161,8 +133,7 @@ export class RunChanges {
       client.hold();
       const missed = await this.#changedSince(client.tenants, since, client.sink.closed);
       // Its cursor stays where it was until it has all of them.
-      const named = [...this.#kept.values()].filter((kept) => kept.at >= since && client.isNamedBy(kept.change));
-      client.release([...named.map(({ change }) => change), ...missed].map((change) => ({ at, change })));
+      client.release(missed.map((change) => ({ at, change })));
     } catch (error) {
       // It comes back with the same cursor.
       this.#options.log.warn({ err: error }, 'what a client has missed of the changes of runs could not be read');
@@ -209,7 +180,6 @@ export class RunChanges {
     for (const stop of this.#listening?.stops ?? []) stop();
     this.#listening = undefined;
     this.#kept.clear();
-    this.#keptNamesCharacters = 0;
     this.#coveredFrom = Infinity;
   }
 
@@ -222,29 +192,19 @@ export class RunChanges {
   #take(change: RunChange): void {
     const known = this.#kept.get(change.id);
     if (known !== undefined && known.change.version >= change.version) return;
-    this.#forget(change.id);
-    // Lists do not say who is named.
-    const { approvers = known?.change.approvers } = change;
-    const kept = { at: this.#time(), change: { ...change, approvers } };
+    this.#kept.delete(change.id);
+    const kept = { at: this.#time(), change };
     this.#kept.set(change.id, kept);
-    this.#keptNamesCharacters += charactersOf(approvers);
     this.#forgetOld(kept.at);
-    for (const client of this.#clients.of(change.tenant)) client.push(kept);
-    for (const name of approvers ?? []) for (const client of this.#approvers.of(name)) client.push(kept);
+    for (const client of this.#clients.get(change.tenant) ?? []) client.push(kept);
   }
 
   #forgetOld(now: number): void {
     for (const [id, { at }] of this.#kept) {
-      const hasRoom = this.#kept.size <= KEPT_MAX && this.#keptNamesCharacters <= KEPT_NAMES_CHARACTERS_MAX;
-      if (hasRoom && at > now - KEPT_MS) return;
-      this.#forget(id);
+      if (this.#kept.size <= KEPT_MAX && at > now - KEPT_MS) return;
+      this.#kept.delete(id);
       this.#coveredFrom = Math.max(this.#coveredFrom, at + 1);
     }
-  }
-
-  #forget(id: RunId): void {
-    this.#keptNamesCharacters -= charactersOf(this.#kept.get(id)?.change.approvers);
-    this.#kept.delete(id);
   }
 
   /** An owner may have died between a commit and its telling, or a connection broken. */
@@ -270,60 +230,35 @@ export class RunChanges {
           if (JSON.stringify(client.tenants) === JSON.stringify(tenants)) client.sink.end();
       }
     }
-    await this.#lookAtNamed();
     this.#looks -= 1;
     // Of a client that was not here for it, or was left behind, a cursor from before says nothing of what was missed.
     if (this.#looks === 0 && this.#lookAgain === undefined && this.#listening !== undefined)
       this.#coveredFrom = this.#time() + 1;
   }
 
-  /** Of what approvers read: each run that goes on is asked for. */
-  async #lookAtNamed(): Promise<void> {
-    const isRead = ({ change: { status, approvers = [] } }: Kept): boolean =>
-      !isEnded(status) && approvers.some((name) => this.#approvers.has(name));
-    for (const { change } of [...this.#kept.values()].filter(isRead).slice(-NAMED_MAX)) {
-      try {
-        const view = await this.#options.reads.view(change.id, [change.tenant]);
-        if (view !== null) this.#take(changeOf(view));
-      } catch (error) {
-        this.#options.log.warn({ err: error }, 'a run could not be read for its approvers');
-        for (const name of change.approvers ?? []) for (const { sink } of this.#approvers.of(name)) sink.end();
-      }
-    }
-  }
-
   #ping(): void {
-    for (const client of this.#all) {
-      const { sink } = client;
+    for (const { sink } of this.#all) {
       sink.closeIfStalled();
       if (sink.hasRoom) sink.write(PING_FRAME);
-      if (client.hasOldNames) void this.#askNames(client);
-    }
-  }
-
-  /** CHANGES-5 */
-  async #askNames(client: Client): Promise<void> {
-    try {
-      const names = await client.namesOf();
-      this.#approvers.remove(client, client.names);
-      client.names = names;
-      client.hasOldNames = false;
-      if (this.#all.has(client)) this.#approvers.add(client, names);
-    } catch (error) {
-      this.#options.log.warn({ err: error }, 'what a client is known by as an approver could not be read');
     }
   }
 
   #enter(client: Client): void {
     this.#all.add(client);
-    this.#clients.add(client, tenantsOfReaches(client.tenants));
-    this.#approvers.add(client, client.names);
+    for (const tenant of tenantsOfReaches(client.tenants)) {
+      const clients = this.#clients.get(tenant);
+      if (clients === undefined) this.#clients.set(tenant, new Set([client]));
+      else clients.add(client);
+    }
   }
 
   #leave(client: Client): void {
     this.#all.delete(client);
-    this.#clients.remove(client, tenantsOfReaches(client.tenants));
-    this.#approvers.remove(client, client.names);
+    for (const tenant of tenantsOfReaches(client.tenants)) {
+      const clients = this.#clients.get(tenant);
+      clients?.delete(client);
+      if (clients?.size === 0) this.#clients.delete(tenant);
+    }
     if (this.#all.size > 0 || this.#stopping) return;
     clearInterval(this.#pings);
     this.#pings = undefined;
@@ -342,57 +277,17 @@ function changeOf({ id, tenant, pipelineName, status, version, provider, reposit
   return { id, tenant, pipelineName, status, version, provider, repository };
 }
 
-function charactersOf(names: readonly string[] = []): number {
-  return names.reduce((sum, { length }) => sum + length, 0);
-}
-
-class ClientIndex {
-  readonly #clients = new Map<string, Set<Client>>();
-
-  of(text: string): Iterable<Client> {
-    return this.#clients.get(text) ?? [];
-  }
-
-  has(text: string): boolean {
-    return this.#clients.has(text);
-  }
-
-  add(client: Client, texts: readonly string[]): void {
-    for (const text of texts) {
-      const clients = this.#clients.get(text);
-      if (clients === undefined) this.#clients.set(text, new Set([client]));
-      else clients.add(client);
-    }
-  }
-
-  remove(client: Client, texts: readonly string[]): void {
-    for (const text of texts) {
-      const clients = this.#clients.get(text);
-      clients?.delete(client);
-      if (clients?.size === 0) this.#clients.delete(text);
-    }
-  }
-}
-
 class Client {
   readonly sink: StreamSink;
   readonly tenants: readonly string[];
-  readonly namesOf: () => Promise<readonly string[]>;
-  /** What it is known by as an approver, in lower case. */
-  names: readonly string[];
-  /** They are to be asked for again. */
-  hasOldNames: boolean;
   readonly #cursorAt: (at: number) => string;
   readonly #pending = new Map<RunId, Kept>();
   #isFlushing = false;
   #isHeld = false;
 
-  constructor(sink: StreamSink, reader: ChangesReader, cursorAt: (at: number) => string) {
+  constructor(sink: StreamSink, tenants: readonly string[], cursorAt: (at: number) => string) {
     this.sink = sink;
-    this.tenants = reader.tenants;
-    this.names = reader.names ?? [];
-    this.namesOf = reader.namesOf ?? (() => Promise.resolve([]));
-    this.hasOldNames = reader.names === undefined;
+    this.tenants = tenants;
     this.#cursorAt = cursorAt;
     sink.onRoom = () => this.#flush();
   }
@@ -410,16 +305,9 @@ class Client {
     for (const kept of [...missed, ...since]) this.push(kept);
   }
 
-  isNamedBy({ approvers }: RunChange): boolean {
-    return isApprover([{ approvers }], this.names);
-  }
-
   push(kept: Kept): void {
     const { id, version } = kept.change;
-    if (!isReached(this.tenants, kept.change)) {
-      if (!this.isNamedBy(kept.change)) return;
-      this.hasOldNames = true;
-    }
+    if (!isReached(this.tenants, kept.change)) return;
     const known = this.#pending.get(id);
     if (known !== undefined && known.change.version >= version) return;
     this.#pending.delete(id);

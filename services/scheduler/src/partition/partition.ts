@@ -42,7 +42,7 @@ import type {
   WatchReply,
   WatchRequest,
 } from '@penstock/bus';
-import { announcedApprovers, type RunId, type Sequence } from '@penstock/run';
+import type { RunId, Sequence } from '@penstock/run';
 import type { StoredStanding } from '@penstock/store';
 import type { DirtyDeletion } from './deletions.ts';
 import type { DefinitionSource } from '../run/definitions.ts';
@@ -479,14 +479,7 @@ export class Partition {
 }
 
 function standingOf({ state }: LiveRun): NonNullable<CommittedEvents['run']> {
-  const { tenant, pipelineName, status, origin, stages } = state;
+  const { tenant, pipelineName, status, origin } = state;
   const { provider, repository } = origin;
-  const approvers = announcedApprovers(stages.plan);
-  return {
-    tenant,
-    pipelineName,
-    status,
-    ...(repository === undefined ? {} : { provider, repository }),
-    ...(approvers.length === 0 ? {} : { approvers }),
-  };
+  return { tenant, pipelineName, status, ...(repository === undefined ? {} : { provider, repository }) };
 }
