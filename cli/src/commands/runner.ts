@@ -129,10 +129,13 @@ async function tokenOf(
   const [inArguments, file] = [args.text('token'), args.text('token-file')];
   if (inArguments !== undefined && file !== undefined)
     throw new UsageError("'--token' and '--token-file' both name a runner token: give one", 'runner');
-  if (inArguments !== undefined)
+  if (inArguments !== undefined) {
     terminal.note(
       'penstock: warning: others on this machine can read --token in the list of processes; --token-file and SERVICE_RUNNER_TOKEN they cannot',
     );
+    // It stands in place of the arguments there from now on.
+    process.title = 'penstock runner';
+  }
   const given =
     inArguments ??
     (file === undefined

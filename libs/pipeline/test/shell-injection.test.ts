@@ -547,6 +547,7 @@ describe('a whole number that the file gives to its matrix', () => {
     ['exit @', [1, 'two']],
     ['exit @', ['1;id']],
     ['exit @', ['0x1f']],
+    ['exit @', ['010']],
     ['exit @', ['1\n2']],
     ['echo $((@))', ['a[$(id)]']],
     ['[ @ -eq 1 ]', [1, '']],

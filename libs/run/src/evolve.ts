@@ -94,6 +94,8 @@ export function evolve(run: RunState, event: RunEvent): void {
       return;
     case 'run_rested':
       run.rested = true;
+      // People alone are waited for.
+      if (run.status === 'PENDING') run.status = 'QUEUED';
       return;
     case 'gates_queued':
       for (const name of event.stages) {
@@ -102,7 +104,6 @@ export function evolve(run: RunState, event: RunEvent): void {
         run.stages.queue(index, event.at);
         gate.gateDueAt = event.dueAt;
       }
-      if (run.status === 'PENDING') run.status = 'QUEUED';
       return;
     case 'gate_decided': {
       const { at, person, by, decision, comment } = event;

@@ -110,6 +110,16 @@ describe('P26: a place', () => {
     expect(types(says(run, 'alice'))).toEqual(['gate_decided', 'stage_completed', 'stages_queued']);
   });
 
+  it('is not waited for by a run whose other stages wait for a runner: it is PENDING, and QUEUED once people alone are waited for', () => {
+    const run = new DrivenRun(
+      pipeline(gate('gate'), stage('test'), gate('second', { after: ['gate'] }), stage('ship', { after: ['second'] })),
+    );
+    expect(types(says(run, 'alice'))).toEqual(['gate_decided', 'stage_completed', 'gates_queued']);
+    expect(run.run.status).toBe('PENDING');
+    run.tell({ type: 'wake', at: 2_000 + DAY_MS, due: ['test'] });
+    expect([run.run.rested, run.run.status]).toEqual([true, 'QUEUED']);
+  });
+
   it('is given back in the decision after which only gates are open, and asked for again once a stage falls due', () => {
     const run = new DrivenRun(
       pipeline(stage('test'), gate('gate', { after: ['test'] }), stage('ship', { after: ['gate'] })),

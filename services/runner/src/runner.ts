@@ -59,6 +59,8 @@ const ANSWERS_MS_MAX = 3_000;
 const LOOK_AT_RUNS_MS = 100;
 /** Where no scheduler has been there for so long all of them are being stopped: none sends a stage, or says that a run has ended. */
 const NO_SCHEDULER_MS = 10_000;
+/** Whoever waits for people, or for stages that run elsewhere, is waited for no longer: the runner's successor is held up meanwhile. */
+const NOTHING_TO_DO_MS = 30_000;
 
 /** Auth reads a lease and the store for each. */
 const SLIP_ANSWER_MS = 10_000;
@@ -186,7 +188,8 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     const { log } = this.#options;
     const { time } = this.#ports;
     const until = time.bootNow() + limitMs;
-    if (finishesRuns) await this.#endsWithin(limitMs, this.#finishRuns());
+    // What begins last has as long again.
+    if (finishesRuns) await this.#endsWithin(limitMs / 2, this.#finishRuns());
     this.#takes = 'nothing';
     const offers = this.#active?.offers.stop();
     const ended = Promise.all([offers, this.#idle()]);
@@ -199,17 +202,19 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     await this.close();
   }
 
-  /** Resolves when no run has its shared folder here, or none could be gone on with. */
+  /** Resolves when no run has its shared folder here, or none is gone on with: it waits for people, or for stages that are not its own. */
   async #finishRuns(): Promise<void> {
     if (this.#folders.shared === 0) return;
     const { time } = this.#ports;
     this.#takes = 'bound';
     this.#active?.offers.leaving();
     this.#options.log.info({ runs: this.#folders.shared }, 'the runner leaves when these runs have ended');
-    let servedAt = time.bootNow();
+    let [servedAt, busyAt] = [time.bootNow(), time.bootNow()];
     while (this.#takes === 'bound' && this.#active !== null && this.#folders.shared > 0) {
-      if (this.#schedulers.members.size > 0) servedAt = time.bootNow();
-      else if (time.bootNow() - servedAt >= NO_SCHEDULER_MS) return;
+      const now = time.bootNow();
+      if (this.#schedulers.members.size > 0) servedAt = now;
+      if (this.#running.size > 0) busyAt = now;
+      if (now - servedAt >= NO_SCHEDULER_MS || now - busyAt >= NOTHING_TO_DO_MS) return;
       await time.pause(LOOK_AT_RUNS_MS);
     }
   }

@@ -502,11 +502,32 @@ describe('a drain that finishes runs (RUNNER-9)', () => {
     expect(runner.session).toBeNull();
   });
 
-  it('is over where no scheduler has been there for a while', async () => {
+  it('leaves half of its time to what runs then, and takes nothing more', async () => {
+    const limitMs = 600_000;
+    const options = { bus, runnerId: RUNNER, slots: 2, labels: [], dataDir, leaseMs: 3_600_000, log: silentLogger() };
+    const ports = machinePorts(options, join(dataDir, 'runner'), NO_RECORDS);
+    const after: typeof ports.time.after = (ms, run) => ports.time.after(ms === limitMs / 2 ? 0 : ms, run);
+    const runner = new RunnerService(options, { ...ports, time: { ...ports.time, after } });
+    runners.push(runner);
+    await runner.begin();
+    await scheduler.grant({ script: 'sleep 1' });
+    const before = await scheduler.offers.next();
+    const drained = runner.drain(limitMs, { finishesRuns: true });
+    expect(await scheduler.withdrawn.next()).toBe(before.credit);
+    // There is half of it left.
+    expect(await scheduler.results.next()).toMatchObject({ status: 'success' });
+    await drained;
+    expect(runner.heldRuns).toBe(1);
+  });
+
+  it.each([
+    ['no scheduler has been there for a while', true],
+    ['nothing has been done for a while, as people are waited for', false],
+  ])('is over where %s', async (_, leaves) => {
     let [aheadMs, stepMs] = [0, 0];
     const options = { bus, runnerId: RUNNER, slots: 1, labels: [], dataDir, leaseMs: 3_600_000, log: silentLogger() };
     const ports = machinePorts(options, join(dataDir, 'runner'), NO_RECORDS);
-    // A second for every look at it, once the scheduler is gone.
+    // A second for every look at it, from here on.
     const time = { ...ports.time, bootNow: () => ports.time.bootNow() + (aheadMs += stepMs) };
     const runner = new RunnerService(options, { ...ports, time });
     runners.push(runner);
@@ -514,7 +535,7 @@ describe('a drain that finishes runs (RUNNER-9)', () => {
     await scheduler.grant();
     await scheduler.results.next();
     const drained = runner.drain(600_000, { finishesRuns: true });
-    await scheduler.leave();
+    if (leaves) await scheduler.leave();
     stepMs = 1_000;
     await drained;
     expect([runner.heldRuns, runner.session]).toEqual([1, expect.any(String)]);

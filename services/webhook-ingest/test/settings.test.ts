@@ -82,6 +82,16 @@ describe('the server template', () => {
     expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: named.replace('repository', 'branch') })).toThrow(/line 3/u);
   });
 
+  it('hands a name that a push has a say in to no script and no extension', () => {
+    const named = TEMPLATE.replace('name: t', 'name: "t ${{ webhook.repository }}"');
+    const taken = (text: string) => settingsOf({ SERVICE_WEBHOOK_PIPELINE: text }).settings.template;
+    const handing = `${named}\n  hand:\n    run: docker run \${{ pipeline . name }}\n`;
+    expect(() => taken(handing)).toThrow(/no expression can use it/u);
+    expect(() => taken(`${named}\n  use:\n    uses: build/tool@1\n`)).toThrow(/nothing can be used by 'uses'/u);
+    const plain = handing.replace(' ${{ webhook.repository }}', '');
+    expect(taken(plain)).toBe(plain.trim());
+  });
+
   it('that is not there, or no pipeline, is refused at the start', () => {
     expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: '/nonexistent' })).toThrow(/SERVICE_WEBHOOK_PIPELINE/u);
     expect(() => settingsOf({ SERVICE_WEBHOOK_PIPELINE: 'pipeline:\n  nam: x' })).toThrow(

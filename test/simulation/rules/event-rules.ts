@@ -69,11 +69,10 @@ export function checkEvent(
 
 /** A run that has not begun is QUEUED while something but a runner holds it back: its group or its quota, or people. */
 export function checkQueued({ state }: { readonly state: RunState }, fail: (message: string) => void): void {
-  const { status, held, rested, stages } = state;
-  if (status === 'PENDING' && (held || rested === true)) fail('is PENDING while it is held');
-  if (status !== 'QUEUED' || held || rested === true) return;
-  const hasOpenGate = stages.plan.gates.some((index) => stages.statusOf(index) === 'QUEUED');
-  if (!hasOpenGate) fail('is QUEUED while nothing but a runner is waited for');
+  const { status, held, rested } = state;
+  const isHeldBack = held || rested === true;
+  if (status === 'PENDING' && isHeldBack) fail('is PENDING while it is held');
+  if (status === 'QUEUED' && !isHeldBack) fail('is QUEUED while nothing but a runner is waited for');
 }
 
 /** P21: what ends an attempt says where its log ends: by its result, or by the first mark behind it. */

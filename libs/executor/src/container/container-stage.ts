@@ -143,6 +143,8 @@ export class ContainerStage implements StageProcess {
     this.#timeout = setTimeout(() => this.stop('timeout'), Math.min(this.#spec.timeoutMs, TIMER_MS_MAX));
     this.#control.go(job);
     await this.#control.ended;
+    // What the engine takes to say how it ended is not the stage's time.
+    clearTimeout(this.#timeout);
     return this.#exitOfState(await this.#container.endState(signal), this.#control.reported);
   }
 

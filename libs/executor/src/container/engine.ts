@@ -71,6 +71,8 @@ export interface EngineDialect {
 
 const VERSION = '/v1.40';
 /** A large image over a slow line. */
+/** One that says nothing for so long to a look may answer the next one. */
+const LOOK_MS_MAX = 10_000;
 const PULL_MS_MAX = 15 * 60_000;
 
 export class Engine {
@@ -123,7 +125,8 @@ export class Engine {
 
   /** Null: there is no such container. */
   async inspect(name: string): Promise<ContainerState | null> {
-    const { status, text } = await this.#client.call({ method: 'GET', path: `${VERSION}/containers/${name}/json` });
+    const path = `${VERSION}/containers/${name}/json`;
+    const { status, text } = await this.#client.call({ method: 'GET', path, timeoutMs: LOOK_MS_MAX });
     if (status === 404) return null;
     if (status !== 200)
       throw new EngineFailed(`a container could not be looked at: ${complaintOf(status, text)}`, status);

@@ -37,7 +37,8 @@ interface Entry {
   readonly span: Span;
 }
 
-const WHOLE_NUMBER = /^-?[0-9]{1,18}$/;
+/** Read alike by all: with a 0 before it, it is another one in arithmetic. */
+const WHOLE_NUMBER = /^(?:0|-?[1-9][0-9]{0,17})$/;
 
 /** The names under which every combination has a whole number. */
 export function numbersOf(matrix: Matrix | undefined): ReadonlySet<string> {

@@ -4,8 +4,8 @@
  * as its file; everywhere else it stays an expression, whose value reaches a stage as data. Pure.
  *
  *  SERVERTEMPLATE-1 A value is text within its scalar: none can add to the file. Of what a push says only what is harmless stands there, for
- *    `pipeline.name` may go to programs that nothing from outside may reach (`isFixed` of `command.ts`): `safeValue`. Nor can a push break
- *    the rules of a name, and so have its own run refused: what is too long is cut.
+ *    it is shown and compared everywhere (`UNSAFE`). Even so it could name a program or an image: who takes a template with such a name
+ *    refuses it where an expression hands the name on (`isFixed` of `command.ts` lets it go anywhere). Nor can a push break the rules of a name, and so have its own run refused: what is too long is cut.
  *  SERVERTEMPLATE-2 What stands in other lines keeps its line.
  */
 import { PIPELINE_LIMITS } from '../model/limits.ts';
@@ -27,6 +27,7 @@ const VALUE = /\$\{\{\s*webhook\.(repository|ref|commit|provider)\s*\}\}/gu;
 const UNSAFE = /[^\p{L}\p{N}._/+-]|^[^\p{L}\p{N}]|(?<=\.)\./gu;
 
 interface Place extends ScalarNode {
+  readonly key: 'name' | 'description';
   readonly lengthMax: number;
 }
 
@@ -36,6 +37,12 @@ export class ServerTemplate {
 
   constructor(text: string) {
     this.text = text.startsWith('\uFEFF') ? text.slice(1) : text;
+  }
+
+  /** Whether a push has a say in the pipeline's name. */
+  get isNamedByPush(): boolean {
+    this.#places ??= placesIn(this.text);
+    return this.#places.some(({ key }) => key === 'name');
   }
 
   /** The file for a push. What is wrong with it is left to who reads it. */
@@ -61,19 +68,20 @@ function placesIn(text: string): Place[] {
   const pipeline = valueIn(root, 'pipeline');
   if (pipeline?.kind !== 'map') return [];
   const places = [
-    placeOf(valueIn(pipeline, 'name'), pipeline, PIPELINE_LIMITS.pipelineNameLengthMax),
-    placeOf(valueIn(pipeline, 'description'), pipeline, PIPELINE_LIMITS.descriptionLengthMax),
+    placeOf('name', pipeline, PIPELINE_LIMITS.pipelineNameLengthMax),
+    placeOf('description', pipeline, PIPELINE_LIMITS.descriptionLengthMax),
   ];
   return places.filter((place) => place !== undefined).sort((one, other) => one.start - other.start);
 }
 
 /** An alias stands for a text of elsewhere, where its expressions may be expressions: it is not filled. */
-function placeOf(node: YamlNode | undefined, { entries }: MapNode, lengthMax: number): Place | undefined {
+function placeOf(key: Place['key'], pipeline: MapNode, lengthMax: number): Place | undefined {
+  const node = valueIn(pipeline, key);
   if (node?.kind !== 'scalar' || node.text.search(VALUE) === -1) return undefined;
   // An alias refers to what stands before it.
-  const [own, ...more] = entries.filter(({ value }) => value === node);
+  const [own, ...more] = pipeline.entries.filter(({ value }) => value === node);
   if (own === undefined || more.length > 0 || node.start < own.keySpan.end) return undefined;
-  return { ...node, lengthMax };
+  return { ...node, key, lengthMax };
 }
 
 function cutTo(text: string, lengthMax: number): string {
