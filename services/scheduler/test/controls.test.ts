@@ -220,6 +220,16 @@ describe('a runner that leaves (DISPATCH-6)', () => {
     expect(world.match()).toEqual(['a@other']);
   });
 
+  it('counts no more among those that could take what waits', async () => {
+    const world = new World();
+    await world.begin();
+    world.runner('r', [1]);
+    world.offer('a');
+    expect([...world.dispatch.unserved()]).toEqual([]);
+    world.leaves('r');
+    expect([...world.dispatch.unserved()]).toMatchObject([{ count: 1 }]);
+  });
+
   it('is given what was queued before its run had begun there, once', async () => {
     const world = new World();
     await world.begin();

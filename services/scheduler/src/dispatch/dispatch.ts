@@ -191,6 +191,7 @@ export class Dispatch {
     const { only, leaving } = offer;
     if (leaving === true && !session.isLeaving) {
       session.isLeaving = true;
+      if (session.leased) this.#poolsChanged(session);
       this.#queueBound(
         offer.runner,
         session.tenant === undefined ? lanesOf(this.#classes) : this.#own.of(session.tenant),

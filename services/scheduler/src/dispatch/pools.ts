@@ -91,6 +91,8 @@ export class Pools {
     let [slots, drained] = [0, 0];
     for (const session of sessions) {
       if (!session.leased || !canTake(session, ready)) continue;
+      // It comes back as another session, if at all.
+      if (ready.runner === undefined && session.isLeaving) continue;
       if (ready.runner === undefined && this.#parts.isDrained(session.runner)) {
         drained += 1;
         continue;
