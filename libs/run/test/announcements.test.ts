@@ -83,7 +83,7 @@ describe('announcements', () => {
     expect(ends.map(({ length }) => length)).toEqual([1, 1]);
   });
 
-  it('of a rerun name the run before it and the first of all', () => {
+  it('say of a rerun which run was before it and which was the first of all', () => {
     const [parent, root] = ['0192f0c1-2b3c-7abc-8def-00000000000b', '0192f0c1-2b3c-7abc-8def-00000000000a'] as RunId[];
     const events = [createdEvent({ lineage: { parent, version: 1, root, actors: [] } as Lineage })];
     const [body] = bodiesOf(pipeline(stage('a')), events);

@@ -31,7 +31,7 @@ class World {
   });
 }
 
-describe('AHEAD-1: of the next push of a lane', () => {
+describe('PUSHAHEAD-1: of the next push of a lane', () => {
   it('a run is found while the one before it is carried out, also where its turn comes sooner', async () => {
     const world = new World();
     const { promise, resolve } = Promise.withResolvers<Decision>();
@@ -68,7 +68,7 @@ describe('AHEAD-1: of the next push of a lane', () => {
   });
 });
 
-describe('AHEAD-2: ahead of its turn', () => {
+describe('PUSHAHEAD-2: ahead of its turn', () => {
   it('nothing is begun while others want the time', () => {
     const world = new World();
     world.isFree = false;
@@ -99,7 +99,7 @@ describe('AHEAD-2: ahead of its turn', () => {
   });
 });
 
-describe('AHEAD-3: of many lanes', () => {
+describe('PUSHAHEAD-3: of many lanes', () => {
   it('a few have one decided about ahead, and who has an old one makes room', async () => {
     const world = new World();
     for (let lane = 0; lane < 20; lane += 1) world.ahead.begin(String(lane), [push(lane)]);

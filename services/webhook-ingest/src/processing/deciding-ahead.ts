@@ -2,11 +2,11 @@
  * The next push of a lane, decided about while the one before it is carried out, and the commits of those behind it, fetched meanwhile: the
  * store, the broker, git and the thread with the mirrors are waited for one beside the other, and not one after the other.
  *
- * AHEAD-1 Nothing of it is stored or told before its turn (PROCESSING-1). What is taken over then is a run alone, and one that was found a moment
+ * PUSHAHEAD-1 Nothing of it is stored or told before its turn (PROCESSING-1). What is taken over then is a run alone, and one that was found a moment
  *     ago: what could not be read is read again in its turn, and so is the head of a pull request.
- * AHEAD-2 Of a lane one is decided about ahead, and one fetch is under way, after a push before it became a run: its host answers. None of it is
+ * PUSHAHEAD-2 Of a lane one is decided about ahead, and one fetch is under way, after a push before it became a run: its host answers. None of it is
  *     begun while others want the time (PROCESSING-5, PROCESSING-6).
- * AHEAD-3 Of all lanes together `DECIDED_MAX` are: a decision holds a file, and where many lanes take turns it is an old one when its turn comes.
+ * PUSHAHEAD-3 Of all lanes together `DECIDED_MAX` are: a decision holds a file, and where many lanes take turns it is an old one when its turn comes.
  *     `FETCHING_MAX` fetches are under way: those of pushes in their turn and of stages wait in the same line, which is not endless.
  */
 import type { Decision } from '../model/decision.ts';
@@ -31,7 +31,7 @@ interface Ahead {
 
 /** Where the one before it fails, or its run finds no room, its own turn may come much later. */
 const FRESH_MS = 2_000;
-/** AHEAD-3 */
+/** PUSHAHEAD-3 */
 const DECIDED_MAX = 8;
 const FETCHING_MAX = 4;
 /** As many as one fetch brings along are processed meanwhile. */
