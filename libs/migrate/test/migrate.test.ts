@@ -340,6 +340,17 @@ job: {extends: .b, script: [make]}
     ]);
   });
 
+  it.each([
+    ['public: false', true],
+    ['access: none', true],
+    ['access: maintainer', true],
+    ['public: true', false],
+    ['access: all', false],
+  ])('tells who may read artifacts with %s: %s', (line, isTold) => {
+    const { notes } = gitlab(`a: {script: [x], artifacts: {paths: [x], ${line}}}\n`);
+    expect(notes.map(({ what }) => what)).toEqual(isTold ? ["who may read the artifacts of 'a'"] : []);
+  });
+
   it('lets a job have a variable of its own in the place of one that is made of others', () => {
     const { text } = gitlab("variables: {X: '$HOME'}\na: {script: ['echo $X'], variables: {X: plain}}\n");
     expect(text).toContain('X: plain');

@@ -64,8 +64,9 @@ export class ClockWatch {
   #tell({ aheadMs, withinMs }: ClockDifference): void {
     const { log } = this.#options;
     const isOff = Math.abs(aheadMs) - withinMs >= TOLD_MS;
-    // What was told and is still so is not told again.
-    if (isOff ? Math.abs(aheadMs - this.#toldMs) - withinMs < TOLD_MS : this.#toldMs === 0) return;
+    const isOver = Math.abs(aheadMs) + withinMs < TOLD_MS;
+    // What was told and is still so is not told again, nor is what a slow answer leaves open.
+    if (isOff ? Math.abs(aheadMs - this.#toldMs) - withinMs < TOLD_MS : this.#toldMs === 0 || !isOver) return;
     this.#toldMs = isOff ? aheadMs : 0;
     const aheadSecs = Math.round(aheadMs / 1000);
     if (!isOff) return log.info({ aheadSecs }, "the clock of this machine and the broker's agree again");

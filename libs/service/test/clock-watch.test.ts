@@ -60,6 +60,14 @@ describe("a clock that is not the broker's", () => {
     expect(told).toHaveLength(1);
   });
 
+  it('is not said to be right again by a slow answer that leaves it open', async () => {
+    const { told, look } = watched();
+    await look(6_000);
+    await look(4_000, 2_000);
+    await look(6_000);
+    expect(told).toEqual([expect.stringContaining('is 6 s ahead')]);
+  });
+
   it('has a figure once it is known, which stays while the broker is away', async () => {
     const { look, figures, told } = watched();
     await look(null);

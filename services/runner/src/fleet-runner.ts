@@ -123,12 +123,14 @@ export async function runFleetRunner(options: FleetRunnerOptions): Promise<Fleet
     over.abort();
     if (end.kind === 'refused') await runner.close();
     else {
-      const { running, heldRuns } = runner;
-      if (running + heldRuns > 0)
+      // What was to be served has been, or nothing was to be done: a folder of another run that is here is nobody's to wait for.
+      const finishesRuns = end.kind === 'stopped';
+      const [running, runs] = [runner.running, finishesRuns ? runner.heldRuns : 0];
+      if (running + runs > 0)
         print(
-          `Waiting for ${running} running stages and ${heldRuns} open runs that have their folder here; a second signal ends them.`,
+          `Waiting for ${running} running stages and ${runs} open runs that have their folder here; a second signal ends them.`,
         );
-      await runner.drain(settings.drain, { finishesRuns: true });
+      await runner.drain(settings.drain, { finishesRuns });
     }
     return end;
   }

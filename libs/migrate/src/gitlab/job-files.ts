@@ -35,7 +35,8 @@ export function keepFiles(context: JobContext, map: SourceMap): void {
     else stage.artifacts.expire = duration;
   }
   tellOfUntracked(ledger, artifacts, `the artifacts of '${stage.name}'`);
-  for (const key of ['name', 'expose_as', 'public', 'access']) take(artifacts, key);
+  for (const key of ['name', 'expose_as']) take(artifacts, key);
+  tellOfReaders(ledger, artifacts, `the artifacts of '${stage.name}'`);
   const reports = takeMap(artifacts, 'reports');
   if (reports === undefined) return;
   stage.reports.push(...takeTexts(reports, 'junit'));
@@ -106,6 +107,14 @@ function tellOfCache({ ledger, stage }: JobContext, cache: SourceMap): void {
   if (when === 'on_failure' || when === 'always')
     ledger.tell(cache.line, `'when: ${when}' of ${of}`, 'it is saved where the stage has succeeded');
   tellOfUntracked(ledger, cache, of);
+}
+
+function tellOfReaders(ledger: Ledger, artifacts: SourceMap, of: string): void {
+  const told = { ledger, of, otherwise: 'whoever may read the run reads them' };
+  const isPublic = takeFlag(artifacts, 'public', told);
+  const access = takeWord(artifacts, 'access', { ...told, words: ['all', 'developer', 'maintainer', 'none'] });
+  if (isPublic === false || (access !== undefined && access !== 'all'))
+    ledger.tell(artifacts.line, `who may read ${of}`, `${told.otherwise}: keep what all of these may see`);
 }
 
 function tellOfUntracked(ledger: Ledger, map: SourceMap, of: string): void {

@@ -4,7 +4,7 @@ import { PIPELINE_LIMITS } from '../model/limits.ts';
 import { quoted } from '../text/printable.ts';
 import { EXPRESSION_MARK } from '../shell/shell-words.ts';
 import { bindExpressions } from '../shell/shell-scanner.ts';
-import type { BoundExpression } from '../shell/shell-scanner.ts';
+import type { BoundExpression } from '../shell/bound-expression.ts';
 import { hasExpression, readExpressions } from './template.ts';
 import type { ExpressionReader, ExpressionSite } from './template.ts';
 import { utf8Length } from '../text/text-position.ts';

@@ -17,6 +17,7 @@ import type { Place } from '../text/reference-writer.ts';
 import { ShellFrame } from './shell-frame.ts';
 import type { ShellFrameListener } from './shell-frame.ts';
 import type { CommandLine } from './command-line.ts';
+import type { BoundExpression } from './bound-expression.ts';
 import { checksOf } from './option-check.ts';
 import type { CheckedValue } from './option-check.ts';
 import { judgeInput, printsEnvironment } from './receivers.ts';
@@ -35,18 +36,6 @@ export interface Substitution {
 /** Replaces the marks of a script by references to variables, one expression for each mark in order. */
 export function bindExpressions(script: string, expressions: readonly BoundExpression[], shell: string): Substitution {
   return new ShellScanner(script, expressions, baseName(shell)).scan();
-}
-
-/** An expression of a script. */
-export interface BoundExpression {
-  /** The variable that carries its value. */
-  readonly name: string;
-  /** As it stands in the file. */
-  readonly source: string;
-  /** The value comes from outside: neither the file nor Penstock decides what it can be. */
-  readonly isOpen: boolean;
-  /** The value is a whole number that stands in the file: whoever reads it as code reads a number. */
-  readonly isNumber: boolean;
 }
 
 interface HereDocument {

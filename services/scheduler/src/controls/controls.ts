@@ -23,6 +23,15 @@ export interface ControlsTime {
 
 export type ControlsWatch = Pick<LeaseWatch, 'ready' | 'heardAt' | 'stop'>;
 
+/** Nothing is ever paused. */
+export const NO_CONTROLS = {
+  areKnown: true,
+  isAllPaused: false,
+  pauseOf: () => undefined,
+  isDrained: () => false,
+  drained: [],
+} satisfies Partial<Record<keyof Controls, unknown>>;
+
 export class Controls {
   readonly #time: ControlsTime;
   #watch: Pick<ControlsWatch, 'heardAt'> | undefined;

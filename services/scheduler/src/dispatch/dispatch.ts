@@ -20,7 +20,7 @@
  *     keys share (DISPATCH-5), which has no say there for the same reason, and not for what others are told of runners.
  */
 import type { FleetEntry, LeaseEvent, PullRequest, RunnerLease } from '@penstock/bus';
-import type { Controls } from '../controls/controls.ts';
+import { NO_CONTROLS, type Controls } from '../controls/controls.ts';
 import { demandOfTenants, DemandSets, type WaitingSets } from './demand-sets.ts';
 import { DispatchInvariants } from './dispatch-invariants.ts';
 import { EarlierResults } from './earlier-results.ts';
@@ -68,14 +68,6 @@ export interface DispatchOptions {
   /** Default: nothing is ever paused. */
   readonly controls?: Pick<Controls, 'areKnown' | 'isAllPaused' | 'pauseOf' | 'isDrained' | 'drained'> | undefined;
 }
-
-const NO_CONTROLS = {
-  areKnown: true,
-  isAllPaused: false,
-  pauseOf: () => undefined,
-  isDrained: () => false,
-  drained: [],
-};
 
 export class Dispatch {
   readonly #sessions = new Sessions();
