@@ -36,6 +36,8 @@ const STALLED_MS = 60_000;
 export function addArtifactRoutes(app: FastifyInstance, options: ArtifactRouteOptions): void {
   const takePlace = (request: FastifyRequest, reply: FastifyReply, { credential }: Watcher): void => {
     const giveBack = options.downloads.take(credential.user?.id, clientKeyOf(request.clientAddress));
+    // Of who has hung up while the run was looked for it has been told already.
+    if (reply.raw.closed) return giveBack();
     reply.raw.once('close', giveBack);
     reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
   };
