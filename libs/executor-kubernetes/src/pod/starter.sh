@@ -17,7 +17,7 @@ unset KUBERNETES_PORT_443_TCP KUBERNETES_PORT_443_TCP_PROTO KUBERNETES_PORT_443_
 output=$PENSTOCK_OUTPUT_FILE mask=$PENSTOCK_MASK_FILE stages=$PENSTOCK_STAGES_FILE
 unset PENSTOCK_OUTPUT_FILE PENSTOCK_MASK_FILE PENSTOCK_STAGES_FILE
 trap '' TERM INT HUP QUIT
-exec 3</penstock/orders 4>/penstock/wake 5>/penstock/out 6>/penstock/err 7>/penstock/given || exit 70
+exec 3</penstock/pipes/orders 4>/penstock/pipes/wake 5>/penstock/pipes/out 6>/penstock/pipes/err 7>/penstock/pipes/given || exit 70
 echo here >&4
 
 start() {

@@ -149,7 +149,7 @@ export class Services {
     const ended = new AbortController();
     void control.ended.then(() => ended.abort());
     const disturbed = AbortSignal.any([either, ended.signal]);
-    let code = 0;
+    let code: number | undefined;
     const since = performance.now();
     while (!over.aborted) {
       signal.throwIfAborted();
@@ -165,10 +165,14 @@ export class Services {
       const waitedMs = performance.now() - since;
       await delay(readyPauseMs(waitedMs, limitMs - waitedMs), undefined, { signal: disturbed }).catch(() => {});
     }
-    throw new ServiceFailed(
-      `the service ${service.name} was not ready within ${limitMs / 1000} s: its command ended with exit code ${code}`,
-    );
+    throw new ServiceFailed(notReadyText(service.name, limitMs, code));
   }
+}
+
+/** Without a code none of its commands has ended in all the time that it had. */
+export function notReadyText(name: string, limitMs: number, code: number | undefined): string {
+  const how = code === undefined ? 'did not end' : `ended with exit code ${code}`;
+  return `the service ${name} was not ready within ${limitMs / 1000} s: its command ${how}`;
 }
 
 /**

@@ -196,7 +196,10 @@ describe.skipIf(engine === null)('a stage in a container', () => {
       expect(exit).toEqual({
         kind: 'unplaced',
         reason: 'service',
-        message: 'the service web was not ready within 0.7 s: its command ended with exit code 3',
+        // On a busy machine the engine starts no command in that time.
+        message: expect.stringMatching(
+          /^the service web was not ready within 0\.7 s: .* (?:exit code 3|did not end)$/u,
+        ),
       });
       expect((await run('test ! -e started-unready')).exit).toEqual({ kind: 'exit', code: 0 });
     });

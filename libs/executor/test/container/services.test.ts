@@ -1,6 +1,6 @@
-/** How often a service that is not ready yet is asked. */
+/** How often a service that is not ready yet is asked, and what is said of one that never was. */
 import { expect, it } from 'vitest';
-import { readyPauseMs } from '../../src/container/services.ts';
+import { notReadyText, readyPauseMs } from '../../src/container/services.ts';
 
 /** For so long podman keeps the processes of a command. */
 const KEPT_MS = 300_000;
@@ -30,3 +30,10 @@ it.each([5_000, 30_000, 60_000, 3_600_000])(
     expect(limitMs - (triesOf(limitMs).at(-1) ?? 0)).toBeLessThanOrEqual(200);
   },
 );
+
+it('a service whose command has not ended once is not said to have ended with 0', () => {
+  const never = 'the service web was not ready within 0.7 s: its command did not end';
+  expect(notReadyText('web', 700, undefined)).toBe(never);
+  const ended = 'the service web was not ready within 2 s: its command ended with exit code 3';
+  expect(notReadyText('web', 2_000, 3)).toBe(ended);
+});
