@@ -26,16 +26,17 @@ export interface PipelineHealth {
 
 interface StageHealth {
   readonly name: string;
-  /** In how many runs of the window the stage's commands came to an end of their own. */
+  /** In how many runs of the window it succeeded or failed. */
   readonly runs: number;
+  /** Whatever the reason was: a stage whose runner was lost has failed as well. */
   readonly failures: number;
-  /** Of those runs, from the first start to the end, retries included; 0 where there is none. */
+  /** Of the runs in which its commands came to an end of their own, from the first start to the end, retries included; 0 where there is none. */
   readonly avgDurationSecs: number;
-  /** It both succeeded and failed within the window: in different runs, or in attempts of one. */
+  /** It both succeeded and failed within the window: in different runs, or in attempts of one. `flakeRate` leaves out what the machinery did. */
   readonly flaky: boolean;
   /**
-   * In how many of its runs it failed for no cause in the code, 0 to 1: it then passed in the same run, or in another one of the
-   * window of the same commit and definition. A commit that breaks it is no flake.
+   * In how many of the runs in which its commands came to an end of their own it failed for no cause in the code, 0 to 1: it then passed in
+   * the same run, or in another one of the window of the same commit and definition. A commit that breaks it is no flake.
    */
   readonly flakeRate: number;
   readonly p95DurationSecs: number;
@@ -98,7 +99,8 @@ export class HealthTally {
   }
 }
 
-function stageHealthOf(name: string, { runs, failures, durationsMs, retried, sameRuns }: StageTally): StageHealth {
+function stageHealthOf(name: string, tally: StageTally): StageHealth {
+  const { runs, failures, ownEnds, durationsMs, retried, sameRuns } = tally;
   let flakes = retried;
   for (const { passed, failed } of sameRuns.values()) if (passed > 0) flakes += failed;
   const durationMs = durationsMs.reduce((sum, ms) => sum + ms, 0);
@@ -108,7 +110,7 @@ function stageHealthOf(name: string, { runs, failures, durationsMs, retried, sam
     failures,
     avgDurationSecs: durationsMs.length === 0 ? 0 : durationMs / durationsMs.length / 1000,
     flaky: retried > 0 || (failures > 0 && failures < runs),
-    flakeRate: runs === 0 ? 0 : flakes / runs,
+    flakeRate: ownEnds === 0 ? 0 : flakes / ownEnds,
     p95DurationSecs: percentile(durationsMs, 0.95) / 1000,
   };
 }
@@ -116,6 +118,8 @@ function stageHealthOf(name: string, { runs, failures, durationsMs, retried, sam
 interface StageTally {
   runs: number;
   failures: number;
+  /** Of `runs`, those in which its commands came to an end of their own. */
+  ownEnds: number;
   readonly durationsMs: number[];
   /** In how many runs it succeeded after earlier attempts of it had failed. */
   retried: number;
@@ -124,23 +128,24 @@ interface StageTally {
 }
 
 /**
- * A stage whose runner, place or image was lost, or that no runner took, says nothing about its commands: it counts neither as a run of the
- * stage nor as its failure, or every crash of a machine would make stages flaky.
+ * A stage whose runner, place or image was lost, or that no runner took, has failed as any other that is FAILED; but it says nothing about
+ * its commands, so nothing about how long they take or how often they flake.
  */
 function tallyStage(stages: Map<string, StageTally>, stage: StageView, sameAs: string): void {
   // It did not run in this run: the one that it ran in counts it.
   if (stage.adopted === true) return;
   let tally = stages.get(stage.name);
   if (tally === undefined) {
-    tally = { runs: 0, failures: 0, durationsMs: [], retried: 0, sameRuns: new Map() };
+    tally = { runs: 0, failures: 0, ownEnds: 0, durationsMs: [], retried: 0, sameRuns: new Map() };
     stages.set(stage.name, tally);
   }
   if (stage.status !== 'SUCCESS' && stage.status !== 'FAILED') return;
-  if (isLoss(stage.reason) || stage.reason === 'no_runner') return;
   tally.runs += 1;
   const hasFailed = stage.status === 'FAILED';
   if (hasFailed) tally.failures += 1;
-  else if ((stage.failedAttempts ?? 0) > 0) tally.retried += 1;
+  if (isLoss(stage.reason) || stage.reason === 'no_runner') return;
+  tally.ownEnds += 1;
+  if (!hasFailed && (stage.failedAttempts ?? 0) > 0) tally.retried += 1;
   if (sameAs !== '') {
     const same = tally.sameRuns.get(sameAs) ?? { passed: 0, failed: 0 };
     tally.sameRuns.set(sameAs, same);

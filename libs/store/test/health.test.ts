@@ -116,7 +116,7 @@ describe('pipelineHealth', () => {
     ]);
   });
 
-  it('does not blame a stage for the loss of its runner, for a missing one or for a cancel', () => {
+  it('a stage that is FAILED for the loss of its runner or for a missing one has failed; a cancelled one has not', () => {
     const views = [
       runView({ id: runId(1), stages: [stageView('test', 'SUCCESS', { secs: 1 })] }),
       runView({ id: runId(2), stages: [stageView('test', 'FAILED', { secs: 100, reason: 'runner_lost' })] }),
@@ -124,7 +124,7 @@ describe('pipelineHealth', () => {
       runView({ id: runId(4), stages: [stageView('test', 'CANCELLED', { secs: 100, reason: 'cancelled' })] }),
     ];
     expect(pipelineHealth('build', views).stages).toMatchObject([
-      { name: 'test', runs: 1, failures: 0, avgDurationSecs: 1, flaky: false },
+      { name: 'test', runs: 3, failures: 2, avgDurationSecs: 1, p95DurationSecs: 1, flaky: true, flakeRate: 0 },
     ]);
   });
 
@@ -209,12 +209,16 @@ describe('what the newest runs say about flakes', () => {
     expect(pipelineHealth('build', [retried, passed(1)])).toMatchObject({ flaky: 1, stages: [{ flakeRate: 0.5 }] });
   });
 
-  it('the machinery at fault is counted, and says nothing of the stage', () => {
+  it('the machinery at fault is counted, and says nothing of how often the stage flakes', () => {
     expect(pipelineHealth('build', [failed(2, like, 'image'), passed(1, like)])).toMatchObject({
       failed: 1,
       infrastructure: 1,
       flaky: 0,
-      stages: [{ runs: 1, failures: 0, flakeRate: 0 }],
+      stages: [{ runs: 2, failures: 1, flakeRate: 0 }],
+    });
+    const retried = runView({ id: runId(3), stages: [stageView('test', 'SUCCESS', { secs: 1, failedAttempts: 1 })] });
+    expect(pipelineHealth('build', [retried, failed(2, like, 'runner_lost'), passed(1, like)])).toMatchObject({
+      stages: [{ runs: 3, failures: 1, flakeRate: 1 / 2 }],
     });
   });
 

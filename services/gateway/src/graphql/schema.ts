@@ -130,9 +130,9 @@ export const SCHEMA = /* GraphQL */ `
     runs: Int!
     failures: Int!
     avgDurationSecs: Float!
-    "It both succeeded and failed within the window, be it in attempts of one run."
+    "It both succeeded and failed within the window, be it in attempts of one run. Any failure counts, that of a lost runner as well."
     flaky: Boolean!
-    "In how many of its runs, 0 to 1, it failed and then passed in the same run, or in another of the same commit and definition (additional)."
+    "In how many of its runs, 0 to 1, it failed and then passed in the same run, or in another of the same commit and definition. What the machinery did is left out (additional)."
     flakeRate: Float!
     "(additional)"
     p95DurationSecs: Float!
