@@ -50,17 +50,13 @@ import { Outbox, resultId } from './report/outbox.ts';
 import { Schedulers } from './session/schedulers.ts';
 import { Session, type SessionGuard } from './session/session.ts';
 import { SessionList } from './session/session-list.ts';
+import { Finishing } from './finishing.ts';
 import type { SlipDesk } from './session/slip-desk.ts';
 import { StopMemory } from './session/stop-memory.ts';
 
 const BEGIN_BACKOFF = { firstMs: 100, maxMs: 2_000 };
 /** After the last stage has ended its result is answered within this, or at the next start. */
 const ANSWERS_MS_MAX = 3_000;
-const LOOK_AT_RUNS_MS = 100;
-/** Where no scheduler has been there for so long all of them are being stopped: none sends a stage, or says that a run has ended. */
-const NO_SCHEDULER_MS = 10_000;
-/** Whoever waits for people, or for stages that run elsewhere, is waited for no longer: the runner's successor is held up meanwhile. */
-const NOTHING_TO_DO_MS = 30_000;
 
 /** Auth reads a lease and the store for each. */
 const SLIP_ANSWER_MS = 10_000;
@@ -114,6 +110,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   #isListening = false;
   /** RUNNER-9. */
   #takes: 'all' | 'bound' | 'nothing' = 'all';
+  #finishing: Finishing | null = null;
   /** RUNNER-8. */
   #only: PullRequest['only'];
   #onIdle: (() => void)[] = [];
@@ -137,9 +134,13 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       time,
       disk: ports.folders,
       isBusy: (runId) => [...this.#running, ...this.#earlier].some(({ job }) => job.runId === runId),
+      released: () => this.#finishing?.changed(),
     });
     this.#schedulers = new Schedulers(ports, options, this.#border(), {
-      changed: () => this.#active?.offers.pump(),
+      changed: () => {
+        this.#active?.offers.pump();
+        this.#finishing?.changed();
+      },
       gone: (scheduler) => this.#active?.offers.gone(scheduler),
     });
     this.#subscriptions.push(
@@ -191,6 +192,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     // What begins last has as long again.
     if (finishesRuns) await this.#endsWithin(limitMs / 2, this.#finishRuns());
     this.#takes = 'nothing';
+    this.#finishing?.end();
     const offers = this.#active?.offers.stop();
     const ended = Promise.all([offers, this.#idle()]);
     if (!(await this.#endsWithin(Math.max(0, until - time.bootNow()), ended)) && this.#running.size > 0)
@@ -205,18 +207,15 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
   /** Resolves when no run has its shared folder here, or none is gone on with: it waits for people, or for stages that are not its own. */
   async #finishRuns(): Promise<void> {
     if (this.#folders.shared === 0) return;
-    const { time } = this.#ports;
     this.#takes = 'bound';
     this.#active?.offers.leaving();
     this.#options.log.info({ runs: this.#folders.shared }, 'the runner leaves when these runs have ended');
-    let [servedAt, busyAt] = [time.bootNow(), time.bootNow()];
-    while (this.#takes === 'bound' && this.#active !== null && this.#folders.shared > 0) {
-      const now = time.bootNow();
-      if (this.#schedulers.members.size > 0) servedAt = now;
-      if (this.#running.size > 0) busyAt = now;
-      if (now - servedAt >= NO_SCHEDULER_MS || now - busyAt >= NOTHING_TO_DO_MS) return;
-      await time.pause(LOOK_AT_RUNS_MS);
-    }
+    this.#finishing = new Finishing(this.#ports.time, () => ({
+      goesOn: this.#takes === 'bound' && this.#active !== null && this.#folders.shared > 0,
+      hasScheduler: this.#schedulers.members.size > 0,
+      isBusy: this.#running.size > 0,
+    }));
+    await this.#finishing.over;
   }
 
   async #endsWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {
@@ -364,6 +363,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
       this.#abandonAll();
       this.#ending = active.session.id;
       this.#active = null;
+      this.#finishing?.changed();
       active.credits.closeAll();
       void active.offers.stop();
       await this.#endSession(active.session);
@@ -499,6 +499,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     // Known from here on to the sweep, whatever becomes of the callbacks about its end (P19).
     const isShared = job.workspace === 'shared';
     this.#folders.used(job.runId, job.partition, isShared);
+    this.#finishing?.changed();
     const about = { runId: job.runId, stage: job.stage, attempt: job.attempt };
     void attempt.processGone.then(
       guarded('runner.attempt-gone', this.#border(about), () => this.#folders.used(job.runId, job.partition, isShared)),
@@ -509,6 +510,7 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     };
     const ended = (result: ResultRequest | null): void => {
       this.#running.delete(attempt);
+      this.#finishing?.changed();
       // Whatever fails: the result is on disk, and goes without a credit.
       const border = this.#border(about, () => {
         if (result === null) done();

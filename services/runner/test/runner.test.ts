@@ -520,23 +520,38 @@ describe('a drain that finishes runs (RUNNER-9)', () => {
     expect(runner.heldRuns).toBe(1);
   });
 
+  it('is over when their owners say so, and looks at nothing meanwhile', async () => {
+    const options = { bus, runnerId: RUNNER, slots: 1, labels: [], dataDir, leaseMs: 3_600_000, log: silentLogger() };
+    const ports = machinePorts(options, join(dataDir, 'runner'), NO_RECORDS);
+    const pause = () => new Promise<void>(() => {});
+    const runner = new RunnerService(options, { ...ports, time: { ...ports.time, pause } });
+    runners.push(runner);
+    await runner.begin();
+    const { job } = await scheduler.grant();
+    await scheduler.results.next();
+    await scheduler.offers.next();
+    const drained = runner.drain(600_000, { finishesRuns: true });
+    expect(await scheduler.offers.next()).toMatchObject({ leaving: true });
+    scheduler.release([job.runId]);
+    await drained;
+    expect(runner.heldRuns).toBe(0);
+  });
+
   it.each([
     ['no scheduler has been there for a while', true],
     ['nothing has been done for a while, as people are waited for', false],
   ])('is over where %s', async (_, leaves) => {
-    let [aheadMs, stepMs] = [0, 0];
     const options = { bus, runnerId: RUNNER, slots: 1, labels: [], dataDir, leaseMs: 3_600_000, log: silentLogger() };
     const ports = machinePorts(options, join(dataDir, 'runner'), NO_RECORDS);
-    // A second for every look at it, from here on.
-    const time = { ...ports.time, bootNow: () => ports.time.bootNow() + (aheadMs += stepMs) };
-    const runner = new RunnerService(options, { ...ports, time });
+    const whileMs = leaves ? 10_000 : 30_000;
+    const after: typeof ports.time.after = (ms, run) => ports.time.after(ms === whileMs ? 0 : ms, run);
+    const runner = new RunnerService(options, { ...ports, time: { ...ports.time, after } });
     runners.push(runner);
     await runner.begin();
     await scheduler.grant();
     await scheduler.results.next();
     const drained = runner.drain(600_000, { finishesRuns: true });
     if (leaves) await scheduler.leave();
-    stepMs = 1_000;
     await drained;
     expect([runner.heldRuns, runner.session]).toEqual([1, expect.any(String)]);
   });

@@ -31,6 +31,8 @@ export interface RunFoldersOptions {
   readonly disk: FolderDisk;
   /** Whether a stage of the run is running here. */
   readonly isBusy: (runId: string) => boolean;
+  /** Some have none any more. */
+  readonly released?: (() => void) | undefined;
 }
 
 interface RunFolder {
@@ -113,6 +115,7 @@ export class RunFolders {
         }
       });
     }
+    this.#options.released?.();
   }
 
   /** Asked about again, later each time: what cannot be removed now seldom can be a minute later. */
