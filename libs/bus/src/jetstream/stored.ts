@@ -4,6 +4,7 @@
  * `BrokerAway`, `NotPermitted`, or `StoreRefused` with JetStream's code.
  */
 import { headers, type MsgHdrs } from '@nats-io/transport-node';
+import { AsksAgain } from './asks-again.ts';
 import { BadReply, RequestTimeout, StoreRefused } from '../contract/errors.ts';
 import { parseJson } from '../wire/body.ts';
 import type { WireMessage } from '../wire/short-way.ts';
@@ -48,7 +49,7 @@ export interface StoreHeaders {
 
 /** A read takes a few milliseconds. */
 const ASK_AGAIN_MS = 700;
-/** A slow broker is not asked without end. */
+/** Of one read. */
 const ASKED_MAX = 4;
 
 /** Resolves when the broker has acknowledged the message. */
@@ -194,26 +195,34 @@ interface Batch {
 /**
  * As `directBatch`. Of several copies of a stream one is asked. One whose server stands still answers nothing, and is handed its share of
  * what is asked until the others notice, a minute or more: where nobody says a word for a while, the broker is asked again, and who
- * answers first has answered.
+ * answers first has answered. Not where all its answers are late (`asks-again.ts`).
  */
 export function batchUpTo(wire: Wire, stream: string, request: BatchRequest, timeoutMs: number): Promise<Batch> {
   const { promise, resolve, reject } = Promise.withResolvers<Batch>();
   const asked: ExchangeHandle[] = [];
   const askedMax = wire.connection.info?.cluster === undefined ? 1 : ASKED_MAX;
+  const asksAgain = AsksAgain.of(wire.connection);
+  let isLate = false;
   let failed = 0;
   let next: NodeJS.Timeout | undefined;
   const end = (): void => {
     clearTimeout(next);
     for (const handle of asked) handle.done();
   };
+  const askAgain = (): void => {
+    isLate = true;
+    if (asksAgain.take()) ask();
+    else next = setTimeout(askAgain, ASK_AGAIN_MS);
+  };
   const ask = (): void => {
-    if (asked.length + 1 < askedMax) next = setTimeout(ask, ASK_AGAIN_MS);
+    if (asked.length + 1 < askedMax) next = setTimeout(askAgain, ASK_AGAIN_MS);
     const batch = askBatch(wire, stream, request, timeoutMs, {
       begun: (handle) => void asked.push(handle),
       heard: () => clearTimeout(next),
     });
     batch.then(
       (found) => {
+        if (!isLate) asksAgain.answeredPromptly();
         end();
         resolve(found);
       },
