@@ -376,7 +376,7 @@ describe('pipelineHealth', () => {
       successRate: 1 / 3,
       flakyStages: ['build'],
       stages: [
-        { name: 'build', runs: 2, failures: 1, flaky: true },
+        { name: 'build', runs: 3, failures: 2, flaky: true },
         { name: 'test', runs: 1, failures: 0, flaky: false },
       ],
     });
