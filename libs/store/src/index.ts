@@ -29,6 +29,7 @@ export {
 } from './log-archive.ts';
 export { insertWithin } from './insert-within.ts';
 export { cloneSecretsSpec, connectionIdOf } from './clone-secrets.ts';
+export { idOfNamed, newId } from './ids.ts';
 export { CacheEntries, cacheScopeId, type CacheEntry, type NewCacheEntry } from './cache-entries.ts';
 export {
   hookDeliveriesSpec,

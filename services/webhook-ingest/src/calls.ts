@@ -10,7 +10,7 @@ import {
   type IngestVerb,
 } from '@penstock/bus';
 import { BadUserInput, NotFound } from '@penstock/errors';
-import type { Connection } from './model/connections-repository.ts';
+import { shownIdOf, type Connection } from './model/connections-repository.ts';
 import { decide } from './processing/decide.ts';
 import { orBadInput, repositoryFile, type RepositoryFileSources } from './processing/repository-file.ts';
 import { findInPlaces } from './processing/ref-search.ts';
@@ -47,20 +47,17 @@ export function ingestCalls(options: CallsOptions): Handlers {
     proved: isProved(connection),
     ...viewed(connection),
   });
-  const viewed = ({
-    id,
-    provider,
-    repository,
-    createdAt,
-    cloneSecret,
-  }: Connection): Omit<ConnectionView, 'proof' | 'proved'> => ({
-    id,
-    provider,
-    repository,
-    webhookUrl: options.webhookUrl(),
-    createdAt: new Date(createdAt).toISOString(),
-    cloneSecret,
-  });
+  const viewed = (connection: Connection): Omit<ConnectionView, 'proof' | 'proved'> => {
+    const { provider, repository, createdAt, cloneSecret } = connection;
+    return {
+      id: shownIdOf(connection),
+      provider,
+      repository,
+      webhookUrl: options.webhookUrl(),
+      createdAt: new Date(createdAt).toISOString(),
+      cloneSecret,
+    };
+  };
   const tellOthers = (): void => bus.publish(subjects.connections, {});
   return {
     async connect({ userId, provider: providerName, repository, cloneSecret: name }) {
@@ -75,7 +72,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
       return { ...shown(connected), secret: connected.secret };
     },
     async 'clone-secret'({ userId, id, name }) {
-      const connection = await connections.find(userId, id);
+      const connection = await connections.shownAs(userId, id);
       if (connection === null) throw notConnected(id);
       const cloneSecret = name === null ? null : checkedSecretName('name', name);
       const changed = await connections.setCloneSecret(connection, cloneSecret, options.now());
@@ -86,16 +83,16 @@ export function ingestCalls(options: CallsOptions): Handlers {
       return { repositories: (await connections.of(userId)).map(shown) };
     },
     async disconnect({ userId, id }) {
-      const connection = await connections.find(userId, id);
+      const connection = await connections.shownAs(userId, id);
       if (connection === null) throw notConnected(id);
       // First: whatever becomes of this process, it ends the connection too.
       await options.intake.connectionEnds(connection);
-      await connections.disconnect(userId, id);
+      await connections.disconnect(userId, connection.id);
       tellOthers();
       return { disconnected: true };
     },
     async verify({ userId, id }) {
-      const connection = await connections.find(userId, id);
+      const connection = await connections.shownAs(userId, id);
       if (connection === null) throw notConnected(id);
       if (isProved(connection)) return shown(connection);
       const host = await hostWithProof(connection, options);

@@ -153,9 +153,10 @@ describe('a connected repository with a secret of its own', () => {
     expect(await verify()).toMatchObject({ proved: true, cloneSecret: 'CLONE' });
     expect(reads).toEqual([place, place]);
     const rows = world.store.collection(cloneSecretsSpec);
-    expect(await rows.get(id)).toMatchObject({ name: 'CLONE', host: 'github.com' });
+    const kept = connectionIdOf('c4', 'git_host_a', 'acme/site');
+    expect(await rows.get(kept)).toMatchObject({ name: 'CLONE', host: 'github.com' });
     await call('clone-secret', { userId: 'c4', id, name: 'ANOTHER' });
-    expect(await rows.get(id)).toMatchObject({ name: 'ANOTHER', host: 'github.com' });
+    expect(await rows.get(kept)).toMatchObject({ name: 'ANOTHER', host: 'github.com' });
     refs['refs/heads/main'] = commit;
     const dispatched = { userId: 'c4', provider: 'git_host_a', repository: 'acme/site', ref: 'main' };
     expect(await call('file', dispatched)).toMatchObject({ source: '.pipeline.yaml' });
@@ -189,12 +190,12 @@ describe('a connected repository with a secret of its own', () => {
     await start();
     const rows = world.store.collection(cloneSecretsSpec);
     const connections = new ConnectionsRepository(world.store, ingestKeys(JWT_SECRET).connections);
-    const { id } = await connect('c8', 'acme/raced', 'CLONE');
-    const before = await connections.find('c8', id);
+    await connect('c8', 'acme/raced', 'CLONE');
+    const before = await connections.named('c8', 'git_host_a', 'acme/raced');
     if (before === null) throw new Error('there is no connection');
     await connections.prove(before, 'github.com', 1);
     await connections.setCloneSecret(before, 'LATER', 2);
-    expect(await rows.get(id)).toMatchObject({ name: 'LATER', host: 'github.com' });
+    expect(await rows.get(before.id)).toMatchObject({ name: 'LATER', host: 'github.com' });
   });
 
   it('goes with its connection, also where that was ended half, and is no later one’s', async () => {
@@ -204,7 +205,7 @@ describe('a connected repository with a secret of its own', () => {
     await expect(connect('c7', 'acme/gone', 'OTHER')).rejects.toMatchObject({ code: 'CONFLICT' });
     expect(await shown('c7')).toEqual(['CLONE']);
     await call('disconnect', { userId: 'c7', id: first.id });
-    expect(await rows.get(first.id)).toBeNull();
+    expect(await rows.get(connectionIdOf('c7', 'git_host_a', 'acme/gone'))).toBeNull();
 
     const id = connectionIdOf('c7', 'git_host_a', 'acme/half');
     const left = { id, name: 'CLONE', createdAt: 7, host: '', changedAt: 7, step: 0 };

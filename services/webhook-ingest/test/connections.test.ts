@@ -1,6 +1,8 @@
 import type { IngestCalls, IngestVerb } from '@penstock/bus';
 import { GitError } from '@penstock/git';
+import { isRunId } from '@penstock/run';
 import { answerCalls, callService } from '@penstock/service';
+import { connectionIdOf } from '@penstock/store';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { connectionsSpec } from '../src/model/collections.ts';
 import { ConnectionsRepository } from '../src/model/connections-repository.ts';
@@ -52,6 +54,7 @@ describe('a connected repository', () => {
   it('its secret is shown once, and what is signed with it belongs to its user', async () => {
     const connected = await call('connect', { userId: 'u1', provider: 'git_host_a', repository: 'acme/owned' });
     expect(connected).toMatchObject({
+      id: expect.toSatisfy(isRunId, 'a UUIDv7'),
       provider: 'git_host_a',
       repository: 'acme/owned',
       webhookUrl: 'http://ci.example/webhook',
@@ -190,6 +193,13 @@ describe('a connected repository', () => {
       expect(await world.reads.view(body.run_id ?? '', ['user/u6'])).toBeNull();
     }
     expect((await call('connections', { userId: 'u6' })).repositories).toEqual([]);
+  });
+
+  it('is found by the id that it was shown with before ids were UUIDs, too', async () => {
+    const { id } = await call('connect', { userId: 'u16', provider: 'git_host_a', repository: 'acme/kept' });
+    await call('disconnect', { userId: 'u16', id: connectionIdOf('u16', 'git_host_a', 'acme/kept') });
+    expect((await call('connections', { userId: 'u16' })).repositories).toEqual([]);
+    await expect(call('disconnect', { userId: 'u16', id })).rejects.toMatchObject({ code: 'NOT_FOUND' });
   });
 
   it('is connected once by a user, and by a name', async () => {

@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { HookCalls, HookView } from '@penstock/bus';
 import { callService } from '@penstock/service';
-import { newRunId } from '@penstock/run';
+import { isRunId, newRunId } from '@penstock/run';
 import { Owners } from '@penstock/run-client';
 import { startReceiver, verified, type Receiver } from './receiver.ts';
 import { makeWorld, type World } from './world.ts';
@@ -73,6 +73,7 @@ describe('a webhook', () => {
   it('P35: is told of a run in the order of its events, each as the run then stood, signed by Standard Webhooks', async () => {
     await world.ingest();
     const { secret, id } = await createHook();
+    expect(id).toSatisfy(isRunId, 'a UUIDv7');
     expect(secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
     const runId = await startRun(TWO_STAGES);
     await expectSoon(() => told(runId)).toEqual([

@@ -314,7 +314,7 @@ describe('a connection in production mode', () => {
     await call('verify', { userId: 'p8', id: first.id });
     await call('disconnect', { userId: 'p8', id: first.id });
     const second = await connect('p8', 'acme/again');
-    expect(second).toMatchObject({ id: first.id, proved: false });
+    expect(second).toMatchObject({ repository: first.repository, proved: false });
     expect(second.proof.ref).not.toBe(first.proof.ref);
   });
 });

@@ -11,10 +11,9 @@ import {
   type TokenScope,
 } from '@penstock/identity';
 import { isPlainNameWithin } from '@penstock/pipeline';
-import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
+import { insertWithin, newId, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { personalTokensSpec, tokenUsesSpec } from './collections.ts';
 import type { Revocations } from './revocations.ts';
-import { newId } from './secrets.ts';
 import { isId } from './users.ts';
 
 export interface FoundToken {

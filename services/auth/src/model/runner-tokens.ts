@@ -3,9 +3,8 @@ import { BadUserInput, Conflict, NotFound } from '@penstock/errors';
 import { newRunnerToken, personalTokenHash, type CreatedRunnerToken } from '@penstock/identity';
 import { parseDuration } from '@penstock/config';
 import { isPlainNameWithin } from '@penstock/pipeline';
-import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
+import { insertWithin, newId, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { runnerTokensSpec } from './collections.ts';
-import { newId } from './secrets.ts';
 import { isId } from './users.ts';
 
 export interface RunnerTokenRow {

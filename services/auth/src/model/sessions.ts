@@ -9,11 +9,11 @@
  */
 import { Unauthenticated } from '@penstock/errors';
 import { revocationKeys, signAccessToken } from '@penstock/identity';
-import type { Collection, DocumentStore } from '@penstock/store';
+import { newId, type Collection, type DocumentStore } from '@penstock/store';
 import { refreshTokensSpec, sessionsSpec, type SessionRow, type UserRow } from './collections.ts';
 import type { OneTimeClaims } from './one-time-claims.ts';
 import type { Revocations } from './revocations.ts';
-import { hashOf, newId, randomText } from './secrets.ts';
+import { hashOf, randomText } from './secrets.ts';
 import { isId, type Users } from './users.ts';
 
 export type SessionKind = 'web' | 'device';

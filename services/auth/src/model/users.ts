@@ -3,12 +3,12 @@
  * person at another provider is another user, for nothing there proves that both are one.
  */
 import type { AuthUser } from '@penstock/identity';
-import type { Collection, DocumentStore } from '@penstock/store';
+import { newId, type Collection, type DocumentStore } from '@penstock/store';
 import { identitiesSpec, suspendedUsersSpec, usersSpec, type UserRow } from './collections.ts';
 import { LoginNotAllowed } from './errors.ts';
 import { vouchedNames, type KnownAccount, type NamedAccounts } from './named-accounts.ts';
 import type { Profile, ProviderKind } from './profile.ts';
-import { hashOf, newId } from './secrets.ts';
+import { hashOf } from './secrets.ts';
 
 export interface UsersOptions {
   /** `SERVICE_ADMINS` */

@@ -1,5 +1,4 @@
 /** Hooks as their tenants make, list and delete them. */
-import { randomBytes } from 'node:crypto';
 import { BadUserInput, Conflict } from '@penstock/errors';
 import type { HookView } from '@penstock/bus';
 import type { ServerMode } from '@penstock/config';
@@ -10,6 +9,7 @@ import {
   hooksSpec,
   hookStatesSpec,
   insertWithin,
+  newId,
   type Collection,
   type DocumentOf,
   type DocumentStore,
@@ -38,7 +38,6 @@ interface NewHook {
   readonly repository?: string | undefined;
 }
 
-const ID_BYTES = 12;
 const ID_CHARACTERS_MAX = 100;
 const DELETED_AT_ONCE = 500;
 
@@ -68,7 +67,7 @@ export class HooksRepository {
     const wanted = checkedEvents(events);
     if (repository !== undefined) checkRepository(repository);
     const secret = newHookSecret();
-    const id = randomBytes(ID_BYTES).toString('hex');
+    const id = newId(now);
     const row = {
       id,
       tenant,

@@ -9,7 +9,14 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Conflict } from '@penstock/errors';
-import { connectionIdOf, insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
+import {
+  connectionIdOf,
+  idOfNamed,
+  insertWithin,
+  type Collection,
+  type DocumentOf,
+  type DocumentStore,
+} from '@penstock/store';
 import { CloneSecretNames } from './clone-secret-names.ts';
 import { connectionsSpec, proofsSpec } from './collections.ts';
 import { proofRefOf } from './proof.ts';
@@ -17,6 +24,7 @@ import { openText, sealText, type SealingKeys } from './sealed-text.ts';
 import type { ProviderName } from '../providers/provider.ts';
 
 export interface Connection {
+  /** Made of its names, so that a user has a repository once. */
   readonly id: string;
   readonly userId: string;
   readonly provider: ProviderName;
@@ -53,6 +61,11 @@ const REMEMBERED_MS = 10_000;
 const PROOFS_READ = 500;
 
 type ConnectionRow = Omit<DocumentOf<typeof connectionsSpec>, 'secret'>;
+
+/** Another one each time that the repository is connected. */
+export function shownIdOf({ id, createdAt }: Pick<Connection, 'id' | 'createdAt'>): string {
+  return idOfNamed(createdAt, id);
+}
 
 export class ConnectionsRepository {
   readonly cloneSecrets: CloneSecretNames;
@@ -116,6 +129,13 @@ export class ConnectionsRepository {
       parts: [],
     });
     return await this.#shown(rows);
+  }
+
+  /** By the id that is shown of it, or by its own, which those who have kept it from before were shown. Null as `find`. */
+  async shownAs(userId: string, id: string): Promise<Connection | null> {
+    const own = await this.find(userId, id);
+    if (own !== null) return own;
+    return (await this.of(userId)).find((connection) => shownIdOf(connection) === id) ?? null;
   }
 
   /** Null: there is none of this user's with this id. */
