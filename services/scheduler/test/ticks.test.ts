@@ -52,6 +52,23 @@ function world(createOwn: (request: CreateRequest) => LiveRun | undefined): {
   return { ticks, fired, said, later: (ms) => ((now += ms), ticks.tick()) };
 }
 
+describe('what a line was to be looked at for before it was changed', () => {
+  it('holds up nobody when its time comes, however often that was', () => {
+    const { ticks, fired, later } = world(() => made);
+    const changed = schedule('changed', undefined, '0 0 1 * *');
+    ticks.changed(changed, undefined);
+    ticks.changed(schedule('other', undefined, '1 0 1 * *'), undefined);
+    later(1_000);
+    for (let count = 0; count < 1_300; count += 1) {
+      ticks.changed(changed, changed.state);
+      later(1);
+    }
+    later(MONTH_MS);
+    expect(fired).toEqual(['changed', 'other']);
+  });
+});
+
+const MONTH_MS = 31 * 24 * 60 * 60_000;
 const made = { state: { createdAt: NOW } } as unknown as LiveRun;
 const TOLD = 'a tick of a schedule cannot be fired; it is tried again';
 const NOT_UNDERSTOOD = 'a line of a schedule is not understood; it is looked at again';

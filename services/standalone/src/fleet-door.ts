@@ -64,13 +64,16 @@ export class FleetDoor {
     const known = this.#admitted.get(runner.id);
     if (known !== undefined && known.publicKey === runner.publicKey) {
       this.#admitted.set(runner.id, { ...runner, until });
+      // DOOR-1, also where the same has asked a moment before.
+      await this.#telling?.catch(() => {});
       if (this.#isStale) await this.#tell();
       return true;
     }
+    // Who is not let in changes nothing: what the broker has stays in the list, to be cut off when its time is over.
+    if (!this.#hasRoomFor(runner)) return false;
     // DOOR-4: it has another token now.
     for (const other of [...this.#admitted.values()])
       if (other.publicKey === runner.publicKey) this.#admitted.delete(other.id);
-    if (!this.#hasRoomFor(runner)) return false;
     this.#admitted.set(runner.id, { ...runner, until });
     this.#isStale = true;
     await this.#tell();
@@ -106,12 +109,13 @@ export class FleetDoor {
     clearInterval(this.#timer);
   }
 
-  /** DOOR-5. */
-  #hasRoomFor({ tenant }: DoorRunner): boolean {
+  /** DOOR-5. Whoever has its key makes place for it. */
+  #hasRoomFor({ tenant, publicKey }: DoorRunner): boolean {
+    const others = [...this.#admitted.values()].filter((each) => each.publicKey !== publicKey);
     const runnersMax = this.#options.runnersMax ?? RUNNERS_MAX;
-    if (this.#admitted.size >= runnersMax) return false;
+    if (others.length >= runnersMax) return false;
     if (tenant === undefined) return true;
-    const ofTenants = [...this.#admitted.values()].filter((each) => each.tenant !== undefined);
+    const ofTenants = others.filter((each) => each.tenant !== undefined);
     const own = ofTenants.filter((each) => each.tenant === tenant);
     return own.length < RUNNERS_PER_TENANT_MAX && ofTenants.length < Math.floor(runnersMax * TENANTS_SHARE);
   }

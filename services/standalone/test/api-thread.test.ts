@@ -1,5 +1,6 @@
 /** The API's thread from the engine's side: its start, its death, and what it may ask of the engine. */
 import { once } from 'node:events';
+import { queryObjects } from 'node:v8';
 import type { MessagePort } from 'node:worker_threads';
 import { NotFound, Unavailable } from '@penstock/errors';
 import { BadFile, GitError, type MirrorCache } from '@penstock/git';
@@ -129,6 +130,17 @@ describe('the thread of the API', () => {
     expect([part.length, small.length]).toEqual([0, 10]);
     await expect(thread.keep('here', 'refuse', {})).rejects.toThrow(NotFound);
     await expect(thread.keep('here', 'die', {})).rejects.toThrow(Unavailable);
+  });
+
+  it('keeps nothing of what was answered', async () => {
+    thread = new ApiThread(silentLog, { worker: DOUBLE });
+    await thread.start(options('fine'), { servers: '' }, engine(mirrors().cache));
+    const ask = async (times: number): Promise<number> => {
+      for (let count = 0; count < times; count += 1) await thread?.keep('here', 'put', { data: new Uint8Array(1) });
+      return queryObjects(Promise, { format: 'count' });
+    };
+    const before = await ask(50);
+    expect((await ask(300)) - before).toBeLessThan(150);
   });
 
   it('is told that the server stops, and goes on', async () => {

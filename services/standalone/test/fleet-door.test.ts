@@ -92,6 +92,29 @@ describe('the door', () => {
     expect(told.at(-1)).toEqual(['b']);
   });
 
+  it('cuts off in time who came with a key that then came by a token for which there was no room', async () => {
+    make({ runnersMax: 2 });
+    await door.admit(runner('a'), 1_000);
+    await door.admit({ ...runner('b'), tenant: 'ada' }, 9_000);
+    expect(await door.admit({ ...runner('c'), publicKey: 'key of a', tenant: 'ada' }, 9_000)).toBe(false);
+    expect(door.list().map(({ id }) => id)).toEqual(['a', 'b']);
+    now = 1_000;
+    await door.look();
+    expect(told.at(-1)).toEqual(['b']);
+  });
+
+  it('answers no second time before the broker has it', async () => {
+    make();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    telling = () => promise;
+    const answered: string[] = [];
+    const first = door.admit(runner('a'), 1_000).then(() => answered.push(`first, told ${told.length}`));
+    const second = door.admit(runner('a'), 1_000).then(() => answered.push(`second, told ${told.length}`));
+    resolve();
+    await Promise.all([first, second]);
+    expect(answered.toSorted()).toEqual(['first, told 1', 'second, told 1']);
+  });
+
   it('lets in as many as it may', async () => {
     make({ runnersMax: 1 });
     expect(await door.admit(runner('a'), 1_000)).toBe(true);

@@ -129,6 +129,10 @@ async function write(
   return answer.json<{ seq: number }>().seq;
 }
 
+/** Of `LOGS`. */
+const ask = <T>(what: 'INFO' | 'UPDATE', body: object | null): Promise<T> =>
+  core.request<object | null, T>(`$JS.API.STREAM.${what}.LOGS`, body, { timeoutMs: PATIENT_MS });
+
 /** Of each runner the stage of its last chunk. */
 async function stored(run: RunId): Promise<readonly string[]> {
   const chunks = await Array.fromAsync(readChunks(core, run, 1));
@@ -221,6 +225,23 @@ describe("a chunk of a tenant's own runner", { timeout: 120_000 }, () => {
     expect(fates.lastIndexOf('stored')).toBe(stored - 1);
     // Nothing is held any more.
     expect(await write(slow, chunkOf('build', { bytes, offset: 300 * bytes }))).toBeGreaterThan(0);
+  });
+
+  it('counts once, however often the broker has not stored it', async () => {
+    await look({ logBytesMax: 0, logsBytesMax: 16 * MEBIBYTE });
+    const run = runId();
+    living.add(`${run} build 1 ${OF_ADA}`);
+    const bytes = 64 * 1024;
+    const { config } = await ask<{ readonly config: object }>('INFO', null);
+    await ask('UPDATE', { ...config, max_msg_size: 100 });
+    for (let count = 0; count < 40; count += 1) {
+      const refused = await ada.request(subjects.log(run, OF_ADA), chunkOf('build', { bytes }), {
+        timeout: PATIENT_MS,
+      });
+      expect(refused.json()).toMatchObject({ error: {} });
+    }
+    await ask('UPDATE', config);
+    expect(await write(run, chunkOf('build', { bytes }))).toBeGreaterThan(0);
   });
 
   it('comes again where the owner of its run does not say', async () => {

@@ -8,6 +8,7 @@
  */
 import { headers, type Msg, type MsgHdrs } from '@nats-io/transport-node';
 import type { Bus, BusSubscription } from '../wire/bus.ts';
+import { parseJson } from '../wire/body.ts';
 import { wireOf } from '../wire/nats-bus.ts';
 import { buckets, streams, subjects } from '../contract/subjects.ts';
 import { MARK_HEADER } from './lease.ts';
@@ -24,8 +25,8 @@ export interface LookedWrite {
   readonly ttlMs: number;
   /** The lease is ended. */
   readonly isEnd: boolean;
-  /** Resolves when nothing of it is under way any more, stored or not. */
-  pass(): Promise<void>;
+  /** Resolves when nothing of it is under way any more: with true where the broker has said that it is stored. */
+  pass(): Promise<boolean>;
   /** Its runner takes it for stored, and it is kept nowhere. */
   swallow(): void;
 }
@@ -49,9 +50,12 @@ export function lookAtWrites(bus: Bus, look: (write: LookedWrite) => void): BusS
       // Asked anew: the broker takes no question whose answer would go to another account.
       const write = writeOf(message, async (subject, head) => {
         try {
-          message.respond((await wire.call(subject, message.data, head, STORE_MS)).data);
+          const { data } = await wire.call(subject, message.data, head, STORE_MS);
+          message.respond(data);
+          return parseJson<{ readonly error?: unknown }>(data).error === undefined;
         } catch (cause) {
           log.warn({ err: cause, subject }, "what a tenant's runner stores was not answered");
+          return false;
         }
       });
       try {
@@ -66,7 +70,7 @@ export function lookAtWrites(bus: Bus, look: (write: LookedWrite) => void): BusS
 
 function writeOf(
   message: Msg,
-  publish: (subject: string, head: MsgHdrs | undefined) => Promise<void>,
+  publish: (subject: string, head: MsgHdrs | undefined) => Promise<boolean>,
 ): LookedWrite | null {
   const subject = message.subject.slice(LOOKED.length);
   const [first, second = '', third = '', fourth = ''] = subject.split('.');
@@ -78,7 +82,7 @@ function writeOf(
     return { ...common, kind: 'chunk', runner: third, of: second, pass: () => publish(subject, undefined), swallow };
   }
   if (first !== '$KV' || second !== buckets.runners) return null;
-  const pass = (): Promise<void> => {
+  const pass = (): Promise<boolean> => {
     const head = headers();
     for (const name of [EXPECTED, TTL, MARK_HEADER]) if (header(name) !== '') head.set(name, header(name));
     if (isEnd) {

@@ -31,6 +31,8 @@ const BEGUN_AT_ONCE = 32;
 /** Lines whose key has all it may have are looked at again after that, and so many of them in one turn. */
 const FULL_MS = 1_000;
 const LOOKED_AT_ONCE = 1_000;
+/** Looks that stand for no line, beyond as many as there are lines. */
+const LEFT_OVER_MAX = 256;
 /** A tenth of the time for which it could not be fired: a key may have thousands of lines, and no room for a run. */
 const RETRY = { minMs: 5_000, maxMs: 60_000, share: 1 / 10 };
 
@@ -157,6 +159,13 @@ export class Ticks {
     const look = { at, schedule, line };
     this.#standing.set(line, look);
     this.#looks.push(look);
+    if (this.#looks.size > 2 * this.#standing.size + LEFT_OVER_MAX) this.#tidy();
+  }
+
+  /** Each push and each pause leaves the look that stood before, which may be a year ahead. */
+  #tidy(): void {
+    this.#looks = new Heap(isEarlier);
+    for (const look of this.#standing.values()) this.#looks.push(look);
   }
 
   /** Keeps TICKS-1. */

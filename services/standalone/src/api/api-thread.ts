@@ -6,7 +6,7 @@
  */
 import { MessageChannel, type MessagePort, Worker } from 'node:worker_threads';
 import { totalmem } from 'node:os';
-import { backoffMs, pauseOrAbort, within } from '@penstock/async';
+import { backoffMs, pauseOrAbort, unlessAborted, within } from '@penstock/async';
 import { createBirpc, type BirpcReturn } from 'birpc';
 import type { MirrorCache } from '@penstock/git';
 import { Unavailable } from '@penstock/errors';
@@ -58,6 +58,8 @@ interface Running {
   readonly calls: BirpcReturn<ApiCalls, EngineCalls>;
   /** Resolves with the cause when the thread is gone. */
   readonly gone: Promise<Error>;
+  /** Aborts then, with what is told to who has asked it something. */
+  readonly over: AbortSignal;
 }
 
 export class ApiThread {
@@ -105,12 +107,10 @@ export class ApiThread {
 
   /** What the runner asks of those who keep bytes, which live in that thread. */
   async keep(runner: string, verb: string, body: unknown): Promise<unknown> {
-    const { calls, gone } = this.#running;
-    // The next one has not heard of it.
-    const ended = gone.then((cause) => {
-      throw new Unavailable('The thread of the API has ended.', { cause });
-    });
-    return valueOf(await Promise.race([calls.keep(runner, verb, body, currentRequest()), ended]));
+    const { calls, over } = this.#running;
+    over.throwIfAborted();
+    // The next one has not heard of it. A promise of its end would keep something of each call for as long as the thread lives.
+    return valueOf(await unlessAborted(calls.keep(runner, verb, body, currentRequest()), over));
   }
 
   close(): Promise<void> {
@@ -154,18 +154,17 @@ export class ApiThread {
   }
 
   /** Until the thread is gone. */
-  async #endIfSilent({ worker, calls, gone }: Running): Promise<void> {
+  async #endIfSilent({ worker, calls, over }: Running): Promise<void> {
     const { signal } = this.#closing;
     const { everyMs, looksMax } = this.#watch;
-    const over = new AbortController();
-    void gone.then(() => over.abort());
-    while (!signal.aborted && !over.signal.aborted) {
+    const either = AbortSignal.any([signal, over]);
+    while (!either.aborted) {
       let answered = false;
       calls.ping().then(
         () => (answered = true),
         () => {},
       );
-      for (let looks = 0; !answered && !over.signal.aborted && !signal.aborted; looks += 1) {
+      for (let looks = 0; !answered && !either.aborted; looks += 1) {
         if (looks === looksMax) {
           this.#log.error(
             { seconds: (everyMs * looksMax) / 1_000 },
@@ -174,9 +173,9 @@ export class ApiThread {
           await worker.terminate();
           return;
         }
-        await pauseOrAbort(everyMs, AbortSignal.any([signal, over.signal]));
+        await pauseOrAbort(everyMs, either);
       }
-      await pauseOrAbort(everyMs, AbortSignal.any([signal, over.signal]));
+      await pauseOrAbort(everyMs, either);
     }
   }
 
@@ -207,7 +206,9 @@ export class ApiThread {
       worker.once('error', (error) => resolve(error instanceof Error ? error : new Error(String(error))));
       worker.once('exit', (code) => resolve(new Error(`it exited with ${code}`)));
     });
-    return { worker, line, calls, gone };
+    const over = new AbortController();
+    void gone.then((cause) => over.abort(new Unavailable('The thread of the API has ended.', { cause })));
+    return { worker, line, calls, gone, over: over.signal };
   }
 
   #answers(): EngineCalls {

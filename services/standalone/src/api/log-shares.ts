@@ -61,6 +61,17 @@ export class LogShares {
     return true;
   }
 
+  /** Of what was taken: it was not stored. */
+  giveBack(tenant: string, runId: string, bytes: number): void {
+    const share = this.#shares.get(tenant);
+    const run = share?.runs.get(runId);
+    // What a look has found to be gone is given back already.
+    if (share === undefined || run === undefined) return;
+    run.bytes -= bytes;
+    share.bytes -= bytes;
+    this.#bytes -= bytes;
+  }
+
   /** What a run that was not looked at has counts on. */
   stillThere({ runs, spans }: Pick<LoggedRuns, 'runs' | 'spans'>): void {
     this.#isShort = false;

@@ -3,7 +3,7 @@
  * leases. It owns how much each has stored; what it refuses is answered as stored, or not at all, as its runner goes on best.
  *
  *  WRITES-1 A chunk is stored for an attempt that lives with this very runner, as the run's owner says, and for so many bytes of it. Others
- *     are kept nowhere.
+ *     are kept nowhere. What the broker does not say it has stored counts for nothing.
  *  WRITES-2 Of `LOGS` a tenant's own runners hold a share at most, and those of all tenants together another; what comes beyond is not
  *     answered, and comes again, until what is there has been archived or deleted.
  *  WRITES-3 A runner holds so many leases, each of a bounded size, with an end, and in the form that schedulers read; it writes so many a
@@ -59,7 +59,10 @@ export function lookAtTenantWrites(options: TenantWritesOptions): BusSubscriptio
     if (tenant === null || attempt.bytes + write.bytes.length > attemptBytesMax) return write.swallow();
     if (!shares.take(tenant, named.runId, write.bytes.length)) return;
     attempt.bytes += write.bytes.length;
-    await write.pass();
+    if (await write.pass()) return;
+    // It comes again, and again while a broker's disk is full: counted each time, all that follows would be kept nowhere.
+    attempt.bytes -= write.bytes.length;
+    shares.giveBack(tenant, named.runId, write.bytes.length);
   };
   const lease = async (write: LookedWrite): Promise<void> => {
     if (leases.take(write)) await write.pass();
