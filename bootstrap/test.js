@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { checkBoundaries, folderLines } from './boundaries.js';
 import { exitLike, runChild } from './child.js';
+import { withCompileCache } from './compile-cache.js';
 import { ensure, root } from './ensure.js';
 import { runEntry } from './errors.js';
 import { closingLine, readNotRun, readReport, sumOf } from './summary.js';
@@ -70,8 +71,9 @@ await runEntry(async () => {
     for (const { title, config } of suites) {
       const report = join(folder, `${config}.json`);
       const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
+      // Each file's process loads the same dependencies, and many tests start further ones.
       await stage(title, [join(root, tools.vitest), 'run', `--config=${join(root, config)}`, ...reporters, ...args], {
-        ...env,
+        ...withCompileCache(env, root),
         PENSTOCK_NOT_RUN_FILE: notRunFile,
       });
       const counts = readReport(report);
