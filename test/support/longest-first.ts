@@ -7,6 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Longest first, as measured on two cores. */
 export const LONG: readonly string[] = [
+  'test/cluster/backup.test.ts',
   'test/e2e/dashboard-pages.test.ts',
   'test/chaos/chaos.test.ts',
   'test/e2e/fleet.test.ts',
