@@ -270,7 +270,10 @@ export class FakeOwner {
     const known = this.#runs.get(request.runId);
     if (known !== undefined) return { ok: true, created: false, epoch: this.epoch, run: viewOf(known.state) };
     const none: ParseResult = { ok: true, definition: { name: 'none', schedule: [], stages: [] } };
-    const parsed = request.yaml === '' ? none : parsePipeline(request.yaml, { extensions: request.extensions ?? [] });
+    const parsed =
+      request.yaml === ''
+        ? none
+        : parsePipeline(request.yaml, { template: true, extensions: request.extensions ?? [] });
     if (!parsed.ok) throw new Error('the gateway let a bad file pass');
     const plan = planOf(parsed.definition);
     const { tenant, key, yaml, origin } = request;

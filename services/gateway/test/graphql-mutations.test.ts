@@ -393,6 +393,19 @@ describe('dispatchPipeline', () => {
     expect(world.owner.created).toHaveLength(1);
   });
 
+  it("runs the server's template, which alone knows the push", async () => {
+    const app = await world.gateway();
+    const yaml = YAML.replace(/run: \S.*$/mu, "run: echo '${{ webhook.repository }}'");
+    expect(yaml).toContain('webhook.repository');
+    now = { ...file, yaml };
+    expect((await dispatch(app, runIdFor())).errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+    now = { ...file, yaml, source: 'server_template' };
+    const runId = runIdFor();
+    expect((await dispatch(app, runId)).data).toEqual({ dispatchPipeline: { run: { id: runId } } });
+    now = { ...file, yaml };
+    expect((await dispatch(app, runIdFor())).errors).toMatchObject([{ extensions: { code: 'BAD_USER_INPUT' } }]);
+  });
+
   it('with the id of a run that has run one of the repository again it is refused; so is a trigger with that of either', async () => {
     const app = await world.gateway();
     const runId = runIdFor();

@@ -52,17 +52,26 @@ export class CheckedFiles {
     return { file: await this.checkResolved(yaml, extensions, tenant), extensions };
   }
 
-  /** As `check`, of a text whose extensions are known. */
-  async checkResolved(yaml: string, extensions: readonly ResolvedExtension[], tenant: string): Promise<CheckedFile> {
-    const digest = digestOf(yaml, extensions);
+  /** As `check`, of a text whose extensions are known; `isTemplate`: it is the server's, and knows `webhook`. */
+  async checkResolved(
+    yaml: string,
+    extensions: readonly ResolvedExtension[],
+    tenant: string,
+    isTemplate = false,
+  ): Promise<CheckedFile> {
+    const digest = isTemplate ? `template ${digestOf(yaml, extensions)}` : digestOf(yaml, extensions);
     const known = this.#recall(digest);
     if (known !== undefined) return known;
     const parse = this.#settings.parse ?? parsePipelineOffThread;
     const isPlain = extensions.length === 0;
-    const options = { ...(isPlain ? {} : { extensions }), key: readingTurn(tenant, yaml) };
+    const options = {
+      ...(isPlain ? {} : { extensions }),
+      ...(isTemplate ? { template: true } : {}),
+      key: readingTurn(tenant, yaml),
+    };
     const parsed = await parse(yaml, options, PARSE_MS_MAX);
     if (!parsed.ok) throw badPipeline(parsed.diagnostics);
-    if (isPlain) this.#settings.onRead?.(yaml, parsed);
+    if (isPlain && !isTemplate) this.#settings.onRead?.(yaml, parsed);
     const { name, inputs } = parsed.definition;
     const checked = { name, ...(inputs === undefined ? {} : { inputs }) };
     this.#remember(digest, checked);

@@ -75,6 +75,8 @@ export interface TriggerSettings {
 /** Whether a run may have come of a request. */
 type Repeats = (created: RunCreated) => boolean | Promise<boolean>;
 
+/** The `source` of a file that is not the repository's. */
+const SERVER_TEMPLATE = 'server_template';
 const WAIT_SECS_MAX = 300;
 const PRIORITY_MAX = 1_000;
 
@@ -164,7 +166,7 @@ export class Trigger {
       return await this.#settings.fileOf({ ...caller, user: { ...caller.user, id } }, input);
     });
     const { yaml, extensions, key, provider, repository, ref, commit, source, cloneUrl, trusted, defaultBranch } = file;
-    const read = await this.#files.checkResolved(yaml, extensions, file.tenant);
+    const read = await this.#files.checkResolved(yaml, extensions, file.tenant, source === SERVER_TEMPLATE);
     const { given: inputs } = givenInputs(read, given);
     const runId = this.#runIdOf(input.runId, key);
     const limits = await this.#limitsAt(caller, file.tenant);
