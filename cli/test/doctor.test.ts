@@ -7,6 +7,11 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { controlGroups } from '../src/commands/doctor.ts';
+import { version } from '../src/process/version.ts';
+import { serverClient } from '../src/server/http-client.ts';
+import { serverAddress } from '../src/server/server-address.ts';
+import { serverFindings, type ServerFindings } from '../src/server/server-findings.ts';
+import { closedPort, fakeServer, type GraphqlAnswer } from './fake-server.ts';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 
@@ -91,5 +96,64 @@ it('says what bounds stages by each kind of control groups', () => {
     ok: false,
     found: expect.stringContaining('watched once a second'),
     remedy: expect.stringContaining('Delegate=yes'),
+  });
+});
+
+const told = async (answer: (query: string) => GraphqlAnswer['body'], token?: string): Promise<ServerFindings> => {
+  const { url } = await fakeServer({ graphql: ({ query }) => ({ body: answer(query) }) });
+  return await serverFindings(serverClient(serverAddress(url, {}), { token, source: 'the file key' }));
+};
+const error = (code: string): GraphqlAnswer['body'] => ({
+  data: null,
+  errors: [{ message: 'no', extensions: { code } }],
+});
+const installed = (adminStatus: unknown) => (query: string) =>
+  query.includes('adminStatus') ? { data: { adminStatus } } : { data: { version: version() } };
+
+it('says what a server lacks, as far as the caller is told', async () => {
+  const lacking = await told(installed({ schedulers: [{ answers: false, trouble: null }], runners: [] }), 'key');
+  expect(lacking.findings.map(({ name, ok }) => [name, ok])).toEqual([
+    ['server', true],
+    ['token', true],
+    ['schedulers', false],
+    ['runners', false],
+  ]);
+  for (const { ok, remedy } of lacking.findings) expect(remedy !== undefined).toBe(!ok);
+  const whole = await told(
+    installed({ schedulers: [{ answers: true, trouble: null }], runners: [{ isDrained: false }] }),
+  );
+  expect(whole.findings.filter(({ ok }) => !ok).map(({ name }) => name)).toEqual(['token']);
+  const drained = await told(
+    installed({ schedulers: [{ answers: true, trouble: 'the store is away' }], runners: [{ isDrained: true }] }),
+    'key',
+  );
+  expect(drained.findings.slice(2)).toMatchObject([
+    { found: 'the store is away' },
+    { found: expect.stringContaining('drained') },
+  ]);
+  const other = await told(
+    (query) => (query.includes('adminStatus') ? error('FORBIDDEN') : { data: { version: '0.0.1' } }),
+    'key',
+  );
+  expect(other).toMatchObject({
+    exitCode: 0,
+    findings: [
+      { name: 'server', ok: false },
+      { name: 'token', ok: true },
+    ],
+  });
+});
+
+it('ends as every command does where the server refuses the token, or is not there', async () => {
+  expect(await told(() => error('UNAUTHENTICATED'), 'key')).toMatchObject({
+    exitCode: 4,
+    findings: [
+      { name: 'token', ok: false, found: expect.stringContaining('does not accept the token from the file key') },
+    ],
+  });
+  const server = `http://127.0.0.1:${await closedPort()}`;
+  await expect(doctor(['--json', '--server', server])).rejects.toMatchObject({
+    code: 3,
+    stdout: expect.stringContaining(`cannot reach the server ${server}`),
   });
 });

@@ -2,16 +2,14 @@ import { statfsSync } from 'node:fs';
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { ControlGroups, findEngine, ProcessExecutor, whySandboxLacks } from '@penstock/executor';
-import type { Command } from '../command-line/command.ts';
+import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
+import { findingText, type Finding } from '../output/finding.ts';
 import { EXIT } from '../process/errors.ts';
-
-/** One thing that a machine can have. */
-interface Finding {
-  readonly name: string;
-  readonly ok: boolean;
-  readonly found: string;
-  readonly remedy?: string | undefined;
-}
+import { serverClient } from '../server/http-client.ts';
+import { readCredentials } from '../server/read-credentials.ts';
+import { serverAddress } from '../server/server-address.ts';
+import { serverFindings, type ServerFindings } from '../server/server-findings.ts';
+import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
 const GIT_MS_MAX = 10_000;
 const FREE_BYTES_WANTED = 1024 ** 3;
@@ -21,17 +19,22 @@ export const doctorCommand: Command = {
     name: 'doctor',
     usage: '[options]',
     about:
-      'Says what stages can run in on this machine, what it lacks for more, and how to mend that. A server and a runner look for the same when they start.',
-    options: { json: { type: 'boolean', text: 'One JSON object instead of text.' } },
+      'Says what stages can run in on this machine, what it lacks for more, and how to mend that. A server and a runner look for the same when they start. ' +
+      'Where a server is named (--server, SERVICE_URL), also whether it answers and takes the token, and, to administrators, what it lacks to run stages.',
+    options: { json: { type: 'boolean', text: 'One JSON object instead of text.' }, ...SERVER_OPTIONS },
     positionals: { min: 0, max: 0, missing: '' },
+    environment: SERVER_ENVIRONMENT,
     examples: [
       ['penstock doctor', 'a line for each thing, and the remedy where it lacks'],
+      ['penstock doctor --server https://ci.example.org', 'lines about that server, too'],
       ['penstock doctor --json | jq -r ".findings[] | select(.ok | not) | .remedy"', 'the remedies, for a program'],
     ],
-    exitCodes: [[EXIT.success, 'it has looked; what lacks is told']],
+    exitCodes: [[EXIT.success, 'it has looked; what lacks is told'], [EXIT.usage, 'wrong usage'], ...SERVER_EXIT_CODES],
   },
-  async run(args, { terminal, cwd, env }) {
-    const findings = await Promise.all([
+  async run(args, context) {
+    const { terminal, cwd, env } = context;
+    const [server, ...machine] = await Promise.all([
+      ofServer(args, context),
       git(),
       user(),
       processes(),
@@ -41,14 +44,19 @@ export const doctorCommand: Command = {
       controlGroups(),
       disk(cwd),
     ]);
+    const findings = [...machine, ...server.findings];
     if (args.flag('json')) terminal.print(`${JSON.stringify({ findings })}\n`);
-    else for (const finding of findings) terminal.print(textOf(finding));
-    return EXIT.success;
+    else for (const finding of findings) terminal.print(findingText(finding));
+    return server.exitCode;
   },
 };
 
-function textOf({ name, ok, found, remedy }: Finding): string {
-  return `${ok ? 'ok   ' : 'lacks'} ${name.padEnd(12)} ${found}${remedy === undefined ? '' : `\n                   ${remedy}`}\n`;
+/** Nothing of the default server: who has none is not told to start one. */
+async function ofServer(args: ParsedArguments, context: CommandContext): Promise<ServerFindings> {
+  const isNamed = ['server', 'token-file', 'data-dir'].some((option) => args.text(option) !== undefined);
+  if (!isNamed && !context.env['SERVICE_URL']) return { findings: [], exitCode: EXIT.success };
+  const server = serverAddress(args.text('server'), context.env);
+  return await serverFindings(serverClient(server, await readCredentials(args, context, server)));
 }
 
 async function git(): Promise<Finding> {
