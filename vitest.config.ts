@@ -11,8 +11,8 @@ export default defineConfig({
     setupFiles: ['./test/support/remove-made-folders.ts'],
     // Child processes rather than threads: tests change directories, send signals and start brokers.
     pool: 'forks',
-    // Most tests wait for another process or for a lease, so that a core has room for more than one of them.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // Most tests wait for another process or for a lease: three files at once leave a quarter of two cores idle.
+    maxWorkers: availableParallelism() * 2,
     projects: [
       {
         extends: true,
