@@ -70,4 +70,4 @@ export { readFleetTicket, signFleetTicket } from './fleet-ticket.ts';
 export { Revocations, type Revocable } from './revocations.ts';
 export { onBehalfOf, type OnBehalf } from './on-behalf.ts';
 export { newSealingKey, sealTo, type SealingKey } from './sealing-key.ts';
-export { sessionsSpec } from './session-document.ts';
+export { sessionsSpec, suspendedUsersSpec } from './session-document.ts';

@@ -133,7 +133,10 @@ export function startAuth(options: AuthOptions): RunningAuth {
     provider,
     baseUrl,
     signedIn,
-    userOf: (id) => users.get(id),
+    userOf: async (id) => {
+      const user = await users.get(id);
+      return user !== null && (await users.isAdmitted(user)) ? user : null;
+    },
     now,
   });
   const webLogin = new WebLogin({ provider, claims, secrets, baseUrl, now });

@@ -83,6 +83,37 @@ describe('a suspended user', () => {
     expect(await isLive()).toBe(true);
   });
 
+  it('gets nothing by a code that was approved before', async () => {
+    world.host.account = { id: 77, login: 'Rupert' };
+    world.host.device = 'unsupported';
+    const server = await world.server();
+    const { body } = await server.post('/auth/device');
+    const browser = new Browser();
+    const start = await browser.follow(String(body['verification_uri_complete']));
+    const done = await browser.submit(start, { decision: 'allow' });
+    expect(done.answer.text).toContain('The device is logged in');
+    await suspend('rupert');
+    expect(await server.post('/auth/device/token', { device_code: body['device_code'] })).toMatchObject({
+      status: 400,
+      body: { status: 'expired' },
+    });
+    await unsuspend('rupert');
+    expect((await server.post('/auth/device/token', { device_code: body['device_code'] })).status).toBe(200);
+  });
+
+  it('is nobody to an access token of before, whoever is asked', async () => {
+    world.host.account = { id: 78, login: 'Craig' };
+    const server = await world.server();
+    const { access_token: token } = await loginByWeb(server);
+    const me = async (): Promise<number> =>
+      (await server.get('/auth/me', { authorization: `Bearer ${token}` })).status;
+    expect(await me()).toBe(200);
+    await suspend('craig');
+    expect(await me()).toBe(401);
+    await unsuspend('craig');
+    expect(await me()).toBe(200);
+  });
+
   it('stays shut out by whom and since when it was first, however often that is said', async () => {
     await loggedIn('Sybil', 73);
     const first = await suspend('sybil');

@@ -1,5 +1,5 @@
 /** `penstock service gateway`: the API in a process of its own; any number of them can stand behind an ingress. */
-import { sessionsSpec } from '@penstock/identity';
+import { sessionsSpec, suspendedUsersSpec } from '@penstock/identity';
 import { checkAdminKey, ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { CommittingSchedulers } from '@penstock/run-client';
 import { warmParseThread } from '@penstock/parse-pool';
@@ -60,7 +60,13 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
       async start({ settings, bus, log, meter, untilDone }) {
         const [store] = await Promise.all([
           untilDone('opening the store', () =>
-            openStore(settings.storeUrl, [...runCollections, ...gatewayCollections, ...auditCollections, sessionsSpec]),
+            openStore(settings.storeUrl, [
+              ...runCollections,
+              ...gatewayCollections,
+              ...auditCollections,
+              sessionsSpec,
+              suspendedUsersSpec,
+            ]),
           ),
           warmParseThread(),
         ]);

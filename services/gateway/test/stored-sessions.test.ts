@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { newPersonalToken, sessionsSpec } from '@penstock/identity';
+import { newPersonalToken, sessionsSpec, suspendedUsersSpec } from '@penstock/identity';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
 import { storedSessions } from '../src/index.ts';
 import { graphql, makeWorld, type World } from './harness.ts';
@@ -16,7 +16,11 @@ let store: DocumentStore;
 beforeAll(async () => {
   world = await makeWorld();
   folder = await mkdtemp(join(tmpdir(), 'penstock-sessions-'));
-  store = await openSqliteStore({ path: join(folder, 'store.db'), collections: [sessionsSpec], synchronous: 'normal' });
+  store = await openSqliteStore({
+    path: join(folder, 'store.db'),
+    collections: [sessionsSpec, suspendedUsersSpec],
+    synchronous: 'normal',
+  });
 });
 afterAll(async () => {
   await store.close();
@@ -49,6 +53,14 @@ it('cut off from the broker for good, a gateway looks into the store for each se
   expect((await graphql(app, '{ health }', { token: newPersonalToken() })).errors[0]?.extensions['code']).toBe(
     'UNAVAILABLE',
   );
+  const suspended = store.collection(suspendedUsersSpec);
+  const id = ada?.id ?? '';
+  await suspended.insert({ id, login: 'ada', suspendedBy: 'user/root', suspendedAt: 1, deletedAt: 0, step: 0 });
+  expect((await graphql(app, '{ health }', { token: ada?.token ?? '' })).errors[0]?.extensions['code']).toBe(
+    'UNAUTHENTICATED',
+  );
+  await suspended.delete(id);
+  expect((await graphql(app, '{ health }', { token: ada?.token ?? '' })).errors).toEqual([]);
   await sessions.delete(ada?.sessionId ?? '');
   expect((await graphql(app, '{ health }', { token: ada?.token ?? '' })).errors[0]?.extensions['code']).toBe(
     'UNAUTHENTICATED',

@@ -43,6 +43,7 @@ export interface DeviceFlowOptions {
   readonly baseUrl: () => string;
   /** The user that an account of the provider stands for. */
   readonly signedIn: (profile: Profile) => Promise<UserRow>;
+  /** Null also for one whom nothing lets in any more since the code was approved. */
   readonly userOf: (id: string) => Promise<UserRow | null>;
   readonly now: () => number;
 }

@@ -4,7 +4,7 @@
  * Documents are inserted and deleted, never changed, but for a user's profile and a token's last use. What two requests
  * may contend for (a code spent, a device approved, a refresh token's successor) is decided by an insert into `auth_marks`.
  */
-import { sessionsSpec } from '@penstock/identity';
+import { sessionsSpec, suspendedUsersSpec } from '@penstock/identity';
 import type { CollectionSpec, DocumentOf } from '@penstock/store';
 
 /** From an account at an identity provider to our user: who inserts first names the user's id. */
@@ -41,7 +41,7 @@ export const usersSpec = {
   version: ['updatedAt', 'revision'],
 } as const satisfies CollectionSpec;
 
-export { sessionsSpec };
+export { sessionsSpec, suspendedUsersSpec };
 
 /** The id is the token's hash. */
 export const refreshTokensSpec = {
@@ -205,23 +205,6 @@ export const accessGrantsSpec = {
   parts: [],
   indexes: [['tenant', 'repositoryKey'], ['login'], ['userId']],
   version: ['revision', 'step'],
-} as const satisfies CollectionSpec;
-
-/** The id is the user's. Apart from the user's document: a login at the same moment writes that one. */
-export const suspendedUsersSpec = {
-  name: 'auth_suspended_users',
-  fields: {
-    login: 'string',
-    suspendedBy: 'string',
-    suspendedAt: 'integer',
-    /** Not 0 for a user who is, or is being, deleted: it stays for good, with the id alone and `suspendedAt` 0. */
-    deletedAt: 'integer',
-    /** Always 0: a version has two parts. */
-    step: 'integer',
-  },
-  parts: [],
-  indexes: [['suspendedAt']],
-  version: ['deletedAt', 'step'],
 } as const satisfies CollectionSpec;
 
 /** Each decides, by being inserted, something that can be decided once. */

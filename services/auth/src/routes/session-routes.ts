@@ -61,7 +61,7 @@ export function addSessionRoutes(
     const verified = token === '' ? null : await verifyAccessToken(keys, token, now());
     const session = verified === null ? null : await sessions.living(verified.claims.sid);
     const user = session === null || session.userId !== verified?.claims.sub ? null : await users.get(session.userId);
-    if (user === null) throw new Unauthenticated();
+    if (user === null || (await users.isSuspended(user.id))) throw new Unauthenticated();
     return user;
   }
 }
