@@ -122,6 +122,9 @@ export interface Collection<S extends CollectionSpec> {
    */
   replaceNewer(documents: readonly DocumentOf<S>[]): Promise<{ readonly stale: readonly string[] }>;
 
+  /** As `replaceNewer`, of one that is there: what has been deleted since it was read does not come back. Whether it was written. */
+  replaceStanding(document: DocumentOf<S>): Promise<boolean>;
+
   /** Whether there was one. With `only`: one that has these values at that moment; any other stays. */
   delete(id: string, only?: Values<S>): Promise<boolean>;
 

@@ -46,6 +46,7 @@ function slowToDelete(meanwhile: () => Promise<void>): DocumentStore {
         listFresh: (selection, known) => real.listFresh(selection, known),
         insert: (document) => real.insert(document),
         replaceNewer: (documents) => real.replaceNewer(documents),
+        replaceStanding: (document) => real.replaceStanding(document),
         deleteWhere: (selection) => real.deleteWhere(selection),
         delete: async (...what) => {
           await meanwhile();

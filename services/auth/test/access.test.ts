@@ -2,7 +2,8 @@
 import { buckets, watchLeases } from '@penstock/bus';
 import { callAuth, revocationKeys } from '@penstock/identity';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Browser, fragmentOf, isArrival, loginByWeb, makeWorld, type World } from './support.ts';
+import { accessGrantsSpec } from '../src/model/collections.ts';
+import { afterEachList, Browser, fragmentOf, isArrival, loginByWeb, makeWorld, type World } from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -59,6 +60,20 @@ describe('access', () => {
     const carol = await userOf('Carol', 22);
     expect(Object.keys((await grant('nobody-yet', 'read')) as object)).toEqual(Object.keys(known as object));
     expect(await grantsOf(carol)).toEqual(['Acme/shop read']);
+  });
+
+  it('that is taken back while its user logs in for the first time stays so', async () => {
+    let isGiven = false;
+    const store = afterEachList(world.store, accessGrantsSpec.name, async () => {
+      if (isGiven) await callAuth(world.bus, 'access.revoke', { ...SHOP, ...asker, login: 'ivan' });
+    });
+    const server = await world.server({ store });
+    await grant('ivan', 'admin');
+    isGiven = true;
+    world.host.account = { id: 29, login: 'Ivan' };
+    const { access_token: token } = await loginByWeb(server);
+    const { id } = (await server.get('/auth/me', { authorization: `Bearer ${token}` })).body;
+    expect(await grantsOf(String(id))).toEqual([]);
   });
 
   it('goes by the login at the embedded provider, where nobody vouches for anything, as approvals do', async () => {

@@ -9,7 +9,7 @@ import { KeyHolders } from '../src/model/key-holders.ts';
 import { MasterKeys } from '../src/model/master-keys.ts';
 import { startResealing } from '../src/model/resealing.ts';
 import { StageSecrets } from '../src/model/stage-secrets.ts';
-import { makeWorld, type World } from './support.ts';
+import { afterEachList, makeWorld, type World } from './support.ts';
 
 const CANARY = 'canary-4711-value';
 const newKey = (): string => randomBytes(32).toString('base64');
@@ -190,6 +190,21 @@ describe('at rest', () => {
     resealing.close();
     for (const id of ids) expect(text(await secretsUnder(NEW).open(id))).toMatch(CANARY);
     expect(await secretsUnder(OLD).open(ids[0] ?? '')).toBeNull();
+  });
+
+  it('what is deleted while it is sealed anew stays deleted', async () => {
+    const tenant = newTenant();
+    const secrets = secretsUnder(OLD);
+    await secrets.set({ tenant, name: 'GOES', value: CANARY });
+    const [kept] = await secrets.ofTenant(tenant);
+    const store = afterEachList(world.store, stageSecretsSpec.name, async (rows) => {
+      if (rows.some(({ id }) => id === kept?.id)) await secrets.delete({ tenant }, 'GOES');
+    });
+    const resealing = startResealing({ store, keys: new MasterKeys([NEW, OLD]), log: silentLog, everyMs: 3_600_000 });
+    await resealing.round();
+    await resealing.round();
+    resealing.close();
+    expect(await secrets.ofTenant(tenant)).toEqual([]);
   });
 
   it('an old key may go when nothing is kept under it, and every process of auth seals under the new one', async () => {

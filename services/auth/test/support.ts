@@ -5,7 +5,13 @@ import { join } from 'node:path';
 import { connectBus, ensureStreams, type Bus } from '@penstock/bus';
 import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
-import { cloneSecretsSpec, openSqliteStore, type AuditEntry, type DocumentStore } from '@penstock/store';
+import {
+  cloneSecretsSpec,
+  openSqliteStore,
+  type AuditEntry,
+  type CollectionSpec,
+  type DocumentStore,
+} from '@penstock/store';
 import {
   asked,
   Browser,
@@ -143,4 +149,34 @@ export const isArrival = (url: string): boolean => new URL(url).pathname === '/a
 export async function loginByWeb(server: TestServer, browser = new Browser()): Promise<Record<string, string>> {
   const { url } = await browser.follow(`${server.url}/auth/web/login`, {}, isArrival);
   return fragmentOf(url);
+}
+
+/** The same, but for some methods. */
+export function instead<T extends object>(of: T, methods: object): T {
+  return new Proxy(of, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(name in methods ? methods : target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
+
+/** The same store, in which `meanwhile` comes between a list of that collection and what is made of it. */
+export function afterEachList(
+  store: DocumentStore,
+  name: string,
+  meanwhile: (rows: readonly { readonly id: string }[]) => Promise<unknown>,
+): DocumentStore {
+  return instead(store, {
+    collection: (spec: CollectionSpec) => {
+      const found = store.collection(spec);
+      if (spec.name !== name) return found;
+      const list: typeof found.list = async (selection) => {
+        const rows = await found.list(selection);
+        await meanwhile(rows);
+        return rows;
+      };
+      return instead(found, { list });
+    },
+  });
 }

@@ -3,7 +3,16 @@ import { callAuth, personalTokenHash } from '@penstock/identity';
 import type { CollectionSpec } from '@penstock/store';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { sessionsSpec, usersSpec } from '../src/model/collections.ts';
-import { Browser, fragmentOf, isArrival, loginByWeb, makeWorld, type TestServer, type World } from './support.ts';
+import {
+  Browser,
+  fragmentOf,
+  instead,
+  isArrival,
+  loginByWeb,
+  makeWorld,
+  type TestServer,
+  type World,
+} from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -105,8 +114,7 @@ describe('a suspended user', () => {
     world.host.account = { id: 78, login: 'Craig' };
     const server = await world.server();
     const { access_token: token } = await loginByWeb(server);
-    const me = async (): Promise<number> =>
-      (await server.get('/auth/me', { authorization: `Bearer ${token}` })).status;
+    const me = async (): Promise<number> => (await server.get('/auth/me', { authorization: `Bearer ${token}` })).status;
     expect(await me()).toBe(200);
     await suspend('craig');
     expect(await me()).toBe(401);
@@ -129,16 +137,6 @@ describe('a suspended user', () => {
     expect(await suspendedLogins()).toEqual([]);
   });
 });
-
-/** The same, but for some methods. */
-function instead<T extends object>(of: T, methods: object): T {
-  return new Proxy(of, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(name in methods ? methods : target, name);
-      return typeof value === 'function' ? value.bind(target) : value;
-    },
-  });
-}
 
 describe('a user who is being deleted', () => {
   const by = { ...ROOT, login: 'peggy' } as const;

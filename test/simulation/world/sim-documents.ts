@@ -88,6 +88,16 @@ class SimCollection<S extends CollectionSpec> implements Collection<S> {
     });
   }
 
+  replaceStanding(document: DocumentOf<S>): Promise<boolean> {
+    return this.#ask((store) => {
+      const rows = this.#rows(store);
+      const known = rows.get(document.id);
+      if (known === undefined || !this.#isOlder(known, document)) return false;
+      this.#change(rows, document.id, document);
+      return true;
+    });
+  }
+
   delete(id: string, only: Values<S> = {}): Promise<boolean> {
     return this.#ask((store) => {
       const rows = this.#rows(store);

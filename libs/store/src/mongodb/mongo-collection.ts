@@ -144,6 +144,23 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     );
   }
 
+  async replaceStanding(document: DocumentOf<S>): Promise<boolean> {
+    const checked = rowOf(this.#link.label, this.#spec, document);
+    checkBatch(this.#link.label, this.#spec, [checked]);
+    const mark = newMark();
+    return this.#link.call(
+      async (call) => {
+        const stored = await storedDocument(this.#link.label, this.#spec, checked.row, mark);
+        return await call.retry(async (again) => {
+          // Nobody heard whether the attempt before was in.
+          if (again && (await this.#versions(call, [stored])).get(stored.id)?.isOurs(mark) === true) return true;
+          return (await this.#replaceLower(call, [stored])) === 1;
+        });
+      },
+      { bytes: checked.bytes },
+    );
+  }
+
   async delete(id: string, only: Values<S> = {}): Promise<boolean> {
     const values = checkedValues(this.#link.label, this.#spec, only);
     if (possibleIds(this.#link.label, this.#spec, [id]).length === 0) return false;

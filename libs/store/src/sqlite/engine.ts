@@ -17,6 +17,7 @@ export type Operation =
   | ({ readonly kind: 'listFresh'; readonly collection: string } & FreshWanted)
   | { readonly kind: 'insert'; readonly collection: string; readonly row: Row }
   | { readonly kind: 'replaceNewer'; readonly collection: string; readonly rows: readonly Row[] }
+  | { readonly kind: 'replaceStanding'; readonly collection: string; readonly row: Row }
   | {
       readonly kind: 'delete';
       readonly collection: string;
@@ -32,6 +33,7 @@ export interface Results {
   readonly listFresh: FreshRows;
   readonly insert: boolean;
   readonly replaceNewer: string[];
+  readonly replaceStanding: boolean;
   readonly delete: boolean;
   readonly deleteWhere: number;
   readonly ping: null;
@@ -59,6 +61,8 @@ export class SqliteEngine {
         return this.#table(operation.collection).insert(operation.row);
       case 'replaceNewer':
         return this.#table(operation.collection).replaceNewer(operation.rows);
+      case 'replaceStanding':
+        return this.#table(operation.collection).replaceStanding(operation.row);
       case 'delete':
         return this.#table(operation.collection).delete(operation.id, operation.only);
       case 'deleteWhere':

@@ -155,6 +155,13 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
     };
   }
 
+  async replaceStanding(document: DocumentOf<S>): Promise<boolean> {
+    const checked = rowOf(this.#path, this.#spec, document);
+    checkBatch(this.#path, this.#spec, [checked]);
+    const { row, bytes } = checked;
+    return this.#link.call({ kind: 'replaceStanding', collection: this.#spec.name, row }, bytes);
+  }
+
   async delete(id: string, only: Values<S> = {}): Promise<boolean> {
     const values = checkedValues(this.#path, this.#spec, only);
     if (possibleIds(this.#path, this.#spec, [id]).length === 0) return false;

@@ -113,6 +113,16 @@ export class Table {
     return stale;
   }
 
+  replaceStanding(row: Row): boolean {
+    const [major = '', minor = ''] = this.#spec.version ?? [];
+    const columns = this.#columns.slice(1);
+    const sql = `UPDATE ${this.#name} SET ${columns.map((column) => `${quoted(column)} = ?`).join(', ')}
+       WHERE id = ? AND (${quoted(major)}, ${quoted(minor)}) < (?, ?)`;
+    const [id = null, ...values] = this.#encode(row);
+    const version = [major, minor].map((field) => values[columns.indexOf(field)] ?? 0);
+    return this.#statement(sql).run(...values, id, ...version).changes === 1;
+  }
+
   delete(id: string, only: readonly (readonly [field: string, value: Scalar])[]): boolean {
     const conditions = only.map(([field]) => ` AND ${quoted(field)} = ?`).join('');
     const values = only.map(([, value]) => bindable(value));

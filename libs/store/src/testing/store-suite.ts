@@ -191,6 +191,20 @@ export const storeSuite = (name: string, make: () => Promise<StorePlace>, option
       );
     });
 
+    it('writes over what stands there in a lower version, and brings nothing back that was deleted', async () => {
+      const at = (minor: number, text: string) => thing({ id: 'a', major: 1, minor, text });
+      expect(await things.replaceStanding(at(1, 'first'))).toBe(false);
+      expect(await things.get('a')).toBeNull();
+      await things.insert(at(1, 'first'));
+      expect(await things.replaceStanding(at(1, 'the same'))).toBe(false);
+      expect((await things.get('a'))?.text).toBe('first');
+      expect(await things.replaceStanding(at(2, 'second'))).toBe(true);
+      expect(await things.get('a')).toEqual(at(2, 'second'));
+      await things.delete('a');
+      expect(await things.replaceStanding(at(3, 'third'))).toBe(false);
+      expect(await things.get('a')).toBeNull();
+    });
+
     it('gets many at once: each once, those that exist', async () => {
       await things.replaceNewer(numbered(300));
       const ids = numbered(500).map(({ id }) => id);

@@ -154,8 +154,9 @@ export class AccessGrants {
     for (const login of this.#options.users.accessNamesOf(user)) {
       const rows = await this.#rows.list({ where: { login }, limit: PER_NAME_MAX });
       const waiting = rows.filter(({ userId, tenant }) => userId === '' && tenant !== `user/${user.id}`);
-      await this.#rows.replaceNewer(waiting.map((row) => ({ ...row, userId: user.id, revision: row.revision + 1 })));
-      bound += waiting.length;
+      // What is taken back at this moment stays so.
+      for (const row of waiting)
+        if (await this.#rows.replaceStanding({ ...row, userId: user.id, revision: row.revision + 1 })) bound += 1;
     }
     if (bound > 0) await this.#told(user.id);
   }

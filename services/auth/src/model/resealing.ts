@@ -1,6 +1,6 @@
 /**
  * Seals secrets anew that are kept under an older master key, so that it can be taken away. Several processes may do it at
- * once, and a secret that is set meanwhile stands: a row sealed anew is written over the version that was read, and no other.
+ * once, and a secret that is set or deleted meanwhile stays so: a row sealed anew is written over the version that was read, and no other.
  */
 import type { Collection, DocumentStore } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
@@ -50,8 +50,7 @@ export function startResealing({ store, keys, log, everyMs = EVERY_MS }: Reseali
           continue;
         }
         const anew = { ...row, ...(await keys.seal(row.id, value)), revision: row.revision + 1 };
-        const { stale } = await sealedRows.replaceNewer([anew]);
-        resealed += 1 - stale.length;
+        if (await sealedRows.replaceStanding(anew)) resealed += 1;
       }
       const last = rows.at(-1);
       if (last === undefined || rows.length < BATCH) return [resealed, unreadable];
