@@ -10,9 +10,9 @@
  * MIRRORCACHE-2. A caller holds a commit's name, never a folder: where its mirror has gone meanwhile, it is fetched again.
  */
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { checkOut, checkOutSmall, startCheckoutThread } from './checkout.ts';
 import {
   findFile,
@@ -319,6 +319,7 @@ class FolderMirrorCache implements MirrorCache {
           work({ mirror, own, git, signal }),
         );
       } finally {
+        this.#forgetUnlessThere(mirror);
         if (mirror.bytes !== sizeBefore) await this.#shrink();
       }
     })();
@@ -363,6 +364,13 @@ class FolderMirrorCache implements MirrorCache {
       this.#mirrors.set(name, mirror);
     }
     return mirror;
+  }
+
+  /** Of a repository that cannot be had nothing stays: a stranger may name as many as it likes. */
+  #forgetUnlessThere(mirror: Mirror): void {
+    const name = basename(mirror.folder);
+    if (mirror.users > 0 || mirror.bytes > 0 || this.#mirrors.get(name) !== mirror) return;
+    if (!existsSync(mirror.folder)) this.#mirrors.delete(name);
   }
 
   /** What an earlier process has left: mirrors to use again, and what it had no time to remove. */

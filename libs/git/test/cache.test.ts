@@ -12,7 +12,10 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { pathToFileURL } from 'node:url';
+import { queryObjects } from 'node:v8';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Mirror } from '../src/mirror.ts';
 import type { MirrorCache } from '../src/mirrors.ts';
 import { mirrorsIn, Repository, smartServer, temporaryFolder, type TestServer } from './repositories.ts';
 import { silentLog } from '@penstock/telemetry/log';
@@ -71,6 +74,18 @@ describe('mirrors', () => {
     await opened.fetch({ url: b.repository.url, commit: b.commit });
     expect(kept()).not.toContain(nameOfFirst);
     expect((await first.readFile([PIPELINE], 100))?.text).toBe('a');
+  });
+
+  it('of repositories that cannot be had leave nothing behind', async () => {
+    const opened = mirrors({ fetchMsMax: 5_000 });
+    const before = queryObjects(Mirror, { format: 'count' });
+    const missing = Array.from({ length: 20 }, (_, number) => pathToFileURL(join(folder, `none-${number}`)).href);
+    await Promise.allSettled(missing.map((url) => opened.fetch({ url, commit: 'a'.repeat(40) })));
+    // A deadline may hold on to what it is for until it is over.
+    await vi.waitFor(() => expect(queryObjects(Mirror, { format: 'count' })).toBeLessThanOrEqual(before), {
+      timeout: 30_000,
+      interval: 1_000,
+    });
   });
 
   it('are found again by the next process, counted, and rid of what a kill has left in them', async () => {
