@@ -49,6 +49,8 @@ export class FakeAuth {
   readonly grants = new Map<string, readonly Grant[]>();
   /** Ids of users whom an administrator has shut out. */
   readonly suspended = new Set<string>();
+  /** Before it is said what others let a user do. */
+  heldUp: (userId: string) => Promise<void> = async () => {};
   readonly #bus: Bus;
   readonly #users = new Map<string, CallerUser>();
   #answering: BusSubscription | undefined;
@@ -65,7 +67,10 @@ export class FakeAuth {
         if (user === undefined) throw new NotFound('There is no such user.');
         return { ...user, name: id, login: id, avatarUrl: '', createdAt: new Date(0).toISOString() };
       },
-      'access.of': ({ userId }) => ({ grants: this.grants.get(userId) ?? [] }),
+      'access.of': async ({ userId }) => {
+        await this.heldUp(userId);
+        return { grants: this.grants.get(userId) ?? [] };
+      },
       session: ({ sid }) => ({ live: this.sessions.has(sid), userId: null }),
       token: ({ hash }) => this.#identityOf(hash),
       'token.used': ({ used }) => {

@@ -1,4 +1,6 @@
 /** Runs that are begun and cancelled by GraphQL. */
+import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FileRequest, RepositoryFile } from '@penstock/bus';
 import { newRunId, runIdFitsKey } from '@penstock/run';
@@ -152,6 +154,33 @@ stages: {a: {run: 'true'}}`;
       setImmediate(() => world.owner.commit(id, [happened.queued('build'), happened.started('build')]));
     const { data } = await graphql(app, TRIGGER, { variables: { yaml: YAML } });
     expect(data?.['triggerPipeline']).toMatchObject({ run: { status: 'RUNNING' } });
+  });
+
+  it('who hangs up before it is known who asks takes no place of those that wait', async () => {
+    const app = await world.gateway({ triggerWaitsMax: 1 });
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    const { token } = await world.auth.login('leaving');
+    const asked = Promise.withResolvers<void>();
+    const hasLeft = Promise.withResolvers<void>();
+    world.auth.heldUp = () => {
+      asked.resolve();
+      return hasLeft.promise;
+    };
+    app.server.once('request', (_request, response) => response.once('close', hasLeft.resolve));
+    const leaving = request(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+    });
+    leaving.on('error', () => {});
+    leaving.end(JSON.stringify({ query: TRIGGER, variables: { yaml: YAML, wait: 300 } }));
+    await asked.promise;
+    leaving.destroy();
+    await hasLeft.promise;
+    await expect.poll(() => world.owner.created.length, { timeout: 10_000 }).toBe(1);
+    world.owner.onCreate = (id) => setTimeout(() => finish(id), 100);
+    await expect
+      .poll(async () => (await graphql(app, TRIGGER, { variables: { yaml: YAML, wait: 60 } })).data, { timeout: 5_000 })
+      .toMatchObject({ triggerPipeline: { run: { status: 'FAILED' } } });
   });
 
   it('waitSeconds is 0 to 300', async () => {

@@ -185,4 +185,14 @@ describe('a sender', () => {
     sender({ post: async () => TAKEN });
     await expect.poll(async () => (await outbox.newest(hook, 10)).length, { timeout: 20_000 }).toBe(0);
   }, 60_000);
+
+  it('leaves nothing of a webhook that is deleted while a delivery to it is under way', async () => {
+    const hook = await withDeliveries([1]);
+    const [waiting] = await outbox.waiting(hook, '', 1);
+    const row = await outbox.get(waiting?.id ?? '');
+    if (row === null) throw new Error('nothing waits');
+    await hooks.delete('t', hook);
+    expect(await outbox.change(row, { open: false, taken: true, endedAt: Date.now() })).toBe(false);
+    expect(await outbox.newest(hook, 10)).toEqual([]);
+  });
 });

@@ -96,7 +96,8 @@ export async function addGraphqlRoute(app: FastifyInstance, options: GraphqlRout
     const onClose = (): void => {
       if (!reply.raw.writableFinished) clientGone.abort();
     };
-    reply.raw.once('close', onClose);
+    if (reply.raw.closed) onClose();
+    else reply.raw.once('close', onClose);
     const asker = askerOf(caller, request.clientAddress);
     const work = new OperationWork(share, asker);
     const context = { caller, address: request.clientAddress, clientGone: clientGone.signal, work };

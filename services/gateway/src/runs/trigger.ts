@@ -279,7 +279,9 @@ export class Trigger {
     if (waitMs === 0 || this.#waits.size >= this.#settings.waitsMax) return await create();
     const wait = new AbortController();
     const leave = (): void => wait.abort();
-    clientGone.addEventListener('abort', leave, { once: true });
+    // It may have left while its file was read.
+    if (clientGone.aborted) leave();
+    else clientGone.addEventListener('abort', leave, { once: true });
     this.#waits.add(wait);
     const end = waitForRunEnd(this.#sources, runId, tenant);
     try {

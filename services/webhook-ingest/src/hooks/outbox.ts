@@ -51,10 +51,9 @@ export class Outbox {
     return id === '' || id.length > 500 ? null : await this.#deliveries.get(id);
   }
 
-  /** False: somebody else has written it since it was read. */
+  /** False: somebody else has written it since it was read, or it went with its hook. */
   async change(row: DocumentOf<typeof hookDeliveriesSpec>, change: OutboxChange): Promise<boolean> {
-    const { stale } = await this.#deliveries.replaceNewer([{ ...row, ...change, revision: row.revision + 1 }]);
-    return stale.length === 0;
+    return await this.#deliveries.replaceStanding({ ...row, ...change, revision: row.revision + 1 });
   }
 
   /** Those of the newest runs first. */
