@@ -10,6 +10,7 @@ const VALUE_BYTES_MAX = 64 * 1024;
 /** A shorter one cannot be masked: it would stand in most logs by chance. */
 const VALUE_CHARACTERS_MIN = 4;
 const SCOPE_LENGTH_MAX = 400;
+const PROVIDERS = ['git_host_a', 'git_host_b'];
 const REPOSITORY = /^[a-z0-9_-]+\/[^\s/]+(?:\/[^\s/]+)+$/i;
 const REFS_MAX = 20;
 const REF_LENGTH_MAX = 255;
@@ -56,6 +57,15 @@ export function checkScope({ tenant, repository, pipeline }: SecretScope): void 
         field: 'pipeline',
       },
     );
+}
+
+/** Of a new one: nobody is ever given that of a provider that there is not. What was set is deleted as it was named. */
+export function checkProvider({ repository }: Pick<SecretScope, 'repository'>): void {
+  if (repository === undefined || PROVIDERS.some((provider) => repository.startsWith(`${provider}/`))) return;
+  const [named = ''] = repository.split('/', 1);
+  throw new BadUserInput(`There is no provider '${named}': 'repository' begins with ${PROVIDERS.join('/ or ')}/.`, {
+    field: 'repository',
+  });
 }
 
 export function checkRefs(refs: readonly string[] | undefined): void {

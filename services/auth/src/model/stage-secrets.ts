@@ -8,7 +8,7 @@ import { Conflict } from '@penstock/errors';
 import { insertWithin, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import type { MasterKeys } from './master-keys.ts';
 import { stageSecretsSpec, stageSecretUsesSpec } from './collections.ts';
-import { checkName, checkRefs, checkScope, checkValue } from './stage-secret-rules.ts';
+import { checkName, checkProvider, checkRefs, checkScope, checkValue } from './stage-secret-rules.ts';
 
 /** Each is something that somebody has to change when it has leaked. */
 const SECRETS_MAX = 100;
@@ -49,6 +49,7 @@ export class StageSecrets {
   async set({ name, value, refs, ...scope }: NewSecret): Promise<SecretInfo> {
     checkName(name);
     checkScope(scope);
+    checkProvider(scope);
     checkValue(value);
     checkRefs(refs);
     const id = idOf(scope, name);
