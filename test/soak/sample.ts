@@ -9,7 +9,7 @@ const MIB = 1024 ** 2;
 const KIB = 1024;
 
 /**
- * What is kept of a run for a while stays in the journal for two hours and in `LOGS` for seven days: it grows by runs, up to their bounds, and so do archived logs until retention takes them. Of one that
+ * What is kept of a run for a while stays in the journal for two hours and in `LOGS` until it is archived: it grows by runs, up to their bounds, and so do archived logs until retention takes them. Of one that
  * is deleted the store keeps a tombstone for 8 days, and the audit log who did it, for 400. The
  * runner keeps helpers for stages to come, as many as there was use for; each has three handles of the server's.
  */

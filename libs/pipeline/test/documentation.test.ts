@@ -87,21 +87,39 @@ describe('the documentation says what the code does', () => {
     }
   });
 
-  it('the limits are those of the code', () => {
-    for (const limit of ['textBytesMax', 'commandBytesMax', 'envValueBytesMax'] as const)
-      expect(reference).toContain(`${PIPELINE_LIMITS[limit] / 1024} KiB`);
-    for (const limit of [
-      'tokensMax',
-      'depthMax',
-      'stagesMax',
-      'dependenciesMax',
-      'matrixCellsMax',
-      'matrixProductMax',
-      'expandedNodesMax',
-      'expressionLengthMax',
-    ] as const) {
-      expect(reference).toContain(PIPELINE_LIMITS[limit].toLocaleString('en'));
-    }
+  it('the limits are those of the code, row by row', () => {
+    const of = (name: keyof typeof PIPELINE_LIMITS, unit = 1): string =>
+      (PIPELINE_LIMITS[name] / unit).toLocaleString('en');
+    const [KIB, MIB] = [1024, 1024 ** 2];
+    const rows = [
+      `the file | ${of('textBytesMax', KIB)} KiB of UTF-8, ${of('tokensMax')} YAML tokens and ${of('tokensPerEntry')} more for each stage (a stage has 15 to 30), ${of('depthMax')} levels deep`,
+      `anchors, aliases | ${of('anchorsMax')} each; ${of('expandedNodesMax')} values and ${of('expandedTextMax', MIB)} MiB of text with all aliases written out`,
+      `stages, after matrices and extensions are expanded | ${of('stagesMax')}, with ${of('dependenciesMax')} dependencies`,
+      `extensions of a run; how deep they use one another | ${of('extensionsMax')}, with ${of('extensionsTextMax', KIB)} KiB of manifests; ${of('extensionDepthMax')} levels`,
+      `all stages with their scripts, variables, names and dependencies, after expansion | ${of('definitionTextMax', MIB)} MiB`,
+      `what one stage adds by [\`generates\`](#generates); how deep | ${of('addedTextBytesMax', KIB)} KiB; ${of('addedDepthMax')} levels`,
+      `the file and all that its stages add, compressed | ${of('runTextsBytesMax', KIB)} KiB`,
+      `one matrix | ${of('matrixCellsMax')} stages, ${of('matrixAxesMax')} axes, ${of('matrixProductMax')} combinations before \`exclude\``,
+      `commands of a stage; one command | ${of('commandsMax')}; ${of('commandBytesMax', KIB)} KiB`,
+      `variables of one \`env\`; one value | ${of('envCountMax')}; ${of('envValueBytesMax', KIB)} KiB`,
+      `inputs; one value; all values of a run | ${of('pipelineInputsMax')}; ${of('envValueBytesMax', KIB)} KiB; ${of('inputsBytesMax', KIB)} KiB`,
+      `secrets of a stage; all their values | ${of('secretsMax')}; 256 KiB`,
+      `outputs and labels of a stage | ${of('outputsMax')}; ${of('labelsMax')} with ${of('labelsTextMax')} characters`,
+      `different sets of labels in a file; all of them together | ${of('labelSetsMax')}; ${of('labelSetsTextMax', KIB)} KiB`,
+      `one expression; expressions in one value | ${of('expressionLengthMax')} characters, ${of('expressionDepthMax')} levels; ${of('expressionsPerTextMax')}`,
+      `names: pipeline, stage, stage of a matrix | ${of('pipelineNameLengthMax')}, ${of('stageNameLengthMax')}, ${of('expandedNameLengthMax')} characters`,
+      `problems shown | ${of('diagnosticsMax')}`,
+    ];
+    for (const row of rows) expect(reference).toContain(`\n| ${row}`);
+  });
+
+  it('what `run.trigger` is compared with is all that it can be, and nothing else', () => {
+    const [, values = ''] = /^\| `run\.trigger` \| what began it: (.*?) \|/m.exec(reference) ?? [];
+    const named = [...values.matchAll(/`(\w+)`/g)].map(([, value = '']) => value);
+    const problemsOf = (value: string): readonly Diagnostic[] =>
+      diagnosticsOf(`pipeline: {name: p}\nstages: {a: {run: make, when: run.trigger == '${value}'}}`);
+    expect(named.flatMap(problemsOf)).toEqual([]);
+    expect(problemsOf('other').map(({ suggestion }) => suggestion)).toEqual([`it can be ${named.join(', ')}`]);
   });
 });
 
