@@ -453,6 +453,18 @@ describe('the store is ahead of the log', () => {
     expect(runs.map(({ events }) => events.length)).toEqual([5]);
   });
 
+  it.each([4, 6])('what has ended beyond the end of the log goes on nowhere, checkpoint at %d', async (checkpoint) => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    const last = stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    const end: RunEvent = { type: 'run_cancelled', at: NOW, cancelledStages: 2 };
+    const gone: RunEvent = { type: 'attempt_gone', at: NOW, stage: 'a', attempt: 1 };
+    const stopped: RunEvent = { type: 'run_stopped', at: NOW, status: 'CANCELLED', cancelledStages: 2 };
+    stored.document('run1', [...history, end, gone, stopped], last.sequence + 5, { open: false });
+    stored.point = { partition: 0, incarnation: 1, sequence: last.sequence + checkpoint, commit: 2 + checkpoint };
+    expect((await takeOver(stored)).filter(({ settled }) => !settled)).toEqual([]);
+  });
+
   it('is known by a document alone, and by a checkpoint that the log has grown past', async () => {
     const byDocument = ahead();
     byDocument.point = null;

@@ -251,6 +251,14 @@ export const logAndOwner: readonly Mutant[] = [
   },
   {
     rule: 'P6',
+    breaks: 'goes on with runs that have ended beyond the end of a log that was cut',
+    file: 'services/scheduler/src/shell/take-over.ts',
+    find: '    if (document !== null) await take(document, false);\n  }\n}',
+    replace: '    if (document?.open === true) await take(document, false);\n  }\n}',
+    noticedBy: [takeOver],
+  },
+  {
+    rule: 'P6',
     breaks: 'goes on with a load whose first commit is not the next number',
     file: 'services/scheduler/src/shell/take-over.ts',
     find: 'if (next !== undefined && commit.number !== next) return undefined;',

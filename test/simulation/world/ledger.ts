@@ -217,6 +217,9 @@ export class SimLedger implements RunsLedger {
   #write(store: SimStore, document: EncodedRun): boolean {
     const known = store.tombstones.get(document.id) ?? store.documents.get(document.id);
     if (known !== undefined && !isLower(known, document)) return false;
+    // Also where the log has lost its end: what the store had as ended was seen, and its stages were executed.
+    const wasClosed = store.documents.get(document.id)?.open === false;
+    this.#network.world.check(!wasClosed || !document.open, 'P6', `run ${document.id} was closed, and is open again`);
     store.tombstones.delete(document.id);
     store.documents.set(document.id, document);
     this.#network.world.witness.documented(document);

@@ -5,6 +5,7 @@
 import type { Time } from '@penstock/async';
 import { RUN_ID_AHEAD_MS, type PartitionLog } from '@penstock/bus';
 import {
+  closesRun,
   readAdded,
   RunInvariantError,
   type RunCreated,
@@ -315,8 +316,25 @@ async function loadHistories(
     }
   }
   // A log that has lost its end may have lost the deletion, and have the run: what the store has as deleted stays so.
-  if (!sameIncarnation) forget(found, await ledger.deletedAmong([...histories.keys()]));
+  if (!sameIncarnation) {
+    forget(found, await ledger.deletedAmong([...histories.keys()]));
+    await takeEnded(histories, ledger, take);
+  }
   return { ...found, replayed, schedules, deletions };
+}
+
+/** A log that has lost its end may have the beginning of a run that has ended since: its document is closed, and behind the checkpoint. */
+async function takeEnded(
+  histories: Found['histories'],
+  ledger: Pick<RunsLedger, 'getAsOwner'>,
+  take: TakeDocument,
+): Promise<void> {
+  for (const [id, { events, inDocument }] of [...histories]) {
+    const last = events.at(-1);
+    if (inDocument > 0 || (last !== undefined && closesRun(last))) continue;
+    const document = await ledger.getAsOwner(id);
+    if (document !== null) await take(document, false);
+  }
 }
 
 function forget({ histories, parked }: Found, ids: Iterable<string>): void {
