@@ -103,6 +103,23 @@ describe('the file of results (P16)', () => {
     outbox.close();
   });
 
+  it('P16: what an earlier process has left is sent once its log is stored, each for itself', async () => {
+    const kept = onSmallDisk();
+    const before = kept.open();
+    kept.keep(before, 1);
+    kept.keep(before, 2);
+    before.close();
+    const stored = new Map([1, 2].map((credit) => [credit, Promise.withResolvers<void>()]));
+    const outbox = kept.open();
+    const resumed = outbox.resume(async ({ request }) => await stored.get(request.credit)?.promise);
+    stored.get(2)?.resolve();
+    await expect.poll(() => credits(outbox)).toEqual([1]);
+    stored.get(1)?.resolve();
+    expect(await resumed).toBe(true);
+    expect(credits(outbox)).toEqual([]);
+    outbox.close();
+  });
+
   it('P16: on a full disk the room is for results, and not for marks', async () => {
     const { open, report, keep, fill } = onSmallDisk();
     const outbox = open();

@@ -267,6 +267,14 @@ export const ownerAndRunner: readonly Mutant[] = [
   },
   {
     rule: 'P16',
+    breaks: 'sends what an earlier process has left before its log is stored',
+    file: 'services/runner/src/report/outbox.ts',
+    find: 'await logStored(result);',
+    replace: 'void logStored(result);',
+    noticedBy: [{ tests: 'services/runner/test/outbox.test.ts' }],
+  },
+  {
+    rule: 'P16',
     breaks: 'sends a result before its log is stored',
     file: 'services/runner/src/attempt/attempt.ts',
     find: '      outgoingLog.stored(),\n    ]);\n    this.#tellEnd(result);',
