@@ -64,6 +64,8 @@ interface Resting {
 /** Of spares. */
 const NO_PLACE = '';
 const GROUP_TRIES_MAX = 3;
+/** An empty group is nobody's (GROUPS-2): whoever begins meanwhile may take it away, also while its file is open (ENODEV). */
+const TAKEN_AWAY: ReadonlySet<string> = new Set(['ENOENT', 'ENODEV']);
 
 export class HelperPool {
   readonly #options: HelperPoolOptions;
@@ -257,15 +259,14 @@ export class HelperPool {
     const first = helper.identities.at(-1);
     if (groups === null || limits === undefined || first === undefined || helper.isolation === 'group') return;
     for (let tries = 1; ; tries += 1) {
-      const group = groups.make(limits);
-      helper.group = group;
       try {
-        return await group.add(first.pid);
+        helper.group = groups.make(limits);
+        return await helper.group.add(first.pid);
       } catch (error) {
-        group.remove();
+        helper.group?.remove();
         helper.group = null;
-        // An empty group is nobody's (GROUPS-2): whoever began meanwhile may have taken it away.
-        if (tries < GROUP_TRIES_MAX && (error as NodeJS.ErrnoException).code === 'ENOENT') continue;
+        const { code = '' } = error as NodeJS.ErrnoException;
+        if (tries < GROUP_TRIES_MAX && TAKEN_AWAY.has(code)) continue;
         return this.#options.warn(`no control group could be made for a stage: ${String(error)}`);
       }
     }
