@@ -4,6 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { GuardGone } from '../src/contract/errors.ts';
+import type { Guard } from '../src/guard/guard.ts';
 import { HelperPool } from '../src/process/helper-pool.ts';
 import { NO_SHELL_LIMITS } from '../src/limits/stage-limits.ts';
 import { launchPlain } from '../src/process/launch.ts';
@@ -15,11 +17,11 @@ let folder: string;
 let pool: HelperPool;
 let launched: number;
 
-function poolOf(idleMax: number): HelperPool {
+function poolOf(idleMax: number, guard?: Pick<Guard, 'hold' | 'letGo'>): HelperPool {
   launched = 0;
   return new HelperPool({
     scratch,
-    guard: undefined,
+    guard: guard as Guard | undefined,
     leftovers: undefined,
     ways: [
       {
@@ -82,4 +84,24 @@ it('a helper that goes on with its run needs none; one that changed over for wan
   pool.release(helper);
   expect(await pool.acquire({ key: 'a', place: '', view: other })).toBe(helper);
   expect(await startedSince(before)).toBe(1);
+}, 60_000);
+
+it('HELPERPOOL-2: none is handed out before the guard has confirmed to hold it, and none that it cannot hold (P15)', async () => {
+  const asked = Promise.withResolvers<void>();
+  const held = Promise.withResolvers<void>();
+  const guard = { hold: () => (asked.resolve(), held.promise), letGo: () => {} };
+  pool = poolOf(1, guard);
+  let isHanded = false;
+  const acquired = Promise.resolve(pool.acquire({ key: 'a', place: '', view: viewNamed('one') }));
+  void acquired.then(
+    () => (isHanded = true),
+    () => {},
+  );
+  await asked.promise;
+  await startedSince(0);
+  expect(isHanded).toBe(false);
+  held.resolve();
+  expect((await acquired).usable).toBe(true);
+  guard.hold = () => Promise.reject(new GuardGone('the guard has fired'));
+  await expect(pool.acquire({ key: 'b', place: '', view: viewNamed('two') })).rejects.toThrow(GuardGone);
 }, 60_000);

@@ -62,6 +62,14 @@ describe('what webhooks are told', () => {
     expect(JSON.parse(outbox.added[0]?.body ?? '')).toMatchObject({ data: { run: { status: 'PENDING' } } });
   });
 
+  it('P35: is the run as it stood at each event, also where several are told at once', async () => {
+    const outbox = new Outbox();
+    const { run, events } = endedRun(new Harness());
+    await outbox.announcer.announce([{ run, events }]);
+    const told = outbox.added.map(({ body }) => JSON.parse(body) as { data: { run: { status: string } } });
+    expect(told.map(({ data }) => data.run.status)).toEqual(['PENDING', 'SKIPPED']);
+  });
+
   it('P35: of a run that was taken over is what its document does not stand for yet', async () => {
     const { run, events } = endedRun(new Harness());
     for (const [inDocument, told] of [

@@ -227,6 +227,14 @@ export const ownerAndRunner: readonly Mutant[] = [
   },
   {
     rule: 'P15',
+    breaks: 'starts stages in helpers that the guard has not confirmed to hold',
+    file: 'libs/executor/src/process/helper-pool.ts',
+    find: 'await this.#options.guard?.hold(helper.identities);',
+    replace: 'void this.#options.guard?.hold(helper.identities).catch(() => {});',
+    noticedBy: [{ tests: 'libs/executor/test/helper-spares.test.ts' }],
+  },
+  {
+    rule: 'P15',
     breaks: 'lets what it holds live past its deadline',
     file: 'libs/executor/src/guard/guard.bash',
     find: 'if [ $left -le 0 ]; then',
