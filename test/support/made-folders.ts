@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 
 const made = new Set<string>();
+let removesAtEnd = false;
 
 export function removeMadeFolders(): void {
   for (const path of made) {
@@ -20,7 +21,8 @@ export function removeMadeFolders(): void {
 
 /** `prefix` with its path. */
 export function madeFolder(prefix: string): string {
-  if (made.size === 0) process.once('exit', removeMadeFolders);
+  if (!removesAtEnd) process.once('exit', removeMadeFolders);
+  removesAtEnd = true;
   const path = mkdtempSync(prefix);
   made.add(path);
   return path;

@@ -1,6 +1,6 @@
 /**
  * Which test files share a process with others (vitest's `isolate: false`): a third of the processor's time of a short file is
- * its process and the modules it loads. They are those of packages, whose modules keep no state but caches, less the long ones, which
+ * its process and the modules it loads. They are those whose modules keep no state but caches, less the long ones, which
  * begin first, and less those that change something which the next file in the process would see, by themselves or by a helper in
  * a folder of tests. A file that is in doubt has a process of its own.
  */
@@ -8,12 +8,11 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { LONG } from './longest-first.ts';
 
-/** Where test files of packages stand. What starts whole servers and clusters (`test/e2e` and the like) would gain little by it. */
-const PLACES = ['libs/*/test', 'services/*/test', 'cli/test', 'deploy', 'test/docs', 'test/extensions', 'test/soak'];
+const PLACES = ['libs/*/test', 'services/*/test', 'cli/test', 'deploy', 'test/*'];
 
-/** Fake timers, replaced methods and modules, the process's own settings, and what its heap holds. */
+/** Fake timers, replaced methods and modules, the process's own settings, and what its heap holds. Who listens to its end alone changes nothing. */
 const CHANGES_PROCESS =
-  /\bvi\.(?:use|spyOn|stub|mock|doMock|hoisted|set)|\bprocess\.(?:chdir|kill|on|once|umask|memoryUsage)\b|\bprocess\.env\[[^\]]+\] *=[^=]|\bdelete process\.env|\bObject\.assign\(process\b|\bprocess\.exitCode *=[^=]|\b(?:Math\.random|Date\.now) *=[^=]|\binjectFaults\b|\bsetFlagsFromString\b|\bglobalThis\b|\.prototype\b/;
+  /\bvi\.(?:use|spyOn|stub|mock|doMock|hoisted|set)|\bprocess\.(?:chdir|kill|umask|memoryUsage)\b|\bprocess\.(?:on|once)\((?!'exit')|\bprocess\.env\[[^\]]+\] *=[^=]|\bdelete process\.env|\bObject\.assign\(process\b|\bprocess\.exitCode *=[^=]|\b(?:Math\.random|Date\.now) *=[^=]|\binjectFaults\b|\bsetFlagsFromString\b|\bglobalThis\b|\.prototype\b/;
 
 export function changesProcess(text: string): boolean {
   return CHANGES_PROCESS.test(text);
