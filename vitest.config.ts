@@ -32,6 +32,8 @@ export default defineConfig({
     ],
     sequence: { sequencer: LongestFirst },
     testTimeout: 60_000,
+    // What is waited for by looking may need a process that starts, on a machine that has much else to do: the default is a second.
+    expect: { poll: { timeout: 30_000 } },
     hookTimeout: 60_000,
   },
 });

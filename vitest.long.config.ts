@@ -11,6 +11,8 @@ export default defineConfig({
     pool: 'forks',
     fileParallelism: false,
     testTimeout: 60_000,
+    // What is waited for by looking may need a process that starts, on a machine that has much else to do: the default is a second.
+    expect: { poll: { timeout: 30_000 } },
     hookTimeout: 60_000,
   },
 });

@@ -3,6 +3,8 @@ import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { countPeers, type PeerCount } from '../src/peers.ts';
 
+const WAIT = { timeout: 30_000 };
+
 let broker: TestBroker;
 let bus: Bus;
 let elsewhere: Bus;
@@ -41,18 +43,18 @@ describe('the number of processes of a service', () => {
     await bus.flush();
     const second = started(elsewhere, 'gateway');
     started(elsewhere, 'auth');
-    await vi.waitFor(() => expect([first.count(), second.count()]).toEqual([2, 2]));
+    await vi.waitFor(() => expect([first.count(), second.count()]).toEqual([2, 2]), WAIT);
     const third = started(elsewhere, 'gateway');
-    await vi.waitFor(() => expect([first.count(), second.count(), third.count()]).toEqual([3, 3, 3]));
+    await vi.waitFor(() => expect([first.count(), second.count(), third.count()]).toEqual([3, 3, 3]), WAIT);
   });
 
   it('one that stops is not counted any more', async () => {
     const first = started(bus, 'registry');
     await bus.flush();
     const second = started(elsewhere, 'registry');
-    await vi.waitFor(() => expect(first.count()).toBe(2));
+    await vi.waitFor(() => expect(first.count()).toBe(2), WAIT);
     second.stop();
-    await vi.waitFor(() => expect(first.count()).toBe(1));
+    await vi.waitFor(() => expect(first.count()).toBe(1), WAIT);
   });
 
   it('one that falls silent is not counted after some seconds', async () => {
@@ -60,7 +62,7 @@ describe('the number of processes of a service', () => {
     const first = started(bus, 'auth', () => now);
     await bus.flush();
     started(elsewhere, 'auth');
-    await vi.waitFor(() => expect(first.count()).toBe(2));
+    await vi.waitFor(() => expect(first.count()).toBe(2), WAIT);
     now = 7_001;
     expect(first.count()).toBe(1);
   });

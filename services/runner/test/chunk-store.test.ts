@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -162,6 +162,33 @@ describe('chunks that went to disk', () => {
     spooled.drop();
     expect([files(), store.spooledBytes]).toEqual([[], 0]);
     expect(() => store.open('run-2', 'r1').drop()).not.toThrow();
+  });
+
+  it('are missing from the log where the disk does not give them back, and nobody waits for them', async () => {
+    const { writer, setPending, published } = writerThatIs(full);
+    const store = storeOn(writer);
+    const log = store.open('run-1', 'r1');
+    void append(log, 0);
+    truncateSync(join(folder, 'spool', files()[0] ?? ''), 3);
+    setPending(0);
+    await log.stored();
+    expect([published(), files(), store.spooledBytes]).toEqual([0, [], 0]);
+    void append(log, 1);
+    await log.stored();
+    expect(published()).toBe(1);
+  });
+
+  it('count as stored also where their file cannot be removed', async () => {
+    const acknowledged = Promise.withResolvers<{ sequence: number }>();
+    const log = storeOn({ ...writerThatIs(0).writer, publish: () => acknowledged.promise }).open('run-1', 'r1');
+    const output = Buffer.alloc(20_000, 'x');
+    void log.append({ stage: 's', attempt: 1, offset: 0, at: 0, parts: [['stdout', output.length]], output });
+    const [file = ''] = log.keep()?.files ?? [];
+    rmSync(join(folder, 'spool', file));
+    mkdirSync(join(folder, 'spool', file, 'something'), { recursive: true });
+    acknowledged.resolve({ sequence: 1 });
+    await log.stored();
+    expect(files()).toEqual([file]);
   });
 });
 

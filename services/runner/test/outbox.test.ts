@@ -170,6 +170,16 @@ describe('the file of results (P16)', () => {
   });
 });
 
+it('P16: what an earlier process has left is reported also where its log cannot be sent', async () => {
+  const { bus, asked } = owner('');
+  const lines = [`${JSON.stringify({ id: 's/1', partition: 0, request: result(1, 'quick') })}`];
+  const file = { bytes: 0, lines: () => lines, reserve() {}, append() {}, replace() {}, close() {} };
+  const outbox = new Outbox({ bus, time: machineTime, log: silentLogger(), runner: 'r1', file });
+  expect(await outbox.resume(() => Promise.reject(new Error('its file cannot be removed')))).toBe(true);
+  expect(asked).toEqual(['quick']);
+  outbox.close();
+});
+
 describe('a result (P16)', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
   afterEach(() => void vi.useRealTimers());

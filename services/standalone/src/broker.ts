@@ -329,7 +329,7 @@ class Supervisor implements EmbeddedBroker {
         () => true,
         () => false,
       );
-      const complained = await complaints.ofNoSpace();
+      const complained = await complaints.ofNoSpace().catch(() => false);
       quiet = complained ? 0 : quiet + 1;
       const room = quiet < QUIET_PROBES_MAX && (await hasRoom(this.#folder));
       const stuck = alive && complained && roomBefore && room;
@@ -397,7 +397,7 @@ async function hasRoom(folder: string): Promise<boolean> {
   } catch {
     return false;
   } finally {
-    await rm(file, { force: true });
+    await rm(file, { force: true }).catch(() => {});
   }
 }
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -123,6 +123,19 @@ describe('the embedded broker', () => {
     expect(await end).toMatchObject({ signal: 'SIGKILL' });
     bus = await connect(broker);
     expect(broker.pid).not.toBe(frozen);
+  });
+
+  it('is probed also where it cannot be found out whether the disk has room', async () => {
+    await mkdir(join(dataDir, 'broker', 'room'), { recursive: true });
+    broker = await start();
+    const end = nextEnd();
+    const complain = (): void =>
+      void appendFile(join(dataDir, 'broker', 'broker.log'), '[1] [ERR] no space left on device\n').catch(() => {});
+    // Between any two probes.
+    const complaining = setInterval(complain, 20);
+    process.kill(broker.pid, 'SIGSTOP');
+    expect(await end).toMatchObject({ signal: 'SIGKILL' });
+    clearInterval(complaining);
   });
 
   it('leaves no process, pid file or password behind when it is stopped', async () => {

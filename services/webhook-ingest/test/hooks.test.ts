@@ -150,6 +150,11 @@ describe('a webhook', () => {
     expect(told(runId)).toEqual(['run.started one two', 'stage.completed one']);
     const other = await startRun(ONE_STAGE);
     await expectSoon(() => told(other)).toEqual(['run.started a', 'stage.completed a']);
+    // Written down, and not only answered: an attempt that is written after the clock was set is due by that clock.
+    await expectSoon(async () => {
+      const { deliveries } = await ask('hooks.deliveries', { tenant: 'service', id, limit: 10 });
+      return deliveries.filter(({ attempts, nextAttemptAt }) => attempts === 1 && nextAttemptAt !== null).length;
+    }).toBe(2);
     receiver.answer = () => 200;
     now += 60_000;
     await expectSoon(() =>

@@ -39,10 +39,11 @@ export class IncomingUploads {
   ): OpenUploadAnswer {
     const direct = canGoStraight === true ? this.#door?.toPut(tenant, sizeBytes, store) : undefined;
     if (direct !== undefined) return { upload: null, direct };
-    const upload = this.#begin(tenant, sizeBytes, store, () => listening.stop());
-    const listening: BusSubscription = answerCalls(bus, 'registry', {
-      [`upload.${runner}.${upload}`]: ({ offset, data }: UploadPart) => this.take(upload, offset, decoded(data)),
-    });
+    // Empty where the bus is closed and takes no subscription: then it is over when nothing has come for a while.
+    const listening: BusSubscription[] = [];
+    const upload = this.#begin(tenant, sizeBytes, store, () => listening.pop()?.stop());
+    const take = ({ offset, data }: UploadPart): Promise<void> => this.take(upload, offset, decoded(data));
+    listening.push(answerCalls(bus, 'registry', { [`upload.${runner}.${upload}`]: take }));
     return { upload };
   }
 

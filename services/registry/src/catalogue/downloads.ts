@@ -83,7 +83,16 @@ export class Downloads {
     } catch (error) {
       this.#options.log.warn({ err: error }, 'downloads could not be counted; trying again with the next one');
     }
-    if (written.length > 0) this.#options.changed(written);
+    if (written.length > 0) this.#tell(written);
+  }
+
+  /** Others learn of them with the next count. */
+  #tell(written: readonly (readonly [string, number])[]): void {
+    try {
+      this.#options.changed(written);
+    } catch (error) {
+      this.#options.log.warn({ err: error }, 'other registries could not be told of counted downloads');
+    }
   }
 
   async #add(key: string, more: number): Promise<number | null> {

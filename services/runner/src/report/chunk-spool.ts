@@ -1,5 +1,5 @@
 /** Log chunks in a file, each behind its length, taken out in the order in which they were put in. */
-import { closeSync, ftruncateSync, openSync, readFileSync, readSync, rmSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readFileSync, readSync } from 'node:fs';
 import { writeAll } from './disk.ts';
 
 const HEAD_BYTES = 4;
@@ -32,14 +32,13 @@ export class ChunkSpool {
     return record.length;
   }
 
-  /** Null where it is empty. With `keep` the file goes on holding what was taken out. */
+  /** Null where it is empty. With `keep` the file goes on holding what was taken out. Throws where the disk does not give back what it took. */
   take(keep: boolean): { readonly chunk: Uint8Array; readonly bytes: number } | null {
     if (this.isEmpty) return null;
-    const head = Buffer.alloc(HEAD_BYTES);
-    readSync(this.#fd, head, 0, HEAD_BYTES, this.#read);
-    const chunk = Buffer.alloc(head.readUInt32LE());
-    readSync(this.#fd, chunk, 0, chunk.length, this.#read + HEAD_BYTES);
-    const bytes = HEAD_BYTES + chunk.length;
+    const length = this.#readAt(this.#read, HEAD_BYTES).readUInt32LE();
+    const bytes = HEAD_BYTES + length;
+    if (bytes > this.bytes) throw new Error('what stands in the file is no chunk');
+    const chunk = this.#readAt(this.#read + HEAD_BYTES, length);
     this.#read += bytes;
     if (this.isEmpty && !keep) {
       ftruncateSync(this.#fd, 0);
@@ -52,8 +51,10 @@ export class ChunkSpool {
     closeSync(this.#fd);
   }
 
-  remove(): void {
-    rmSync(this.path, { force: true });
+  #readAt(position: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length);
+    if (readSync(this.#fd, bytes, 0, length, position) < length) throw new Error('the file ends early');
+    return bytes;
   }
 }
 

@@ -83,7 +83,19 @@ export class ChunkStore {
       }
     }
     await outgoing.stored();
-    for (const file of files) rmSync(join(folder, file), { force: true });
+    for (const file of files) this.remove(join(folder, file));
+  }
+
+  /** Never throws: nothing waits for a file to go, and the next start removes what is left. */
+  remove(path: string): void {
+    try {
+      rmSync(path, { force: true });
+    } catch (error) {
+      this.options.log.warn(
+        { err: error, path },
+        "a file of a stage's log could not be removed; the next start removes it",
+      );
+    }
   }
 
   nextFile(): string {
@@ -178,7 +190,7 @@ export class OutgoingLog {
       for (const chunk of chunks) tail.put(chunk);
       this.#keptFiles.push(tail.path);
     } catch (error) {
-      tail.remove();
+      this.#store.remove(tail.path);
       this.#tellNoRoom(error);
     } finally {
       tail.close();
@@ -235,7 +247,7 @@ export class OutgoingLog {
       for (;;) {
         await writer.room();
         if (this.#dropped) return;
-        const taken = spool.take(this.#isKept);
+        const taken = this.#takeFrom(spool);
         if (taken === null) break;
         this.#store.unspooled(taken.bytes);
         this.#publish(taken.chunk);
@@ -245,6 +257,19 @@ export class OutgoingLog {
     } catch (error) {
       // The writer is closed: the runner is ending. What was kept is sent by its next start.
       log.debug({ err: error, subject: this.#subject }, 'spooled log chunks are not sent by this process any more');
+    }
+  }
+
+  /** Null: there is no more that can be read. A result does not wait for what no start would read either. */
+  #takeFrom(spool: ChunkSpool): ReturnType<ChunkSpool['take']> {
+    try {
+      return spool.take(this.#isKept);
+    } catch (error) {
+      this.#store.options.log.error(
+        { err: error, subject: this.#subject, bytes: spool.bytes },
+        "a part of a stage's log was put on disk and cannot be read; it is missing from the log",
+      );
+      return null;
     }
   }
 
@@ -283,7 +308,7 @@ export class OutgoingLog {
 
   #settle(): void {
     if (this.#dropped || !this.#isStored()) return;
-    if (this.#isKept) for (const path of this.#keptFiles.splice(0)) rmSync(path, { force: true });
+    if (this.#isKept) for (const path of this.#keptFiles.splice(0)) this.#store.remove(path);
     for (const resolve of this.#onStored.splice(0)) resolve();
   }
 
@@ -293,6 +318,6 @@ export class OutgoingLog {
     this.#spool = null;
     this.#store.unspooled(spool.bytes);
     spool.close();
-    if (!this.#keptFiles.includes(spool.path)) spool.remove();
+    if (!this.#keptFiles.includes(spool.path)) this.#store.remove(spool.path);
   }
 }

@@ -93,7 +93,15 @@ export class Outbox {
   async resume(logStored: (result: PendingResult) => Promise<void>): Promise<boolean> {
     await Promise.all(
       [...this.#pending].map(async ([id, result]) => {
-        await logStored(result);
+        try {
+          await logStored(result);
+        } catch (error) {
+          const { runId, stage } = result.request;
+          this.#options.log.error(
+            { err: error, runId, stage },
+            "what was left of a stage's log could not be sent; its result is",
+          );
+        }
         await this.#deliver(id, result);
       }),
     );

@@ -28,11 +28,13 @@ const RUNNERS_MAX = 1_000;
 export class LivingAttempts {
   readonly #bus: Bus;
   readonly #partitions: number;
+  readonly #ownerMs: number;
   readonly #ofRunner = new Map<string, Map<string, Known>>();
 
-  constructor(bus: Bus, partitions: number) {
+  constructor(bus: Bus, partitions: number, ownerMs = OWNER_MS_MAX) {
     this.#bus = bus;
     this.#partitions = partitions;
+    this.#ownerMs = ownerMs;
   }
 
   of(runner: string, named: Named): Known {
@@ -54,7 +56,7 @@ export class LivingAttempts {
     const reply = await this.#bus.requestRetrying<AttemptRequest, AttemptReply>(
       subjects.owner(partitionOf(ref.runId, this.#partitions), 'attempt'),
       { ref, runner },
-      { deadlineMs: OWNER_MS_MAX },
+      { deadlineMs: this.#ownerMs },
     );
     if (!reply.ok) throw new Error('the owner of the run cannot say');
     return reply.attempt?.tenant ?? null;

@@ -30,6 +30,8 @@ export interface TenantWritesOptions {
   readonly log: Pick<Log, 'warn'>;
   /** Default `LOOK_MS`. */
   readonly lookMs?: number | undefined;
+  /** How long the owner of a run is waited for; default 4 s. */
+  readonly ownerMs?: number | undefined;
 }
 
 /** 64 KiB of output, and a head. */
@@ -46,7 +48,7 @@ const LOOK_MS = 10_000;
 
 export function lookAtTenantWrites(options: TenantWritesOptions): BusSubscription {
   const { bus, log, partitions } = options;
-  const attempts = new LivingAttempts(bus, partitions);
+  const attempts = new LivingAttempts(bus, partitions, options.ownerMs);
   const shares = new LogShares(options.logsBytesMax);
   const leases = new RunnerLeases();
   const underWay = new FairRoom(UNDER_WAY);
