@@ -211,3 +211,18 @@ it('HOOK-3: what waits already behind a delivery that failed is not sent before 
   await expect.poll(() => ended(hook)).toBe(3);
   expect(sent.toSorted()).toEqual(['first 1', 'other 1', 'other 2', 'other 3']);
 });
+
+it('HOOK-3: what waits already behind a delivery that failed is not sent before it; other runs go on', async () => {
+  const hook = await withDeliveries([1, 2, 3], ['first', 'other']);
+  const sent: string[] = [];
+  const failed: Posted = { outcome: 'failed', status: 500, why: 'it answered 500', retryAfterMs: 60_000 };
+  sender({
+    post: async (_url, headers) => {
+      const [, run = '', version = ''] = (headers['webhook-id'] ?? '').split('_');
+      sent.push(`${run} ${Number(version)}`);
+      return run === 'first' ? failed : TAKEN;
+    },
+  });
+  await expect.poll(() => ended(hook)).toBe(3);
+  expect(sent.toSorted()).toEqual(['first 1', 'other 1', 'other 2', 'other 3']);
+});
