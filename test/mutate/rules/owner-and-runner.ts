@@ -275,6 +275,14 @@ export const ownerAndRunner: readonly Mutant[] = [
   },
   {
     rule: 'P16',
+    breaks: 'ends the leases of its last start before the results of that are answered',
+    file: 'services/runner/src/session/session-list.ts',
+    find: 'if (this.#earlier.length === 0 || !(await resultsAnswered)) return;',
+    replace: 'if (this.#earlier.length === 0) return;',
+    noticedBy: [restart],
+  },
+  {
+    rule: 'P16',
     breaks: 'sends what an earlier process has left before its log is stored',
     file: 'services/runner/src/report/outbox.ts',
     find: 'await logStored(result);',
