@@ -102,16 +102,18 @@ export function runOfStage(stage: StageView): RunView | undefined {
   return runs.get(stage);
 }
 
-/** Views of what a run was, not of what it is: with the time of their last event. */
-const past = new WeakMap<RunView, number>();
+/** Views of what a run was, not of what it is. */
+const past = new WeakSet<RunView>();
+/** The time of the last event of a view that was asked for by its version; read when somebody wants to know. */
+const ends = new WeakMap<RunView, () => Promise<number>>();
 
 export function isPast(run: RunView): boolean {
   return past.has(run);
 }
 
-/** Milliseconds since 1970: until when it tells what was. Of a view of what the run is there is no such time. */
-export function pastUntil(run: RunView): number | undefined {
-  return past.get(run);
+/** Milliseconds since 1970: until when it tells what was, where it was asked for by its version. */
+export async function toldUntil(run: RunView): Promise<number | undefined> {
+  return await ends.get(run)?.();
 }
 
 export function historyModule({ owners, store, reads, people }: HistoryOptions): GraphqlModule {
@@ -192,14 +194,21 @@ export async function runAtVersion(
 ): Promise<RunView> {
   if (version < 1 || version > run.version)
     throw new BadUserInput(`'atVersion' is ${version}; the run has the versions 1 to ${run.version}.`);
-  if (version === run.version) return run;
-  const events = await readRunEvents({ owners, store }, run.id, [run.tenant], 0);
+  const read = (): Promise<readonly RunEvent[]> => readRunEvents({ owners, store }, run.id, [run.tenant], 0);
+  if (version === run.version) {
+    const last = { ...run };
+    ends.set(last, async () => (await read())[version - 1]?.at ?? 0);
+    return last;
+  }
+  const events = await read();
   const definition = await definitionOf(events[0], run);
   await readAdded(definition, events.slice(0, version), (text, options) =>
     parsePipelineOffThread(text, { ...options, key: run.tenant }, PARSE_MS_MAX),
   );
   const view = viewAt(run.id, definition, events, version);
-  past.set(view, events[version - 1]?.at ?? 0);
+  past.add(view);
+  const at = events[version - 1]?.at ?? 0;
+  ends.set(view, async () => at);
   return view;
 }
 

@@ -7,7 +7,7 @@ import type { RerunArguments } from '../runs/rerun.ts';
 import type { Trigger, TriggerResult } from '../runs/trigger.ts';
 import type { GraphqlContext } from './arguments.ts';
 import type { GraphqlModule } from './graphql-module.ts';
-import { pastUntil } from './history.ts';
+import { toldUntil } from './history.ts';
 
 export interface RerunsOptions {
   readonly trigger: Pick<Trigger, 'rerun'>;
@@ -77,7 +77,8 @@ export function rerunsModule({ trigger, reads, audit, now }: RerunsOptions): Gra
         children: async (run: RunView, _: unknown, { caller, work }: GraphqlContext) => {
           if (!isReached(caller.readTenants, run)) return [];
           const children = await work.read(() => reads.children(run));
-          const until = pastUntil(run);
+          if (children.length === 0) return [];
+          const until = await work.read(() => toldUntil(run));
           return until === undefined ? children : children.filter((id) => runIdTime(id as RunId) <= until);
         },
       },
