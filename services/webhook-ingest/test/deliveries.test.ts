@@ -233,6 +233,39 @@ describe('a run id once answered becomes a run', () => {
       .toBe('SKIPPED');
   });
 
+  /** Its clock is set while a delivery is processed, as if another one processed it. */
+  const ingestWithClock = async (waitSecs: number, aheadMs: number) => {
+    const clock = { aheadMs: 0 };
+    const fetch: typeof world.mirrors.fetch = (request) => {
+      clock.aheadMs = aheadMs;
+      return world.mirrors.fetch(request);
+    };
+    const now = (): number => Date.now() + clock.aheadMs;
+    return { clock, ingest: await world.ingest({ waitSecs, now, mirrors: { ...world.mirrors, fetch } }) };
+  };
+
+  it('also where the clock of who processes it is behind that of who has answered', async () => {
+    const bare = repository.commit({ 'README.md': 'x' });
+    const { ingest } = await ingestWithClock(0, -3_600_000);
+    const { body } = await ingest.send(githubPush({ url: repository.url, commit: bare }), github(newId()));
+    expect(body).toMatchObject({ status: 'Pending', run_id: expect.any(String) });
+    await expect
+      .poll(async () => (await world.reads.view(body.run_id ?? '', ['service']))?.status, { timeout: 10_000 })
+      .toBe('SKIPPED');
+  });
+
+  it('and none comes of one whose sender still waits, where that clock is ahead', async () => {
+    const bare = repository.commit({ 'README.md': 'x' });
+    const { clock, ingest } = await ingestWithClock(20, 3_600_000);
+    const runs = (await world.runsOf()).length;
+    const { body } = await ingest.send(githubPush({ url: repository.url, commit: bare }), github(newId()));
+    expect(body).toMatchObject({ status: 'Skipped', run_id: null });
+    clock.aheadMs = 0;
+    // In its turn, behind that one.
+    expect((await ingest.send(push, github(newId()))).body).toMatchObject({ status: 'Success' });
+    expect((await world.runsOf()).length).toBe(runs + 1);
+  });
+
   it('and none is answered by a server that stops before it knows: 503, and the delivery is there at the next start', async () => {
     const asked = Promise.withResolvers<void>();
     const stopping = await world.ingest({

@@ -35,6 +35,7 @@ import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
 import { sharingOf } from '../model/lane-name.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
+import { BrokerTime } from './broker-time.ts';
 import { Backlog, type Piece, type WhatWaits } from './backlog.ts';
 import { FailingLanes } from './failing-lanes.ts';
 import { HeadsAwaited } from './heads-awaited.ts';
@@ -61,7 +62,7 @@ export interface ProcessingOptions extends DecisionSources, CarryOutSources, Sch
   areRunsAsked(): boolean;
 }
 
-/** The clocks of two ingests may differ by that much. */
+/** The clocks of two servers of a broker may differ by that much. */
 const PROMISE_MARGIN_MS = 1_000;
 /** Clones wait for the network and for git more than for us. */
 const CONCURRENCY = 16;
@@ -99,6 +100,7 @@ export class Processing {
   readonly #stopped = new AbortController();
   readonly #pace = new Pace();
   readonly #ahead: DecidingAhead;
+  readonly #brokerTime: BrokerTime;
   #consumer: DeliveryConsumer | undefined;
   #sweeper: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | undefined;
@@ -106,6 +108,7 @@ export class Processing {
 
   constructor(options: ProcessingOptions) {
     this.#options = options;
+    this.#brokerTime = new BrokerTime(options.bus);
     this.#stream = openDeliveryLog(options.bus, {
       processedUpTo: (from, end) => this.#old.processedUpTo(from, end, { signal: this.#stopped.signal }),
     });
@@ -258,7 +261,7 @@ export class Processing {
       return;
     }
     const wanted =
-      standing.decision.kind === 'nothing' && this.#isPromised(delivery)
+      standing.decision.kind === 'nothing' && (await this.#isPromised(delivery))
         ? promised(standing.decision, delivery.repository)
         : standing.decision;
     const carriedOut = await carryOut(delivery, wanted, this.#options);
@@ -274,10 +277,13 @@ export class Processing {
 
   /**
    * PROCESSING-4: Asked when the decision is in the store: a sender who is answered later than this looks there first, and one who
-   * may have been answered already may have been given the run's id.
+   * may have been answered already may have been given the run's id. It waits from when the delivery is stored, and the clocks of two
+   * ingests say nothing of each other.
    */
-  #isPromised(delivery: Delivery): boolean {
-    return this.#options.now() > delivery.answeredBy - PROMISE_MARGIN_MS;
+  async #isPromised({ receivedAt, answeredBy, storedAt }: PlacedDelivery): Promise<boolean> {
+    const waits = storedAt + answeredBy - receivedAt - PROMISE_MARGIN_MS;
+    // Where the broker does not say what time it is, too.
+    return !((await this.#brokerTime.latest()) < waits);
   }
 
   /** Keeps PROCESSING-1. */

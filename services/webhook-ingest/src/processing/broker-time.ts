@@ -1,0 +1,33 @@
+/**
+ * What time it is at the broker, whose clock all ingests share: that of a machine may be off by hours. Asked once a minute, and counted on by
+ * the boot clock in between, which nobody sets.
+ */
+import { bootMs } from '@penstock/async';
+import { clockDifference, type Bus, type ClockDifference } from '@penstock/bus';
+
+const KEPT_MS = 60_000;
+
+export class BrokerTime {
+  readonly #bus: Bus;
+  #asked: { readonly at: number; readonly difference: Promise<ClockDifference | null> } | undefined;
+
+  constructor(bus: Bus) {
+    this.#bus = bus;
+  }
+
+  /** The latest time that it may be there, milliseconds since 1970; NaN: the broker does not say. Throws what a request throws. */
+  async latest(): Promise<number> {
+    const difference = await this.#difference();
+    return difference === null ? Number.NaN : bootMs() - difference.aheadMs + difference.withinMs;
+  }
+
+  #difference(): Promise<ClockDifference | null> {
+    if (this.#asked !== undefined && bootMs() - this.#asked.at < KEPT_MS) return this.#asked.difference;
+    const asked = { at: bootMs(), difference: clockDifference(this.#bus, 'webhook-ingest', bootMs) };
+    this.#asked = asked;
+    asked.difference.catch(() => {
+      if (this.#asked === asked) this.#asked = undefined;
+    });
+    return asked.difference;
+  }
+}
