@@ -81,6 +81,7 @@ export {
   type StandingDelivery,
 } from './jetstream/delivery-log.ts';
 export { type DeliveryConsumer, type HeldDelivery, startDeliveryConsumer } from './jetstream/delivery-consumer.ts';
+export { BrokerTime } from './jetstream/broker-time.ts';
 export { type ClockDifference, clockDifference, type ClockedService } from './jetstream/clock-difference.ts';
 export { acquireLease, endLease, type Lease, leaseAtLeader } from './jetstream/lease.ts';
 export { type LeaseEvent, type LeaseWatch, watchLeases } from './jetstream/lease-watch.ts';

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import type { FastifyInstance } from 'fastify';
-import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
+import { BrokerTime, subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { SERVICE_TENANT } from '@penstock/run';
 import { CacheEntries, DeletedRuns, RunsRepository } from '@penstock/store';
@@ -65,6 +65,7 @@ export async function startRegistry(given: StartRegistryOptions): Promise<Runnin
   const instance = crypto.randomUUID();
   const registry = new Registry({
     ...options,
+    sharedNow: given.now === undefined ? sharedClock(bus) : undefined,
     announce: (news) => bus.publish(subjects.registryChanged, { ...news, from: instance }),
   });
   const failed =
@@ -122,6 +123,15 @@ export async function startRegistry(given: StartRegistryOptions): Promise<Runnin
       await logArchive.close();
       await registry.close();
     },
+  };
+}
+
+/** The broker's; this machine's where that cannot be had. */
+function sharedClock(bus: Bus): () => Promise<number> {
+  const broker = new BrokerTime(bus, 'registry');
+  return async () => {
+    const now = await broker.latest().catch(() => Number.NaN);
+    return Number.isNaN(now) ? Date.now() : Math.round(now);
   };
 }
 

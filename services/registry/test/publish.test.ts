@@ -322,3 +322,18 @@ it('yanking is for the owner, and can be taken back', async () => {
   expect(await yank(user('a'), '1.0.0', false)).toMatchObject({ yanked: false });
   expect(await registry.extension({ caller: nobody, id: 'test/yanked' })).toMatchObject({ latestVersion: '1.0.0' });
 });
+
+it('a package is published by a registry whose clock is hours off from that of the one which took it', async () => {
+  const sharedNow = async (): Promise<number> => world.now;
+  const apart = world.registry({ sharedNow, now: () => world.now + 3 * 3_600_000 });
+  const took = world.registry({ sharedNow });
+  for (const [takes, publishes] of [
+    [took, apart],
+    [apart, took],
+  ] as const) {
+    const id = takes === took ? 'build/behind' : 'build/ahead';
+    const packageHash = await upload(takes, service, await packageOf({ id }));
+    await publishes.sweep();
+    expect(await publishes.publish({ caller: service, packageHash })).toMatchObject({ created: true });
+  }
+});

@@ -1,4 +1,4 @@
-/** How the wall clock of this machine stands to the broker's, which all services of an installation share. Nothing of ours goes by it. */
+/** How the wall clock of this machine stands to the broker's, which all services of an installation share. */
 import { bootMs } from '@penstock/async';
 import { buckets, streams } from '../contract/subjects.ts';
 import type { Bus } from '../wire/bus.ts';

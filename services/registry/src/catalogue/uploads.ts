@@ -5,6 +5,7 @@
  * UPLOAD-1 Each upload has a key of its own, so what a sweep removes is never what a later upload has stored.
  * UPLOAD-2 An upload can become a version for `UPLOAD_USABLE_MS`; only `UPLOAD_KEPT_MS` after it was stored is it swept. A publish
  *    takes far less than the time between.
+ *    All registries go by one clock for it: that of the machine where it is published may be an hour ahead of the one that took the bytes.
  * UPLOAD-3 The answer is the same whether or not somebody has these bytes in the registry already.
  * UPLOAD-4 It has a place among its tenant's before its bytes come: of many at the same moment no more are stored than there may be.
  */
@@ -38,9 +39,10 @@ const FULL_RETRY_SECS = 300;
 export class Uploads {
   readonly #uploads: Collection<typeof uploadsSpec>;
   readonly #objects: ObjectStore;
-  readonly #now: () => number;
+  readonly #now: () => Promise<number>;
 
-  constructor(store: DocumentStore, objects: ObjectStore, now: () => number) {
+  /** `now`: by a clock that all registries share. */
+  constructor(store: DocumentStore, objects: ObjectStore, now: () => Promise<number>) {
     this.#uploads = store.collection(uploadsSpec);
     this.#objects = objects;
     this.#now = now;
@@ -69,7 +71,7 @@ export class Uploads {
       objectKey,
       sizeBytes: head.size,
       // Later than the place, whatever the clock says: that has no size.
-      uploadedAt: Math.max(this.#now(), place.takenAt),
+      uploadedAt: Math.max(await this.#now(), place.takenAt),
       salt: randomInt(1, SALT_MAX),
     };
     // A later upload of the same bytes that was faster serves as well.
@@ -86,7 +88,7 @@ export class Uploads {
     packageHash: string,
     objectKey: string,
   ): Promise<{ readonly takenAt: number; readonly giveBack: () => Promise<void> }> {
-    const takenAt = this.#now();
+    const takenAt = await this.#now();
     const id = idOf(tenant, packageHash);
     const place = { id, tenant, packageHash, objectKey, sizeBytes: 0, uploadedAt: takenAt, salt: 0 };
     const refusal = (): Error =>
@@ -105,7 +107,7 @@ export class Uploads {
   /** Null: nothing, or nothing recent enough, was uploaded by this tenant under this hash. */
   async find(tenant: string, packageHash: string): Promise<Upload | null> {
     const upload = await this.#uploads.get(idOf(tenant, packageHash));
-    return upload === null || upload.uploadedAt < this.#now() - UPLOAD_USABLE_MS ? null : upload;
+    return upload === null || upload.uploadedAt < (await this.#now()) - UPLOAD_USABLE_MS ? null : upload;
   }
 
   async open(upload: Upload, packageHash: string): Promise<StoredObject | null> {

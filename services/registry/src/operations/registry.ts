@@ -62,6 +62,8 @@ export interface RegistryOptions {
   readonly announce?: ((news: RegistryNews) => void) | undefined;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
+  /** The same by a clock that all registries share; default `now`. */
+  readonly sharedNow?: (() => Promise<number>) | undefined;
   /** See `PublisherOptions`. */
   readonly afterStep?: ((step: PublishStep) => Promise<void> | void) | undefined;
 }
@@ -93,6 +95,7 @@ export class Registry {
   readonly #bytes = new PackageBytes();
   readonly #publisher: Publisher;
   readonly #resolver: Resolver;
+  readonly #sharedNow: () => Promise<number>;
   readonly #parts = new BoundedQueue({ atOnce: PARTS_AT_ONCE });
 
   constructor(options: RegistryOptions) {
@@ -101,7 +104,8 @@ export class Registry {
     this.#options = { ...options, now };
     this.keys = new SigningKeys(store);
     this.#catalogue = new Catalogue(store);
-    this.#uploads = new Uploads(store, objects, now);
+    this.#sharedNow = options.sharedNow ?? (async () => now());
+    this.#uploads = new Uploads(store, objects, this.#sharedNow);
     this.#downloads = new Downloads(store, {
       log: options.log,
       changed: (downloads) => {
@@ -234,7 +238,7 @@ export class Registry {
   async sweep(): Promise<Swept> {
     const swept = await sweep(
       { catalogue: this.#catalogue, uploads: this.#uploads, objects: this.#options.objects },
-      (this.#options.now ?? Date.now)(),
+      await this.#sharedNow(),
     );
     if (swept.objects + swept.texts > 0)
       this.#options.log.info({ ...swept }, 'removed what unfinished publications had left');

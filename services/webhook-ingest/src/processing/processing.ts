@@ -16,6 +16,7 @@
  */
 import { bootMs, Lanes, pauseOrAbort, within } from '@penstock/async';
 import {
+  BrokerTime,
   NotPermitted,
   openDeliveryLog,
   startDeliveryConsumer,
@@ -35,7 +36,6 @@ import type { DecidedDelivery, DeliveriesRepository } from '../model/deliveries-
 import { decodeDelivery, type Delivery } from '../model/delivery.ts';
 import { sharingOf } from '../model/lane-name.ts';
 import { HeadElsewhere, type DeliveryError } from '../model/errors.ts';
-import { BrokerTime } from './broker-time.ts';
 import { Backlog, type Piece, type WhatWaits } from './backlog.ts';
 import { FailingLanes } from './failing-lanes.ts';
 import { HeadsAwaited } from './heads-awaited.ts';
@@ -108,7 +108,7 @@ export class Processing {
 
   constructor(options: ProcessingOptions) {
     this.#options = options;
-    this.#brokerTime = new BrokerTime(options.bus);
+    this.#brokerTime = new BrokerTime(options.bus, 'webhook-ingest');
     this.#stream = openDeliveryLog(options.bus, {
       processedUpTo: (from, end) => this.#old.processedUpTo(from, end, { signal: this.#stopped.signal }),
     });
