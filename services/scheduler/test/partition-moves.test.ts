@@ -20,7 +20,7 @@ class Owner {
 
   giveUpOpening = (): void => {
     this.isGivenUp = true;
-    this.opening.resolve(false);
+    this.opening.reject(new DOMException('This operation was aborted', 'AbortError'));
   };
 
   release = (signal: AbortSignal): Promise<boolean> => {
@@ -40,9 +40,12 @@ function world() {
   const mine = new Set<number>();
   const timers = new Set<{ readonly ms: number; readonly task: () => void }>();
   const over = new AbortController();
+  const errors: unknown[] = [];
+  const log = silentLogger();
+  log.error = (...words: unknown[]) => void errors.push(words);
   const moves = new PartitionMoves({
     partitions: 3,
-    log: silentLogger(),
+    log,
     time: {
       ...machineTime,
       bootNow: () => 0,
@@ -71,7 +74,7 @@ function world() {
     await machineTime.turn();
   };
   const of = (partition: number): Owner[] => owners.filter(({ number }) => number === partition);
-  return { moves, mine, turn, pass, of, timers };
+  return { moves, mine, turn, pass, of, timers, errors };
 }
 
 describe('partitions on their way', () => {
@@ -106,7 +109,7 @@ describe('partitions on their way', () => {
   });
 
   it('P3: an opening is given up where its partition is to be that of another member, and handed back', async () => {
-    const { moves, mine, turn, of } = world();
+    const { moves, mine, turn, of, errors } = world();
     mine.add(0).add(1);
     await turn();
     mine.delete(0);
@@ -115,6 +118,7 @@ describe('partitions on their way', () => {
     expect(of(1)[0]?.isGivenUp).toBe(false);
     await turn();
     expect(of(0)[0]?.isForgotten).toBe(true);
+    expect(errors).toEqual([]);
     expect(of(0)[0]?.releasing).toHaveLength(1);
     of(0)[0]?.releasing[0]?.answer.resolve(true);
     of(1)[0]?.opening.resolve(true);
@@ -123,12 +127,13 @@ describe('partitions on their way', () => {
   });
 
   it('P3: an opening that takes too long is begun anew', async () => {
-    const { moves, mine, turn, pass, of, timers } = world();
+    const { moves, mine, turn, pass, of, timers, errors } = world();
     mine.add(0);
     await turn();
     await pass(10 * 60_000);
     expect(of(0)[0]?.isGivenUp).toBe(true);
     await turn();
+    expect(errors).toHaveLength(1);
     expect(of(0)).toHaveLength(2);
     of(0)[1]?.opening.resolve(true);
     await moves.settled();

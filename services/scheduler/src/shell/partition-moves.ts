@@ -145,7 +145,9 @@ export class PartitionMoves {
     try {
       if (await owner.open()) return;
     } catch (error) {
-      log.error({ err: error, partition }, 'the partition could not be opened; tried again in a second');
+      // Where it belongs to another by now, this was called off.
+      if (this.#host.isMine(partition))
+        log.error({ err: error, partition }, 'the partition could not be opened; tried again in a second');
     } finally {
       callOff();
     }
