@@ -102,6 +102,33 @@ describe('an attempt (P16)', () => {
     expect(await one.result).toEqual(kept[0]);
   });
 
+  it('asks for no further id token where its stage could not be started', async () => {
+    const left = new Set<object>();
+    const time: AttemptParts['time'] = {
+      ...machineTime,
+      after: (milliseconds, task) => {
+        const wait = {};
+        left.add(wait);
+        const callOff = machineTime.after(milliseconds, task);
+        return () => (left.delete(wait), callOff());
+      },
+    };
+    const content = { run: 'run-1', stage: job.stage, attempt: job.attempt, values: {}, withheld: [] };
+    const idTokens = { tokens: { sts: 'a.b.c' }, lifeMs: 3_600_000 };
+    const slips: AttemptParts['slips'] = {
+      present: async () => ({ kind: 'sealed', sealed: '' }),
+      renewLease: async () => {},
+      open: async () => Buffer.from(JSON.stringify({ ...content, idTokens })),
+    };
+    const start: Executor['start'] = () => {
+      throw new Error('the disk is full');
+    };
+    stored.resolve();
+    const of: Job = { ...job, slip: 'signed', idTokens: [{ audience: 'sts', variable: 'TOKEN' }] };
+    expect(await attempt(of, { start }, { time, slips }).result).toMatchObject({ reason: 'runner_lost' });
+    expect(left.size).toBe(0);
+  });
+
   it('leaves nothing of the files that its stage has made, whether it has written to them or not', async () => {
     let home = '';
     const start: Executor['start'] = ({ env, run }) => {

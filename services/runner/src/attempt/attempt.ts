@@ -170,7 +170,11 @@ export class Attempt {
         if (this.#kept !== null || this.#abandoned) return this.#kept;
         return this.#keep({ ...failedBecause('runner_lost'), logBytes: 0 });
       })
-      .finally(() => this.#onProcessGone());
+      .finally(() => {
+        // Of a stage that could not be started, too.
+        this.#idTokens?.stop();
+        this.#onProcessGone();
+      });
   }
 
   /** For how long none of its processes has existed, milliseconds; 0 while one may. */
