@@ -160,6 +160,19 @@ describe('templates and bindings', () => {
     ).toBe('<>true');
   });
 
+  it('no more of it is made than is asked for, and a text within an expression is heard before it is compared', () => {
+    const expression = { kind: 'path', path: ['run', 'id'] } as const;
+    const part = { expression };
+    const id = SCOPE.run['id'] ?? '';
+    expect(renderTemplate(['ab', part, 'cd'], SCOPE, 3)).toBe(`ab${id}`.slice(0, 3));
+    expect(renderTemplate(['ab', part, 'cd'], SCOPE, 100)).toBe(`ab${id}cd`);
+    const heard: string[] = [];
+    const text = { kind: 'text', parts: ['a', part] } as const;
+    const scope = { ...SCOPE, onText: (each: string) => void heard.push(each) };
+    expect(evaluate({ kind: 'binary', operator: '==', left: text, right: expression }, scope)).toBe(false);
+    expect(heard).toEqual([`a${id}`]);
+  });
+
   it('one variable stands for one expression, however often the command uses it', () => {
     const result = parsePipeline(
       'pipeline: {name: p}\nstages:\n  a: {run: \'echo ${{ run.id }} "${{run.id}}" ${{ pipeline.name }}\'}\n',

@@ -12,7 +12,7 @@ import { hasRoom } from './document-room.ts';
 import { endingOf } from './ending.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { approvedBy, awaitsOnlyPeople, awaitsRunner } from './gates.ts';
-import { isFamilyOver, mayFail, readinessOf, waitingFor } from './readiness.ts';
+import { Failures, isFamilyOver, mayFail, readinessOf, waitingFor } from './readiness.ts';
 import { joiningOf, outputsFit } from './result-bounds.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { sharedNames } from './name-lists.ts';
@@ -36,9 +36,14 @@ export class Decision {
   readonly command: RunCommand;
   readonly #run: RunState;
   readonly #settings: RunSettings;
+  readonly #failures: Failures;
+  /** Stages that fall due, but for a `when` that reads too much. */
+  readonly #overQuota = new Set<number>();
+  #isFailingOverQuota = false;
 
   constructor(run: RunState, settings: RunSettings, command: RunCommand) {
     this.#run = run;
+    this.#failures = new Failures(run);
     this.#settings = settings;
     this.command = command;
   }
@@ -354,6 +359,7 @@ export class Decision {
     this.#emit(event.attempt === 0 ? event : { ...event, ...numberField(stage) });
     if (added !== undefined) this.#emit(added);
     const planned = this.#planned(stage.name);
+    if (event.status === 'FAILED') this.#failures.add(planned.index);
     const matrix = planned.definition.matrix;
     if (event.status === 'FAILED' && matrix?.failFast === true && !mayFail(this.#run, planned.index))
       this.#endFamily(at, planned);
@@ -415,11 +421,12 @@ export class Decision {
         const stage = this.#run.stages.get(index);
         if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined || chosen.has(index))
           continue;
-        const verdict = readinessOf(this.#run, planned, chosen);
+        const verdict = readinessOf(this.#run, planned, chosen, this.#failures);
         if (verdict === 'ready') {
           ready.push(stage.name);
           chosen.add(index);
-        } else if (verdict !== 'wait') {
+        } else if (verdict === 'quota') this.#overQuota.add(index);
+        else if (verdict !== 'wait') {
           skipStage(this.#run, index, { at, reason: verdict });
           skips[verdict].push(stage.name);
           skipped.push(index);
@@ -433,8 +440,21 @@ export class Decision {
     for (const reason of ['dependency', 'when'] as const)
       if (skips[reason].length > 0) this.#count({ type: 'stages_skipped', at, stages: skips[reason], reason });
     this.#fallDue(at, ready);
+    this.#failOverQuota(at);
     if (this.#run.openStages === 0 && !isEnded(this.#run.status)) this.#end(at);
     else this.#restIfOnlyGates(at);
+  }
+
+  /** One after the other, not one within the other: each may come after another. */
+  #failOverQuota(at: number): void {
+    if (this.#overQuota.size === 0 || this.#isFailingOverQuota) return;
+    this.#isFailingOverQuota = true;
+    for (const index of this.#overQuota) {
+      this.#overQuota.delete(index);
+      const stage = this.#run.stages.get(index);
+      if (stage?.status === 'PENDING') this.#failUnstarted(at, stage, 'quota');
+    }
+    this.#isFailingOverQuota = false;
   }
 
   /** Gates need no place; what is to run goes on in a run that has one, and makes any other ask for it (P26). */

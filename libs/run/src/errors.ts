@@ -21,6 +21,15 @@ export class WorkTooLarge extends TaggedError {
   }
 }
 
+/** What an expression reads comes to more than may be looked at. */
+export class TextsTooLong extends TaggedError {
+  readonly tag = 'TextsTooLong';
+
+  constructor() {
+    super('the texts that an expression reads are too long');
+  }
+}
+
 /** Closes a switch over a union: a case that was forgotten does not compile. */
 export function assertNever(value: never): never {
   throw new TypeError(`unexpected ${JSON.stringify(value)}`);

@@ -3,7 +3,8 @@
  * what of a gate is shown.
  */
 import { renderTemplate, type ApprovalDefinition, type Template } from '@penstock/pipeline';
-import { scopeOf } from './scope.ts';
+import { TextsTooLong } from './errors.ts';
+import { countTexts, scopeOf } from './scope.ts';
 import type { Plan } from './plan.ts';
 import type { Lineage } from './lineage.ts';
 import type { StagePicture } from './stages.ts';
@@ -24,6 +25,8 @@ export interface Person {
 
 /** Of the rendered message, in UTF-16 units: an output that stands in it may be much longer. */
 const MESSAGE_MAX = 2_000;
+/** Of what an extension puts into it, before it is cut: a message is made for every view. */
+const INNER_TEXT_MAX = 128 * 1024;
 
 /** `self`: whoever has begun the run does not count at this gate. */
 type GateRight = 'granted' | 'forbidden' | 'self';
@@ -109,6 +112,13 @@ export function gateViewOf(run: RunState, plan: Plan, index: number): GateView |
 
 /** What comes before the gate has ended, so it says the same each time. */
 function messageOf(run: RunState, plan: Plan, index: number, message: Template): string {
-  const text = renderTemplate(message, scopeOf(run, plan, index, { success: true, failure: false }));
-  return text.length <= MESSAGE_MAX ? text : `${text.slice(0, MESSAGE_MAX - 1)}…`;
+  const onText = countTexts(INNER_TEXT_MAX, () => new TextsTooLong());
+  try {
+    const scope = scopeOf(run, plan, index, { success: true, failure: false, onText });
+    const text = renderTemplate(message, scope, MESSAGE_MAX + 1);
+    return text.length <= MESSAGE_MAX ? text : `${text.slice(0, MESSAGE_MAX - 1)}…`;
+  } catch (error) {
+    if (error instanceof TextsTooLong) return 'The message is too long to be shown.';
+    throw error;
+  }
 }

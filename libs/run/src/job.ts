@@ -15,7 +15,7 @@ import {
   type Template,
 } from '@penstock/pipeline';
 import { addedTextOptions } from './added-stages.ts';
-import { environmentOf, scopeOf } from './scope.ts';
+import { countTexts, environmentOf, scopeOf } from './scope.ts';
 import { WorkTooLarge } from './errors.ts';
 import { numberOf } from './evolve.ts';
 import { ancestorsOf, type Plan, ranksOf } from './plan.ts';
@@ -68,6 +68,8 @@ export interface StageWork {
 
 /** UTF-16 units of all values of a stage; more fits no message. A value of 64 KiB may be named 25,600 times. */
 const WORK_TEXT_MAX = 1024 * 1024;
+/** Of the texts within its expressions: what is handed on through extensions counts once for each of them. */
+const INNER_TEXT_MAX = 8 * WORK_TEXT_MAX;
 
 /** Throws WorkTooLarge before a text is made that fits no message. */
 export function workOf(run: RunState, plan: Plan, stageName: string): StageWork {
@@ -75,12 +77,11 @@ export function workOf(run: RunState, plan: Plan, stageName: string): StageWork 
   const definition = plan.stages[index]?.definition;
   const stage = run.stages.get(index);
   if (definition === undefined) throw new RangeError(`there is no stage '${stageName}'`);
-  const verdicts = { success: true, failure: false };
-  let length = 0;
-  // A text that is put together is not copied before it is read, so its length costs nothing.
+  const tooLarge = (): Error => new WorkTooLarge(run.id, stageName);
+  const verdicts = { success: true, failure: false, onText: countTexts(INNER_TEXT_MAX, tooLarge) };
+  const count = countTexts(WORK_TEXT_MAX, tooLarge);
   const counted = (text: string): string => {
-    length += text.length;
-    if (length > WORK_TEXT_MAX) throw new WorkTooLarge(run.id, stageName);
+    count(text);
     return text;
   };
   const env = environmentOf(run, plan, index, verdicts, counted);

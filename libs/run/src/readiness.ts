@@ -2,19 +2,26 @@
  * Whether a stage that waits may begin, and whom it keeps waiting: questions about a run's state, of which nothing is changed.
  * What is done with the answers stands in `decide.ts`.
  */
-import { evaluate, truthy } from '@penstock/pipeline';
 import { isEnded } from './evolve.ts';
-import { ancestorsOf, type PlannedStage } from './plan.ts';
+import type { PlannedStage } from './plan.ts';
 import { dependenciesOf } from './rerun.ts';
-import { environmentOf, scopeOf } from './scope.ts';
 import type { RunState } from './state.ts';
 import { isFailureTolerated } from './tolerated.ts';
+import { whenHolds } from './when.ts';
 
-/** `dependency`, `when`: it is skipped, for that reason. */
-type Readiness = 'ready' | 'wait' | 'dependency' | 'when';
+/** `dependency`, `when`: it is skipped, for that reason; `quota`: it fails, for its `when` reads too much. */
+type Readiness = 'ready' | 'wait' | 'dependency' | 'when' | 'quota';
 
-/** Of a stage to which nothing has happened. `chosen`: found ready in the same decision, by their places. */
-export function readinessOf(run: RunState, planned: PlannedStage, chosen: ReadonlySet<number>): Readiness {
+/**
+ * Of a stage to which nothing has happened. `chosen`: found ready in the same decision, by their places. `failures`: of all
+ * that have failed, those of the same decision included.
+ */
+export function readinessOf(
+  run: RunState,
+  planned: PlannedStage,
+  chosen: ReadonlySet<number>,
+  failures: Pick<Failures, 'isBefore'> = new Failures(run),
+): Readiness {
   const { definition } = planned;
   let allEnded = true;
   let allSucceeded = true;
@@ -25,7 +32,10 @@ export function readinessOf(run: RunState, planned: PlannedStage, chosen: Readon
   }
   if (!allSucceeded && !definition.runsAfterFailure) return 'dependency';
   if (!allEnded) return 'wait';
-  if (definition.when !== undefined && !whenHolds(run, planned, allSucceeded)) return 'when';
+  if (definition.when !== undefined) {
+    const holds = whenHolds(run, planned, definition.when, allSucceeded, failures);
+    if (holds !== true) return holds === undefined ? 'quota' : 'when';
+  }
   const { maxParallel } = definition.matrix ?? {};
   return maxParallel !== undefined && busyIn(run, planned, chosen) >= maxParallel ? 'wait' : 'ready';
 }
@@ -56,16 +66,42 @@ function hasSucceeded(run: RunState, index: number): boolean {
   return status === 'SUCCESS' || (status === 'FAILED' && mayFail(run, index));
 }
 
-function whenHolds(run: RunState, planned: PlannedStage, success: boolean): boolean {
-  const { definition } = planned;
-  const { plan } = run.stages;
-  if (definition.when === undefined) return success;
-  const failure = [...ancestorsOf(plan, planned.index)].some(
-    (index) => run.stages.statusOf(index) === 'FAILED' && !hasSucceeded(run, index),
-  );
-  const verdicts = { success, failure };
-  const env = environmentOf(run, plan, planned.index, verdicts);
-  return truthy(evaluate(definition.when, scopeOf(run, plan, planned.index, verdicts, env)));
+/**
+ * Which stages come after one whose failure counts. A decision asks for thousands, and what comes before each of them may be nearly
+ * all of the run, so each of its dependencies is followed once.
+ */
+export class Failures {
+  readonly #run: RunState;
+  #after: Set<number> | undefined;
+
+  constructor(run: RunState) {
+    this.#run = run;
+  }
+
+  /** Of a stage that has not ended. */
+  isBefore(index: number): boolean {
+    if (this.#after === undefined) {
+      this.#after = new Set();
+      for (const failed of this.#run.stages.plan.stages)
+        if (this.#run.stages.statusOf(failed.index) === 'FAILED') this.add(failed.index);
+    }
+    return this.#after.has(index);
+  }
+
+  /** One more has failed. */
+  add(index: number): void {
+    if (this.#after === undefined || this.#after.has(index) || hasSucceeded(this.#run, index)) return;
+    const { stages } = this.#run.stages.plan;
+    const waiting = [index];
+    this.#after.add(index);
+    for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+      for (const dependent of stages[next]?.dependents ?? []) {
+        if (this.#after.has(dependent)) continue;
+        this.#after.add(dependent);
+        waiting.push(dependent);
+      }
+    }
+  }
 }
 
 /** How many expansions of its matrix have their turn under `max_parallel`: one that is to be retried keeps it. */

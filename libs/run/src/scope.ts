@@ -4,12 +4,26 @@ import { isTrusted, triggerOf } from './origin.ts';
 import type { Plan } from './plan.ts';
 import type { RunState } from './state.ts';
 
+type Verdicts = Pick<ExpressionScope, 'success' | 'failure' | 'onText'>;
+
+/**
+ * Hears texts, and throws where all of them come to more. A text that is put together is not written out before its characters are
+ * looked at, as a comparison does: so long as it is only counted, its length costs nothing.
+ */
+export function countTexts(max: number, error: () => Error): (text: string) => void {
+  let length = 0;
+  return (text) => {
+    length += text.length;
+    if (length > max) throw error();
+  };
+}
+
 /** The stage's environment, in the order of the file: a variable sees those before it. `text` sees each value first. */
 export function environmentOf(
   run: RunState,
   plan: Plan,
   index: number,
-  verdicts: { readonly success: boolean; readonly failure: boolean },
+  verdicts: Verdicts,
   text: (value: string) => string = (value) => value,
 ): Record<string, string> {
   const env: Record<string, string> = {};
@@ -24,7 +38,7 @@ export function scopeOf(
   run: RunState,
   plan: Plan,
   index: number,
-  verdicts: { readonly success: boolean; readonly failure: boolean },
+  verdicts: Verdicts,
   env: Readonly<Record<string, string>> = {},
 ): ExpressionScope {
   return {

@@ -209,6 +209,29 @@ describe('P26: what is shown of a gate', () => {
     ]);
   });
 
+  it('is of a long message no more than fits: not each output that it names is read, and none is kept with it', () => {
+    const expression = { kind: 'path', path: ['stages', 'build', 'outputs', 'notes'] } as const;
+    const whole = Array.from({ length: 80 }, () => ({ expression }));
+    const within = [{ expression: { kind: 'text', parts: whole } as const }];
+    const run = new DrivenRun(
+      pipeline(
+        stage('build', { outputs: ['notes'] }),
+        gate('gate', { after: ['build'] }, { message: whole }),
+        gate('other', { after: ['build'] }, { message: within }),
+      ),
+    );
+    run.grant('build');
+    let reads = 0;
+    const outputs = { notes: '' };
+    Object.defineProperty(outputs, 'notes', { enumerable: true, get: () => ((reads += 1), 'y'.repeat(60_000)) });
+    run.succeed('build', outputs);
+    reads = 0;
+    const [, shown, other] = viewOf(run.run, ['build', 'gate']).stages.concat(viewOf(run.run, ['other']).stages);
+    expect(shown?.gate?.message).toBe(`${'y'.repeat(1_999)}…`);
+    expect(other?.gate?.message).toBe('The message is too long to be shown.');
+    expect(reads).toBeLessThan(100);
+  });
+
   it('is told to watchers as stage_approval, and in the history without the id of the person', () => {
     const run = new DrivenRun(pipeline(gate('gate', {}, { quorum: 2 })));
     says(run, 'alice');

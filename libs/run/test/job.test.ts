@@ -26,6 +26,17 @@ describe('what a granted attempt executes', () => {
     expect(work.workdir).toBe(`out/${RUN_ID}`);
   });
 
+  it('is not made of texts within expressions that come to more than 8 MiB, whatever is left of them', () => {
+    const text = { kind: 'text', parts: Array.from({ length: 100 }, () => ({ expression: output })) } as const;
+    const equal = { kind: 'binary', operator: '==', left: text, right: text } as const;
+    const driven = new DrivenRun(
+      pipeline(stage('a', { outputs: ['v'] }), stage('b', { after: ['a'], env: { SAME: [{ expression: equal }] } })),
+    );
+    driven.grant('a');
+    driven.succeed('a', { v: 'y'.repeat(60_000) });
+    expect(() => workOf(driven.run, planOf(driven.definition), 'b')).toThrow('too large to be sent');
+  });
+
   it('what comes before a stage is looked for only where some stage keeps files', () => {
     const namesOfChain = ['a', 'b', 'c'];
     const looked = (more: Parameters<typeof stage>[1]): number => {

@@ -1,5 +1,5 @@
 /**
- * The values of checked expressions. Total: no expression and no scope makes it throw, and a name that is missing, or
+ * The values of checked expressions. Total: no expression and no scope makes it throw, but for its `onText`, and a name that is missing, or
  * that only exists on an object's prototype, is null.
  */
 import type { Command, Expression, ExpressionScope, Template } from '../model/definition.ts';
@@ -13,8 +13,11 @@ export function evaluate(expression: Expression, scope: ExpressionScope): Expres
       return expression.value;
     case 'path':
       return valueAt(expression.path, scope);
-    case 'text':
-      return renderTemplate(expression.parts, scope);
+    case 'text': {
+      const text = renderTemplate(expression.parts, scope);
+      scope.onText?.(text);
+      return text;
+    }
     case 'call':
       // Of files, which are not here.
       if (expression.name === 'hash') return null;
@@ -40,10 +43,15 @@ export function truthy(value: ExpressionValue): boolean {
   return value !== null && value !== false && value !== 0 && value !== '' && value !== 'false';
 }
 
-/** The text of a template, a missing value being the empty text. */
-export function renderTemplate(template: Template, scope: ExpressionScope): string {
+/** The text of a template, a missing value being the empty text; of it the first `max` characters. */
+export function renderTemplate(template: Template, scope: ExpressionScope, max = Infinity): string {
   let text = '';
-  for (const part of template) text += typeof part === 'string' ? part : textOf(evaluate(part.expression, scope));
+  for (const part of template) {
+    if (text.length >= max) break;
+    const value = typeof part === 'string' ? part : textOf(evaluate(part.expression, scope));
+    // Never longer than it may be, not even for a moment: a value of 64 KiB may be named a hundred times.
+    text += value.length > max - text.length ? value.slice(0, max - text.length) : value;
+  }
   return text;
 }
 

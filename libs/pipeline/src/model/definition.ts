@@ -217,6 +217,8 @@ export interface ExpressionScope {
   /** What `success()` and `failure()` answer for the stage in question. */
   readonly success: boolean;
   readonly failure: boolean;
+  /** Hears each text that is put together within an expression, before anything is done with it; what it throws ends the evaluation. */
+  readonly onText?: ((text: string) => void) | undefined;
 }
 
 /**

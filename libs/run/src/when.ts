@@ -1,0 +1,69 @@
+/** Whether a stage's `when` holds. Of its environment only what the condition names is looked at, and no more than so much. */
+import { evaluate, renderTemplate, truthy, type Expression, type ExpressionScope } from '@penstock/pipeline';
+import { TextsTooLong } from './errors.ts';
+import type { PlannedStage } from './plan.ts';
+import { countTexts, scopeOf } from './scope.ts';
+import type { RunState } from './state.ts';
+
+/**
+ * Characters of the variables that a `when` names, filled in, and of what an extension puts into it: no longer variable could be
+ * passed to a program. One decision may compare such texts of thousands of stages.
+ */
+const WHEN_TEXT_MAX = 128 * 1024;
+
+/** Undefined: what it reads is too long. */
+export function whenHolds(
+  run: RunState,
+  { index, definition: { env: templates } }: PlannedStage,
+  when: Expression,
+  success: boolean,
+  failures: { isBefore(index: number): boolean },
+): boolean | undefined {
+  const onText = countTexts(WHEN_TEXT_MAX, () => new TextsTooLong());
+  const env: Record<string, string> = {};
+  const scope: ExpressionScope = {
+    ...scopeOf(run, run.stages.plan, index, { success, failure: false, onText }, env),
+    get failure() {
+      return failures.isBefore(index);
+    },
+  };
+  try {
+    for (const name of variablesOf(when)) {
+      const template = Object.hasOwn(templates, name) ? templates[name] : undefined;
+      if (template === undefined) continue;
+      const value = renderTemplate(template, scope);
+      onText(value);
+      env[name] = value;
+    }
+    return truthy(evaluate(when, scope));
+  } catch (error) {
+    if (error instanceof TextsTooLong) return undefined;
+    throw error;
+  }
+}
+
+function variablesOf(expression: Expression, names = new Set<string>()): ReadonlySet<string> {
+  switch (expression.kind) {
+    case 'path': {
+      const [root, name] = expression.path;
+      if (root === 'env' && name !== undefined) names.add(name);
+      break;
+    }
+    case 'text':
+      for (const part of expression.parts) if (typeof part !== 'string') variablesOf(part.expression, names);
+      break;
+    case 'call':
+      for (const argument of expression.arguments) variablesOf(argument, names);
+      break;
+    case 'not':
+      variablesOf(expression.operand, names);
+      break;
+    case 'binary':
+      variablesOf(expression.left, names);
+      variablesOf(expression.right, names);
+      break;
+    case 'literal':
+      break;
+  }
+  return names;
+}

@@ -1,0 +1,80 @@
+/** What a `when` reads, and what it costs whoever decides: a run's owner decides for all runs of its partition. */
+import { expect, it } from 'vitest';
+import type { Expression, StageDefinition, Template } from '@penstock/pipeline';
+import { evolve, newRun, planOf, viewOf, type RunCreated } from '@penstock/run';
+import { DrivenRun, failure, matrix, pipeline, RUN_ID, stage } from './support.ts';
+
+const LONG = 'y'.repeat(60_000);
+const output: Expression = { kind: 'path', path: ['stages', 'a', 'outputs', 'v'] };
+const variable = (name: string): Expression => ({ kind: 'path', path: ['env', name] });
+const yes: Expression = { kind: 'literal', value: 'yes' };
+const times = (count: number): Template => Array.from({ length: count }, () => ({ expression: output }));
+const same = (left: Expression, right: Expression): Expression => ({ kind: 'binary', operator: '==', left, right });
+
+/** What becomes of stages after one that publishes a long output. */
+function driven(...stages: readonly StageDefinition[]): DrivenRun {
+  const run = new DrivenRun(pipeline(stage('a', { outputs: ['v'] }), ...stages));
+  run.grant('a');
+  run.succeed('a', { v: LONG });
+  return run;
+}
+
+it('what comes before a stage is not looked through for each stage that asks whether something failed', () => {
+  const alarms = Array.from({ length: 50 }, (_, index) =>
+    stage(`alarm-${index}`, { after: ['b'], when: failure, runsAfterFailure: true }),
+  );
+  const definition = pipeline(stage('a'), stage('b', { after: ['a'], runsAfterFailure: true }), ...alarms);
+  const plan = planOf(definition);
+  let reads = 0;
+  for (const planned of plan.stages.slice(0, 2)) {
+    for (const name of ['dependencies', 'dependents'] as const) {
+      const value = planned[name];
+      Object.defineProperty(planned, name, { get: () => ((reads += 1), value) });
+    }
+  }
+  const run = new DrivenRun(definition);
+  run.grant('a');
+  run.fail('a');
+  run.grant('b');
+  reads = 0;
+  run.succeed('b');
+  expect(run.queued()).toHaveLength(50);
+  expect(reads).toBeLessThan(10);
+});
+
+it('reads the variables that it names, and no others', () => {
+  const run = driven(
+    stage('b', { after: ['a'], env: { FLAG: ['yes'], OTHER: times(100) }, when: same(variable('FLAG'), yes) }),
+    stage('c', { after: ['a'], env: { FLAG: times(1) }, when: same(variable('FLAG'), yes) }),
+    stage('d', { after: ['a'], when: same(variable('FLAG'), yes) }),
+  );
+  expect(run.statuses()).toEqual({ a: 'SUCCESS', b: 'QUEUED', c: 'SKIPPED', d: 'SKIPPED' });
+});
+
+it('a stage whose `when` reads more than 128 KiB fails, and its run with it', () => {
+  const env = { A: times(100), B: times(100) };
+  const text: Expression = { kind: 'text', parts: times(100) };
+  for (const more of [{ env, when: same(variable('A'), variable('B')) }, { when: same(text, text) }]) {
+    const run = driven(stage('b', { after: ['a'], ...more }), stage('c', { after: ['b'] }));
+    expect(run.statuses()).toEqual({ a: 'SUCCESS', b: 'FAILED', c: 'SKIPPED' });
+    expect(run.stage('b').reason).toBe('quota');
+    expect(run.run.status).toBe('FAILED');
+  }
+});
+
+it('many of them fail one after the other, a matrix at once, and the events say the same', () => {
+  const more = { env: { A: times(3) }, when: same(variable('A'), yes), runsAfterFailure: true };
+  const chain = Array.from({ length: 600 }, (_, index) =>
+    stage(`s${index}`, { ...more, after: [index === 0 ? 'a' : `s${index - 1}`] }),
+  );
+  const cells = matrix('m', 50, { ...more, after: ['a'] });
+  const run = driven(...chain, ...cells, stage('z', { after: ['a'] }));
+  expect(run.stage('s599')).toMatchObject({ status: 'FAILED', reason: 'quota' });
+  expect(run.stage('m (n=0)').status).toBe('FAILED');
+  expect(run.stage('m (n=1)').status).toBe('CANCELLED');
+  expect(run.queued()).toEqual(['z']);
+  const [created, ...events] = run.events;
+  const again = newRun(RUN_ID, created as RunCreated, planOf(run.definition));
+  for (const event of events) evolve(again, event);
+  expect(viewOf(again)).toEqual(viewOf(run.run));
+});
