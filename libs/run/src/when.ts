@@ -1,5 +1,12 @@
 /** Whether a stage's `when` holds. Of its environment only what the condition names is looked at, and no more than so much. */
-import { evaluate, renderTemplate, truthy, type Expression, type ExpressionScope } from '@penstock/pipeline';
+import {
+  evaluate,
+  renderTemplate,
+  truthy,
+  type Expression,
+  type ExpressionScope,
+  type Template,
+} from '@penstock/pipeline';
 import { TextsTooLong } from './errors.ts';
 import type { PlannedStage } from './plan.ts';
 import { countTexts, scopeOf } from './scope.ts';
@@ -28,9 +35,10 @@ export function whenHolds(
     },
   };
   try {
-    for (const name of variablesOf(when)) {
-      const template = Object.hasOwn(templates, name) ? templates[name] : undefined;
-      if (template === undefined) continue;
+    const names = namesIn(when, templates);
+    // In the order of the file: a variable sees those before it.
+    for (const [name, template] of Object.entries(templates)) {
+      if (!names.has(name)) continue;
       const value = renderTemplate(template, scope);
       onText(value);
       env[name] = value;
@@ -42,7 +50,18 @@ export function whenHolds(
   }
 }
 
-function variablesOf(expression: Expression, names = new Set<string>()): ReadonlySet<string> {
+/** Those that a condition names, and those that these are put together from. */
+function namesIn(when: Expression, templates: Readonly<Record<string, Template>>): ReadonlySet<string> {
+  const names = variablesOf(when);
+  // What is added on the way comes round as well.
+  for (const name of names) {
+    const template = Object.hasOwn(templates, name) ? templates[name] : undefined;
+    for (const part of template ?? []) if (typeof part !== 'string') variablesOf(part.expression, names);
+  }
+  return names;
+}
+
+function variablesOf(expression: Expression, names = new Set<string>()): Set<string> {
   switch (expression.kind) {
     case 'path': {
       const [root, name] = expression.path;

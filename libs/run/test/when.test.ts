@@ -51,6 +51,15 @@ it('reads the variables that it names, and no others', () => {
   expect(run.statuses()).toEqual({ a: 'SUCCESS', b: 'QUEUED', c: 'SKIPPED', d: 'SKIPPED' });
 });
 
+it('a variable that it names sees those before it, and none behind it', () => {
+  const copy: Template = [{ expression: variable('FLAG') }];
+  const run = driven(
+    stage('b', { after: ['a'], env: { FLAG: ['yes'], COPY: copy }, when: same(variable('COPY'), yes) }),
+    stage('c', { after: ['a'], env: { COPY: copy, FLAG: ['yes'] }, when: same(variable('COPY'), yes) }),
+  );
+  expect(run.statuses()).toEqual({ a: 'SUCCESS', b: 'QUEUED', c: 'SKIPPED' });
+});
+
 it('a stage whose `when` reads more than 128 KiB fails, and its run with it', () => {
   const env = { A: times(100), B: times(100) };
   const text: Expression = { kind: 'text', parts: times(100) };
