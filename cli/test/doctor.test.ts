@@ -144,6 +144,18 @@ it('says what a server lacks, as far as the caller is told', async () => {
   });
 });
 
+it('says that no scheduler answers, and what else is known where a question is not answered', async () => {
+  const away = await told(
+    (query) => (query.includes('adminStatus') ? error('UNAVAILABLE') : { data: { version: version() } }),
+    'key',
+  );
+  expect(away).toMatchObject({
+    exitCode: 0,
+    findings: [{ ok: true }, { ok: true }, { name: 'schedulers', ok: false }],
+  });
+  expect(await told(() => error('UNAVAILABLE'), 'key')).toMatchObject({ exitCode: 3, findings: [{ name: 'server' }] });
+});
+
 it('ends as every command does where the server refuses the token, or is not there', async () => {
   expect(await told(() => error('UNAUTHENTICATED'), 'key')).toMatchObject({
     exitCode: 4,

@@ -31,7 +31,9 @@ async function graphql<T>(query: string, variables: Record<string, unknown>): Pr
     headers: { 'content-type': 'application/json', authorization: `Bearer ${cluster.apiKey}` },
     body: JSON.stringify({ query, variables }),
   });
-  return ((await response.json()) as { data: T }).data;
+  const { data, errors } = (await response.json()) as { data: T; errors?: unknown };
+  if (errors !== undefined) throw new Error(JSON.stringify(errors));
+  return data;
 }
 
 async function trigger(

@@ -4,11 +4,11 @@ import { promisify } from 'node:util';
 import { ControlGroups, findEngine, ProcessExecutor, whySandboxLacks } from '@penstock/executor';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { findingText, type Finding } from '../output/finding.ts';
-import { EXIT } from '../process/errors.ts';
+import { CommandError, EXIT, ServerUnreached } from '../process/errors.ts';
 import { serverClient } from '../server/http-client.ts';
-import { readCredentials } from '../server/read-credentials.ts';
+import { readAdminCredentials } from '../server/read-credentials.ts';
 import { serverAddress } from '../server/server-address.ts';
-import { serverFindings, type ServerFindings } from '../server/server-findings.ts';
+import { ofError, serverFindings, type ServerFindings } from '../server/server-findings.ts';
 import { SERVER_ENVIRONMENT, SERVER_EXIT_CODES, SERVER_OPTIONS } from '../server/server-options.ts';
 
 const GIT_MS_MAX = 10_000;
@@ -23,7 +23,10 @@ export const doctorCommand: Command = {
       'Where a server is named (--server, SERVICE_URL), also whether it answers and takes the token, and, to administrators, what it lacks to run stages.',
     options: { json: { type: 'boolean', text: 'One JSON object instead of text.' }, ...SERVER_OPTIONS },
     positionals: { min: 0, max: 0, missing: '' },
-    environment: SERVER_ENVIRONMENT,
+    environment: [
+      ['SERVICE_ADMIN_KEY', 'the administration key of the server; before the API key and a login'],
+      ...SERVER_ENVIRONMENT,
+    ],
     examples: [
       ['penstock doctor', 'a line for each thing, and the remedy where it lacks'],
       ['penstock doctor --server https://ci.example.org', 'lines about that server, too'],
@@ -56,7 +59,13 @@ async function ofServer(args: ParsedArguments, context: CommandContext): Promise
   const isNamed = ['server', 'token-file', 'data-dir'].some((option) => args.text(option) !== undefined);
   if (!isNamed && !context.env['SERVICE_URL']) return { findings: [], exitCode: EXIT.success };
   const server = serverAddress(args.text('server'), context.env);
-  return await serverFindings(serverClient(server, await readCredentials(args, context, server)));
+  try {
+    return await serverFindings(serverClient(server, await readAdminCredentials(args, context, server)));
+  } catch (error) {
+    // Of a token that cannot be had, or not be renewed: what the machine lacks is told all the same.
+    if (!(error instanceof CommandError)) throw error;
+    return ofError(error, error instanceof ServerUnreached ? 'server' : 'token');
+  }
 }
 
 async function git(): Promise<Finding> {

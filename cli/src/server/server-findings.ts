@@ -1,10 +1,10 @@
 /** What a server lacks, as far as this caller is told: whether it answers, whom it takes the caller for, and what runs its stages. */
 import type { Finding } from '../output/finding.ts';
 import { printableText } from '../output/printable-text.ts';
-import { EXIT, ServerRefused, ServerUnreached, type ServerError } from '../process/errors.ts';
+import { EXIT, ServerError, type CommandError } from '../process/errors.ts';
 import { version } from '../process/version.ts';
-import { ask, type RefusedOperation } from './graphql.ts';
-import { refused, type ServerClient } from './http-client.ts';
+import { ask, notOurs, refusal } from './graphql.ts';
+import type { ServerClient } from './http-client.ts';
 import { fieldOf } from './json.ts';
 
 export interface ServerFindings {
@@ -19,32 +19,39 @@ const KNOWN_QUERY = 'query { version }';
 const STATUS_QUERY = 'query { adminStatus { schedulers { answers trouble } runners { isDrained } } }';
 
 export async function serverFindings(client: ServerClient): Promise<ServerFindings> {
+  const findings: Finding[] = [];
   try {
     const known = await ask(client, KNOWN_QUERY, {});
-    const problem = known.errors[0];
-    if (problem !== undefined) return refusedFindings(client, problem);
-    const findings = [answers(client, fieldOf(known.data, 'version')), token(client)];
+    const [problem] = known.errors;
+    if (problem !== undefined)
+      return ofError(refusal(client, problem), problem.code === 'UNAUTHENTICATED' ? 'token' : 'server');
+    const said = fieldOf(known.data, 'version');
+    findings.push(answers(client, typeof said === 'string' ? said : notOurs(client)), token(client));
     const status = await ask(client, STATUS_QUERY, {});
-    if (status.errors.length === 0) findings.push(...installation(fieldOf(status.data, 'adminStatus')));
+    const [refused] = status.errors;
+    if (refused === undefined) findings.push(...installation(fieldOf(status.data, 'adminStatus')));
+    // To others it is FORBIDDEN, and a server of before knows no such question.
+    else if (refused.code === 'UNAVAILABLE')
+      findings.push({
+        name: 'schedulers',
+        ok: false,
+        found: printableText(refused.message),
+        remedy: 'no run goes on without: look at their logs, and at the broker',
+      });
     return { findings, exitCode: EXIT.success };
   } catch (error) {
-    if (!(error instanceof ServerUnreached) && !(error instanceof ServerRefused)) throw error;
-    return { findings: [ofError(error)], exitCode: error.exitCode };
+    if (!(error instanceof ServerError)) throw error;
+    return ofError(error, 'server', findings);
   }
 }
 
-function refusedFindings(client: ServerClient, { code, message }: RefusedOperation): ServerFindings {
-  if (code === 'UNAUTHENTICATED') return { findings: [ofError(refused(client), 'token')], exitCode: EXIT.refused };
-  const found = `the server ${client.server.base} answers: ${printableText(message)}`;
-  return { findings: [{ name: 'server', ok: false, found }], exitCode: EXIT.refused };
+/** Behind what was found before it. */
+export function ofError(error: CommandError, name: string, before: readonly Finding[] = []): ServerFindings {
+  return { findings: [...before, { name, ok: false, found: error.message }], exitCode: error.exitCode };
 }
 
-function ofError(error: ServerError, name = 'server'): Finding {
-  return { name, ok: false, found: error.message };
-}
-
-function answers({ server }: ServerClient, said: unknown): Finding {
-  const theirs = printableText(String(said));
+function answers({ server }: ServerClient, said: string): Finding {
+  const theirs = printableText(said);
   const ours = version();
   return theirs === ours
     ? { name: 'server', ok: true, found: `Penstock ${theirs} answers at ${server.base}` }

@@ -54,6 +54,8 @@ export interface MirrorDependencies {
   readonly readers: ObjectReaders;
   /** Rejects where there is no git to fetch with. */
   readonly assertUsable: () => Promise<void>;
+  /** Called when an arrival has ended, also one that was given up. */
+  readonly rested: (mirror: Mirror) => void;
   readonly log: Log;
 }
 
@@ -89,6 +91,8 @@ interface Wanted {
 export class Mirror {
   readonly folder: string;
   users = 0;
+  /** Arrivals that have not ended, those that are being given up too. */
+  arriving = 0;
   usedAt: number;
   /** As last measured. */
   bytes = 0;
@@ -176,9 +180,15 @@ export class Mirror {
       if (known !== undefined) return known;
       // Once for a mirror that was discarded while the commit arrived in it.
       if (rounds === ROUNDS_MAX) throw new GitError('unreachable', 'the repository could not be kept on the disk');
-      await this.#arrivals.join(ref, signal, (flightSignal) =>
-        this.#arrive(address, { commit, whole, ref: leading, along, signal: flightSignal }),
-      );
+      await this.#arrivals.join(ref, signal, async (flightSignal) => {
+        this.arriving += 1;
+        try {
+          await this.#arrive(address, { commit, whole, ref: leading, along, signal: flightSignal });
+        } finally {
+          this.arriving -= 1;
+          this.#dependencies.rested(this);
+        }
+      });
     }
   }
 

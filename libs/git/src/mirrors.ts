@@ -184,6 +184,7 @@ class FolderMirrorCache implements MirrorCache {
       log,
       partial,
       fetchMsMax,
+      rested: (mirror) => this.#forgetUnlessThere(mirror),
       assertUsable: () => this.#assertUsable(),
       lookup: options.lookup ?? lookupAll,
       sshSettings: options.sshSettings ?? [],
@@ -369,7 +370,7 @@ class FolderMirrorCache implements MirrorCache {
   /** Of a repository that cannot be had nothing stays: a stranger may name as many as it likes. */
   #forgetUnlessThere(mirror: Mirror): void {
     const name = basename(mirror.folder);
-    if (mirror.users > 0 || mirror.bytes > 0 || this.#mirrors.get(name) !== mirror) return;
+    if (mirror.users > 0 || mirror.arriving > 0 || mirror.bytes > 0 || this.#mirrors.get(name) !== mirror) return;
     if (!existsSync(mirror.folder)) this.#mirrors.delete(name);
   }
 

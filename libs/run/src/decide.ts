@@ -12,7 +12,7 @@ import { hasRoom } from './document-room.ts';
 import { endingOf } from './ending.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { approvedBy, awaitsOnlyPeople, awaitsRunner } from './gates.ts';
-import { Failures, isFamilyOver, mayFail, readinessOf, waitingFor } from './readiness.ts';
+import { awaitedBy, Failures, isFamilyOver, mayFail, readinessOf, waitingFor } from './readiness.ts';
 import { joiningOf, outputsFit } from './result-bounds.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { sharedNames } from './name-lists.ts';
@@ -40,6 +40,8 @@ export class Decision {
   /** Stages that fall due, but for a `when` that reads too much. */
   readonly #overQuota = new Set<number>();
   #isFailingOverQuota = false;
+  /** Of stages that wait for many: one that has not ended. */
+  readonly #awaited = new Map<number, number>();
 
   constructor(run: RunState, settings: RunSettings, command: RunCommand) {
     this.#run = run;
@@ -419,14 +421,17 @@ export class Decision {
       for (const index of candidates) {
         const planned = this.#plan.stages[index];
         const stage = this.#run.stages.get(index);
-        if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined || chosen.has(index))
-          continue;
+        if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined) continue;
+        if (chosen.has(index) || this.#overQuota.has(index) || this.#stillAwaits(index)) continue;
         const verdict = readinessOf(this.#run, planned, chosen, this.#failures);
         if (verdict === 'ready') {
           ready.push(stage.name);
           chosen.add(index);
         } else if (verdict === 'quota') this.#overQuota.add(index);
-        else if (verdict !== 'wait') {
+        else if (verdict === 'wait') {
+          const awaited = awaitedBy(this.#run, planned);
+          if (awaited !== undefined) this.#awaited.set(index, awaited);
+        } else {
           skipStage(this.#run, index, { at, reason: verdict });
           skips[verdict].push(stage.name);
           skipped.push(index);
@@ -442,7 +447,14 @@ export class Decision {
     this.#fallDue(at, ready);
     this.#failOverQuota(at);
     if (this.#run.openStages === 0 && !isEnded(this.#run.status)) this.#end(at);
-    else this.#restIfOnlyGates(at);
+    // Those that fail over their quota may have others behind them: who looks at the last of them sees them all.
+    else if (!this.#isFailingOverQuota) this.#restIfOnlyGates(at);
+  }
+
+  /** So that what comes after thousands is not read anew for each of them that ends in the same decision. */
+  #stillAwaits(index: number): boolean {
+    const awaited = this.#awaited.get(index);
+    return awaited !== undefined && !isEnded(this.#run.stages.statusOf(awaited) ?? 'PENDING');
   }
 
   /** One after the other, not one within the other: each may come after another. */

@@ -40,6 +40,12 @@ export function readinessOf(
   return maxParallel !== undefined && busyIn(run, planned, chosen) >= maxParallel ? 'wait' : 'ready';
 }
 
+/** One that has not ended yet, and without which nothing becomes of the stage, whatever the others come to. */
+export function awaitedBy(run: RunState, planned: PlannedStage): number | undefined {
+  if (!planned.definition.runsAfterFailure) return undefined;
+  return dependenciesOf(run, planned).findLast((index) => !isEnded(run.stages.statusOf(index) ?? 'PENDING'));
+}
+
 /** Its failure fails nothing, neither its run nor the stages after it. */
 export function mayFail(run: RunState, index: number): boolean {
   const definition = run.stages.plan.stages[index]?.definition;

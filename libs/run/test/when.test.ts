@@ -87,3 +87,30 @@ it('many of them fail one after the other, a matrix at once, and the events say 
   for (const event of events) evolve(again, event);
   expect(viewOf(again)).toEqual(viewOf(run.run));
 });
+
+it('a run gives its place back once all that fail have failed, and not between two of them', () => {
+  const more = { env: { A: times(3) }, when: same(variable('A'), yes), runsAfterFailure: true, after: ['a'] };
+  const approval = { quorum: 1, timeoutMs: 86_400_000, preventSelf: false };
+  const gate = stage('g', { after: ['a'], commands: [], approval });
+  const run = driven(gate, stage('x', more), stage('y', more), stage('z', { after: ['y'], runsAfterFailure: true }));
+  expect(run.statuses()).toMatchObject({ g: 'QUEUED', x: 'FAILED', y: 'FAILED', z: 'QUEUED' });
+  expect(run.events.map(({ type }) => type)).not.toContain('run_rested');
+});
+
+it('what comes after many that end in one decision is not read anew for each of them', () => {
+  const many = matrix('m', 100, { env: { A: times(3) }, when: same(variable('A'), yes), after: ['a'] });
+  const cells = many.map((cell) => ({ ...cell, matrix: cell.matrix && { ...cell.matrix, failFast: false } }));
+  const after = cells.map(({ name }) => name);
+  const behind = Array.from({ length: 20 }, (_, index) => stage(`e${index}`, { after, runsAfterFailure: true }));
+  const run = new DrivenRun(pipeline(stage('a', { outputs: ['v'] }), ...cells, ...behind));
+  let reads = 0;
+  for (const planned of run.run.stages.plan.stages.slice(-20)) {
+    const { dependencies } = planned;
+    Object.defineProperty(planned, 'dependencies', { get: () => ((reads += 1), dependencies) });
+  }
+  run.grant('a');
+  reads = 0;
+  run.succeed('a', { v: LONG });
+  expect(run.stage('e0').status).toBe('QUEUED');
+  expect(reads).toBeLessThan(20 * 20);
+});

@@ -337,3 +337,17 @@ it('a package is published by a registry whose clock is hours off from that of t
     expect(await publishes.publish({ caller: service, packageHash })).toMatchObject({ created: true });
   }
 });
+
+it('what is just being published stays, though the clock of its registry is hours behind', async () => {
+  const sharedNow = async (): Promise<number> => world.now;
+  const sweeper = world.registry({ sharedNow });
+  const behind = world.registry({
+    sharedNow,
+    now: () => world.now - 3 * 3_600_000,
+    afterStep: async (step) => void (step === 'texts stored' && (await sweeper.sweep())),
+  });
+  const { version } = await publish(behind, service, { id: 'build/slow', readme: '# Slow' });
+  expect(await behind.versions({ caller: nobody, id: 'build/slow', limit: 1, texts: true })).toMatchObject([
+    { packageHash: version.packageHash, readme: '# Slow' },
+  ]);
+});

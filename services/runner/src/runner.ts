@@ -138,8 +138,8 @@ export class RunnerService<Guarding extends SessionGuard, Stages extends Session
     });
     this.#schedulers = new Schedulers(ports, options, this.#border(), {
       changed: () => {
-        this.#active?.offers.pump();
         this.#finishing?.changed();
+        this.#active?.offers.pump();
       },
       gone: (scheduler) => this.#active?.offers.gone(scheduler),
     });

@@ -266,6 +266,27 @@ describe('a run id once answered becomes a run', () => {
     expect((await world.runsOf()).length).toBe(runs + 1);
   });
 
+  it('and none is answered to who sends it again while its sender still waits, whatever that server takes the time for', async () => {
+    const bare = repository.commit({ 'README.md': 'x' });
+    const [asked, cloned] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const fetch: typeof world.mirrors.fetch = async (request) => {
+      asked.resolve();
+      await cloned.promise;
+      return world.mirrors.fetch(request);
+    };
+    const mirrors = { ...world.mirrors, fetch };
+    const first = await world.ingest({ waitSecs: 20, mirrors });
+    const now = (): number => Date.now() + 3_600_000;
+    const second = await world.ingest({ beside: true, waitSecs: 0, mirrors, now });
+    const [payload, id] = [githubPush({ url: repository.url, commit: bare }), newId()];
+    const answer = first.send(payload, github(id));
+    await asked.promise;
+    expect((await second.send(payload, github(id))).status).toBe(503);
+    cloned.resolve();
+    expect((await answer).body).toMatchObject({ status: 'Skipped', run_id: null });
+    expect((await second.send(payload, github(id))).body).toMatchObject({ status: 'Skipped', run_id: null });
+  });
+
   it('and none is answered by a server that stops before it knows: 503, and the delivery is there at the next start', async () => {
     const asked = Promise.withResolvers<void>();
     const stopping = await world.ingest({

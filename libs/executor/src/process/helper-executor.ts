@@ -81,6 +81,8 @@ export abstract class HelperExecutor implements Executor {
   readonly #launching: Launching;
   readonly #limits: StageLimits | undefined;
   readonly #groups: ControlGroups | null;
+  /** By what a stage bounds itself whose helper has no group, though the machine has some. */
+  readonly #ungrouped: string;
   #closing: Promise<void> | null = null;
 
   constructor(options: HelperExecutorOptions, launching: Launching) {
@@ -89,6 +91,7 @@ export abstract class HelperExecutor implements Executor {
     this.#limits = limits;
     this.#groups = limits === undefined ? null : options.groups === undefined ? ControlGroups.find() : options.groups;
     const shell = limits === undefined ? NO_SHELL_LIMITS : shellLimits(limits, this.#groups === null);
+    this.#ungrouped = limits === undefined || this.#groups === null ? '' : shellLimits(limits, true).own;
     const leftovers = this.#listOf(options.leftoversFile);
     if (options.guard !== undefined) {
       leftovers?.add([options.guard.identity]);
@@ -169,6 +172,7 @@ export abstract class HelperExecutor implements Executor {
       oom: this.#oom,
       launching: this.#launching,
       limits: this.#limits,
+      ungrouped: this.#ungrouped,
       prepared,
     };
     const stage = new RunningProcess(spec, sink, parts);
@@ -200,6 +204,7 @@ interface StageParts {
   readonly oom: OomCounter;
   readonly launching: Launching;
   readonly limits: StageLimits | undefined;
+  readonly ungrouped: string;
   readonly prepared?: Prepared | undefined;
 }
 
@@ -264,7 +269,9 @@ class RunningProcess implements StageProcess {
       this.startedAtMs = performance.now();
       bounds = new StageBounds(helper, spec, parts);
       const times = { timeoutMs: spec.timeoutMs, graceMs: spec.graceMs ?? GRACE_MS };
-      const exit = bounds.judge(await helper.run(job.text, times, sink, spec.user));
+      const isUngrouped = helper.group === null && parts.ungrouped !== '';
+      const text = isUngrouped ? Buffer.concat([Buffer.from(`${parts.ungrouped}\n`), job.text]) : job.text;
+      const exit = bounds.judge(await helper.run(text, times, sink, spec.user));
       this.#helper = null;
       for (const remark of bounds.remarks) await sink.write('system', Buffer.from(`${remark}\n`));
       this.#forgetFiles(spec.files, helper);

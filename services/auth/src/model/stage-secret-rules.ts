@@ -61,8 +61,10 @@ export function checkScope({ tenant, repository, pipeline }: SecretScope): void 
 
 /** Of a new one: nobody is ever given that of a provider that there is not. What was set is deleted as it was named. */
 export function checkProvider({ repository }: Pick<SecretScope, 'repository'>): void {
-  if (repository === undefined || PROVIDERS.some((provider) => repository.startsWith(`${provider}/`))) return;
+  if (repository === undefined) return;
   const [named = ''] = repository.split('/', 1);
+  // In whatever letters: what it is compared with later has none of its own (isSame).
+  if (PROVIDERS.includes(named.toLowerCase())) return;
   throw new BadUserInput(`There is no provider '${named}': 'repository' begins with ${PROVIDERS.join('/ or ')}/.`, {
     field: 'repository',
   });

@@ -46,6 +46,8 @@ export interface PublisherOptions {
   /** `SERVICE_EXTENSION_POLICY` */
   readonly policy: 'any' | 'signed';
   now(): number;
+  /** By what is swept. */
+  sharedNow(): Promise<number>;
   /** A record has changed in the store. */
   changed(record: ExtensionRecord): void;
   /** Called between the steps; a test that stops here leaves the store as a killed process would. */
@@ -149,7 +151,7 @@ export class Publisher {
     this.#checkRoom(candidate);
     const now = this.#options.now();
     const contentId = await catalogue.addContent(
-      { extensionKey: key, scope, packageHash, createdAt: now },
+      { extensionKey: key, scope, packageHash, createdAt: await this.#options.sharedNow() },
       { manifest: info.manifestText, ...texts },
     );
     await this.#options.afterStep?.('texts stored');

@@ -122,6 +122,7 @@ export class Registry {
       tiers,
       policy,
       now,
+      sharedNow: this.#sharedNow,
       afterStep: options.afterStep,
       changed: (record) => {
         this.#put(record);
@@ -238,7 +239,8 @@ export class Registry {
   async sweep(): Promise<Swept> {
     const swept = await sweep(
       { catalogue: this.#catalogue, uploads: this.#uploads, objects: this.#options.objects },
-      await this.#sharedNow(),
+      // What this machine has stored may bear its own time.
+      Math.min(await this.#sharedNow(), (this.#options.now ?? Date.now)()),
     );
     if (swept.objects + swept.texts > 0)
       this.#options.log.info({ ...swept }, 'removed what unfinished publications had left');

@@ -130,11 +130,14 @@ export class HooksRepository {
     return (await this.#states.get(id)) ?? { ...NEW_STATE, id };
   }
 
-  /** Null: somebody else has written it meanwhile. */
+  /** Null: somebody else has written it meanwhile, or has forgotten it with its hook. */
   async writeState(state: HookState): Promise<HookState | null> {
     const next = { ...state, revision: state.revision + 1 };
-    const { stale } = await this.#states.replaceNewer([next]);
-    return stale.length === 0 ? next : null;
+    const isWritten =
+      state.revision === 0
+        ? (await this.#states.replaceNewer([next])).stale.length === 0
+        : await this.#states.replaceStanding(next);
+    return isWritten ? next : null;
   }
 
   async #rowsOf(tenant: string): Promise<HookRow[]> {

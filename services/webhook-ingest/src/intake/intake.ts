@@ -306,8 +306,8 @@ export class Intake {
       const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
       return resultOf(first, { run_id: null, status, source, error });
     }
-    // Nothing may come of the first one yet, and its sender still waits for that answer.
-    if (waitMs === 0 && this.#options.now() < first.answeredBy)
+    // Nothing may come of the first one yet, and whether its sender still waits for that answer is the broker's clock to say.
+    if (waitMs === 0 && decided === null && first.answeredBy > first.receivedAt)
       throw new Unavailable('Too many deliveries wait for their runs; send it again.');
     if (waitMs === 0) return resultOf(first, pendingOf(first.runId));
     const wait = this.#options.waits.begin(first);

@@ -28,6 +28,7 @@ import {
 } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
 import { StoreError } from '@penstock/store';
+import { mayBeAnswered } from './answered.ts';
 import { carryOut, type CarryOutSources } from './carry-out.ts';
 import { commitsBehind, decide, fetchAhead, type DecisionSources } from './decide.ts';
 import { DecidingAhead } from './deciding-ahead.ts';
@@ -62,8 +63,6 @@ export interface ProcessingOptions extends DecisionSources, CarryOutSources, Sch
   areRunsAsked(): boolean;
 }
 
-/** The clocks of two servers of a broker may differ by that much. */
-const PROMISE_MARGIN_MS = 1_000;
 /** Clones wait for the network and for git more than for us. */
 const CONCURRENCY = 16;
 /** A processed delivery answers repetitions from the stream for so long (P24), and from the store for the rest. */
@@ -260,8 +259,9 @@ export class Processing {
       await this.#settleRepetition(delivery, standing);
       return;
     }
+    // PROCESSING-4: Asked when the decision is in the store. A sender who is answered later than this looks there first.
     const wanted =
-      standing.decision.kind === 'nothing' && (await this.#isPromised(delivery))
+      standing.decision.kind === 'nothing' && mayBeAnswered(delivery, await this.#brokerTime.latest())
         ? promised(standing.decision, delivery.repository)
         : standing.decision;
     const carriedOut = await carryOut(delivery, wanted, this.#options);
@@ -273,17 +273,6 @@ export class Processing {
       'a delivery is processed',
     );
     bus.publish<DecidedMessage>(subjects.decided, decidedMessage(delivery, decision));
-  }
-
-  /**
-   * PROCESSING-4: Asked when the decision is in the store: a sender who is answered later than this looks there first, and one who
-   * may have been answered already may have been given the run's id. It waits from when the delivery is stored, and the clocks of two
-   * ingests say nothing of each other.
-   */
-  async #isPromised({ receivedAt, answeredBy, storedAt }: PlacedDelivery): Promise<boolean> {
-    const waits = storedAt + answeredBy - receivedAt - PROMISE_MARGIN_MS;
-    // Where the broker does not say what time it is, too.
-    return !((await this.#brokerTime.latest()) < waits);
   }
 
   /** Keeps PROCESSING-1. */
