@@ -189,9 +189,9 @@ export class CacheEntries {
     }
   }
 
-  /** The archives that entries of this scope stand for. */
-  async namedIn(scopeId: string): Promise<Set<string>> {
-    const named = new Set<string>();
+  /** The archives that entries of this scope stand for, and how large they are said to be. */
+  async namedIn(scopeId: string): Promise<Map<string, number>> {
+    const named = new Map<string, number>();
     for (let after: { readonly id: string; readonly value: string } | undefined; ;) {
       const page = await this.#entries.list({
         where: { scope: scopeId },
@@ -199,7 +199,7 @@ export class CacheEntries {
         limit: PAGE,
         after,
       });
-      for (const { sha256 } of page) named.add(sha256);
+      for (const { sha256, bytes } of page) named.set(sha256, Math.max(bytes, named.get(sha256) ?? 0));
       const last = page.at(-1);
       if (page.length < PAGE || last === undefined) return named;
       after = { id: last.id, value: last.cacheKey };

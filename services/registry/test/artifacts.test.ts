@@ -29,6 +29,8 @@ let folder: string;
 let store: DocumentStore;
 let objects: ObjectStore;
 let keeper: ArtifactKeeper;
+/** Of another registry. */
+let another: ArtifactKeeper;
 let incoming: IncomingUploads;
 let now: number;
 /** By run and runner. */
@@ -62,7 +64,9 @@ beforeEach(async () => {
   incoming = new IncomingUploads();
   const grants = new Grants(bus);
   const runOf = async (id: string): Promise<SweptRun | null> => runs.get(id) ?? null;
-  keeper = new ArtifactKeeper({ bus, store, objects, runOf, now: () => now, grants, incoming });
+  const parts = { bus, store, objects, runOf, now: () => now, grants, incoming };
+  keeper = new ArtifactKeeper(parts);
+  another = new ArtifactKeeper(parts);
 });
 afterEach(async () => {
   incoming.close();
@@ -221,6 +225,84 @@ describe('what is stored', () => {
     await keeper.begin('here', { ...by(), files: 1, bytes: 2 });
     await expect(keeper.begin('here', { ...by(), files: 1, bytes: 3 })).rejects.toThrow(QuotaExceeded);
     await expect(keeper.open('here', { ...by(), sha256: sumOf('z'), sizeBytes: 3 })).rejects.toThrow(QuotaExceeded);
+  });
+});
+
+describe('KEEPER-3: what lies there and counts for no key yet', () => {
+  const MB = 1_000_000;
+  const attempt = (key: string): LivingAttempt => ({ tenant: key, key, expireMs: DAY, artifactBytes: 100 * MB });
+  const begin = async (runner: string, sizeBytes = 100 * MB): Promise<unknown> =>
+    await keeper.open(runner, { ...by(), sha256: sumOf(randomBytes(8)), sizeBytes });
+  /** Of a key that keeps little, 32 of which may lie there; each of another content. */
+  const put = async (count: number): Promise<string[]> => {
+    const sums: string[] = [];
+    for (let each = 0; each < count; each += 1) {
+      const data = randomBytes(PART_BYTES);
+      await keeper.put('small', { ...by(), sha256: sumOf(data), data });
+      sums.push(sumOf(data));
+    }
+    return sums;
+  };
+  const seal = async (sums: readonly string[], sizeBytes = PART_BYTES): Promise<string> => {
+    const files = sums.map((sha256) => ({ path: sha256, sizeBytes, sha256, executable: false }));
+    return (await another.seal('small', { ...by(), manifest: base64(encodeManifest(files)) })).sha256;
+  };
+
+  beforeEach(() => {
+    living.set(`${RUN} hostile`, attempt('m'));
+    living.set(`${RUN} other`, attempt('o'));
+    living.set(`${RUN} small`, { tenant: 's', key: 's', expireMs: 3 * DAY, artifactBytes: 8 * PART_BYTES });
+    living.set(`${RUN} any`, { tenant: 'e', key: 'e', expireMs: DAY });
+  });
+
+  it('is four times what it may keep, with what is on its way in; it costs that key alone, and ends with the upload', async () => {
+    for (let upload = 0; upload < 4; upload += 1) await begin('hostile');
+    await expect(begin('hostile', PART_BYTES)).rejects.toThrow('400.0 MB may lie there');
+    await begin('other');
+    for (let upload = 0; upload < 5; upload += 1) await begin('any');
+    incoming.close();
+    await expect.poll(() => begin('hostile').then(() => 'begun')).toBe('begun');
+  });
+
+  it('is no more what a list counts, by the bytes that it says, wherever that was sealed', async () => {
+    const sums = await put(32);
+    await seal(sums.slice(0, 8));
+    await put(8);
+    await expect(put(1)).rejects.toThrow(QuotaExceeded);
+  });
+
+  it('is what a list says to be smaller than it is, which the sweep removes', async () => {
+    const manifest = await seal(await put(32), 1);
+    await expect(put(1)).rejects.toThrow(QuotaExceeded);
+    runs.set(RUN, ended(manifest));
+    now += 2 * DAY;
+    expect(await keeper.sweep()).toEqual({ objects: 32, lists: 0 });
+    expect(await stored()).toEqual([manifest]);
+    await put(32);
+  });
+
+  it('is what has expired, and what came to nothing, until it is swept', async () => {
+    await seal(await put(8));
+    now += 3 * DAY;
+    await put(24);
+    await expect(put(1)).rejects.toThrow(QuotaExceeded);
+    now += 2 * DAY;
+    runs.set(RUN, ended(undefined, { open: true }));
+    await keeper.sweep();
+    await expect(put(1)).rejects.toThrow(QuotaExceeded);
+    runs.set(RUN, ended(undefined));
+    await keeper.sweep();
+    expect(await stored()).toEqual([]);
+    await put(32);
+  });
+
+  it('is not what has failed', async () => {
+    for (let tries = 0; tries < 40; tries += 1)
+      await expect(
+        keeper.put('small', { ...by(), sha256: sumOf('other'), data: randomBytes(PART_BYTES) }),
+      ).rejects.toThrow(BadUserInput);
+    await put(32);
+    await expect(put(1)).rejects.toThrow(QuotaExceeded);
   });
 });
 

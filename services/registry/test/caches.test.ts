@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -208,6 +208,47 @@ describe('who may', { timeout: 60_000 }, () => {
   });
 });
 
+describe('CACHEKEEPER-4: archives without an entry', { timeout: 60_000 }, () => {
+  const bytes = 512 * 1024;
+  /** Archives of their own contents, 32 of which may lie there. */
+  const put = async (count: number): Promise<Buffer[]> => {
+    const archives = Array.from({ length: count }, () => randomBytes(bytes));
+    for (const data of archives)
+      await keeper.put('main', { ...by(), sha256: createHash('sha256').update(data).digest('hex'), data });
+    return archives;
+  };
+  const enter = async (archives: readonly Buffer[], size: number): Promise<void> => {
+    for (const [index, data] of archives.entries()) {
+      const sha256 = createHash('sha256').update(data).digest('hex');
+      const entry = { scope: MAIN, owner: 'k', key: `${index}`, sha256, bytes: size, limitBytes: null, createdAt: now };
+      await entries.add([entry]);
+    }
+  };
+
+  it('are bounded by key; those that have one by now, or are gone, are none', async () => {
+    const archives = await put(32);
+    await enter(archives.slice(0, 2), bytes);
+    for await (const { key } of objects.list(`caches/${cacheScopeId(MAIN)}/`))
+      if (
+        createHash('sha256')
+          .update(archives[2] as Buffer)
+          .digest('hex') === key.split('/').at(-1)
+      )
+        await objects.delete(key);
+    await put(3);
+    await expect(put(1)).rejects.toThrow('16.8 MB may lie there');
+    living.set('other', { ...(living.get('main') as LivingAttempt), key: 'o' });
+    await keeper.put('other', { ...by(), sha256: sumOf('x'), data: 'eA==' });
+    await keeper.sweep(-60_000);
+    await put(30);
+  });
+
+  it('are also those whose entry says that they are smaller', async () => {
+    await enter(await put(32), 1);
+    await expect(put(1)).rejects.toThrow(QuotaExceeded);
+  });
+});
+
 describe('what goes', { timeout: 60_000 }, () => {
   it('where a key may keep no more, what was not used for longest goes first; what is larger alone is refused', async () => {
     await saved('main', 'a', 'a'.repeat(40), now - 30);
@@ -229,6 +270,14 @@ describe('what goes', { timeout: 60_000 }, () => {
     now += 31 * DAY;
     expect(await keeper.sweep()).toMatchObject({ entries: 1 });
     expect([await keys(), await archives()]).toEqual([[], 0]);
+  });
+
+  it('the sweep removes an archive that its entry says to be smaller than it is', async () => {
+    const more = { scope: MAIN, owner: 'k', key: 'b', sha256: sumOf('lie'), bytes: 1, limitBytes: 100, createdAt: now };
+    await keeper.put('main', { ...by(), sha256: sumOf('lie'), data: Buffer.from('lie').toString('base64') });
+    await entries.add([more]);
+    expect(await keeper.sweep(-60_000)).toEqual({ entries: 0, archives: 1 });
+    expect(await find('main', 'b')).toBeUndefined();
   });
 
   it('the sweep brings a key below its limit', async () => {

@@ -60,9 +60,15 @@ export class Contents {
     await orUnavailable(this.#objects.put(this.#keyOf(owner, sha256), bytes, { sha256, bytesMax }));
   }
 
-  async putWhole(owner: string, sha256: string, bytes: Uint8Array): Promise<void> {
+  /** `counting`: calls what it is given, if so much may be stored. */
+  async putWhole(
+    owner: string,
+    sha256: string,
+    bytes: Uint8Array,
+    counting: (work: () => Promise<void>) => Promise<void>,
+  ): Promise<void> {
     if (await this.has(owner, sha256)) return;
-    await this.put(owner, sha256, Readable.from([bytes], { objectMode: true }), bytes.length);
+    await counting(() => this.put(owner, sha256, Readable.from([bytes], { objectMode: true }), bytes.length));
   }
 
   /** As much of it as one message carries. `tenant`: who asks; '': a gateway. */

@@ -5,6 +5,7 @@
  *  KEEPER-1 A runner stores, and reads, only for an attempt that lives with it, and only in the run of that attempt;
  *     it reads also in the runs whose stages that run has adopted.
  *  KEEPER-2 A list is stored after all that it names was stored.
+ *  KEEPER-3 What lies here and counts for no key yet is bounded by key (UNSEALED-2).
  */
 import { createHash } from 'node:crypto';
 import type { Time } from '@penstock/async';
@@ -34,6 +35,7 @@ import type { DirectDoor } from './direct-door.ts';
 import type { Grants } from './grants.ts';
 import { decoded, type IncomingUploads } from './incoming.ts';
 import { sweepArtifacts, type SweepDelays, type SweepParts, type SweptArtifacts } from './sweep.ts';
+import { Unsealed } from './unsealed.ts';
 import { KeptUsage } from './usage.ts';
 
 export interface KeeperOptions {
@@ -56,6 +58,8 @@ export class ArtifactKeeper {
   readonly #grants: Grants;
   readonly #incoming: IncomingUploads;
   readonly #usage: KeptUsage;
+  /** KEEPER-3, by run. */
+  readonly #unsealed: Unsealed;
 
   constructor(options: KeeperOptions) {
     this.#options = options;
@@ -63,6 +67,7 @@ export class ArtifactKeeper {
     this.#contents = new Contents(options.objects, 'artifacts/', options.door);
     this.#grants = options.grants;
     this.#usage = new KeptUsage(options.store, options.now, options.time);
+    this.#unsealed = new Unsealed({ ...options, sealedOf: (key) => orUnavailable(this.#usage.byRun(key)) });
   }
 
   async begin(runner: string, request: BeginRequest): Promise<void> {
@@ -72,9 +77,8 @@ export class ArtifactKeeper {
   }
 
   async put(runner: string, request: PutRequest): Promise<void> {
-    await this.#grants.of(runner, request);
-    const bytes = decoded(request.data);
-    await this.#contents.putWhole(request.ref.runId, request.sha256, bytes);
+    const attempt = await this.#grants.of(runner, request);
+    await this.#putWhole(attempt, request.ref.runId, request.sha256, decoded(request.data));
   }
 
   async open(runner: string, request: OpenUploadRequest): Promise<OpenUploadAnswer> {
@@ -84,10 +88,13 @@ export class ArtifactKeeper {
     await this.#checkQuota(attempt, sizeBytes);
     if (await this.#contents.has(ref.runId, sha256)) return { upload: null };
     await this.#contents.checkRoom();
+    await this.#unsealed.check(attempt, ref.runId, sizeBytes);
     const { bus } = this.#options;
     const whose = { runner, tenant: attempt.tenant };
     return this.#incoming.listen(bus, whose, request, (bytes) =>
-      this.#contents.put(ref.runId, sha256, bytes, sizeBytes),
+      this.#unsealed.store(attempt, ref.runId, sizeBytes, () =>
+        this.#contents.put(ref.runId, sha256, bytes, sizeBytes),
+      ),
     );
   }
 
@@ -101,7 +108,7 @@ export class ArtifactKeeper {
     const bytes = [...sizes.values()].reduce((sum, size) => sum + size, 0);
     await this.#checkQuota(attempt, bytes);
     const sha256 = createHash('sha256').update(manifest).digest('hex');
-    await this.#contents.putWhole(runId, sha256, manifest);
+    await this.#putWhole(attempt, runId, sha256, manifest);
     const expiresAt = this.#options.now() + attempt.expireMs;
     const { tenant, key } = attempt;
     await orUnavailable(this.#usage.add({ runId, tenant, key, manifest: sha256, bytes, expiresAt }));
@@ -137,7 +144,14 @@ export class ArtifactKeeper {
   /** See `sweep.ts`. */
   async sweep(delays?: SweepDelays): Promise<SweptArtifacts> {
     const { objects, runOf, now } = this.#options;
-    return await sweepArtifacts({ objects, runOf, contents: this.#contents, usage: this.#usage }, now(), delays);
+    const parts = { objects, runOf, contents: this.#contents, usage: this.#usage, unsealed: this.#unsealed };
+    return await sweepArtifacts(parts, now(), delays);
+  }
+
+  async #putWhole(attempt: LivingAttempt, runId: string, sha256: string, bytes: Uint8Array): Promise<void> {
+    await this.#contents.putWhole(runId, sha256, bytes, (work) =>
+      this.#unsealed.store(attempt, runId, bytes.length, work),
+    );
   }
 
   async #checkQuota({ key, artifactBytes }: LivingAttempt, bytes: number): Promise<void> {

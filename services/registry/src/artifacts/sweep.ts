@@ -5,11 +5,13 @@
  *  ARTIFACTSWEEP-1 Of a run that is not closed nothing goes: its attempts may name by their results what they find stored.
  *  ARTIFACTSWEEP-2 Only what is older than `olderThanMs` goes.
  *  ARTIFACTSWEEP-3 What has expired stays for `expiredForMs` more: others, whose clocks are behind this one, still show it.
+ *  ARTIFACTSWEEP-4 What is larger than any list says goes as what none names: it would count as what it is not.
  */
 import { decodeManifest, MANIFEST_BYTES_MAX } from '@penstock/artifacts';
-import type { ObjectStore } from '@penstock/object-store';
+import type { ObjectHead, ObjectStore } from '@penstock/object-store';
 import type { StageView } from '@penstock/run';
 import { ARTIFACT_PREFIX, partsOfKey, type Contents } from './contents.ts';
+import type { Unsealed } from './unsealed.ts';
 import type { KeptUsage } from './usage.ts';
 
 /** As much of a run's document as says what it names. */
@@ -22,6 +24,7 @@ export interface SweepParts {
   readonly objects: Pick<ObjectStore, 'list' | 'delete' | 'removeLeftovers'>;
   readonly contents: Pick<Contents, 'whole'>;
   readonly usage: KeptUsage;
+  readonly unsealed: Pick<Unsealed, 'forget'>;
   /** Null: there is no such run. */
   readonly runOf: (runId: string) => Promise<SweptRun | null>;
 }
@@ -52,23 +55,24 @@ export async function sweepArtifacts(
   const expired = now - expiredForMs;
   const lists = await sweepLists(parts, expired, before);
   let objects = 0;
-  let batch = new Map<string, string[]>();
+  let batch = new Map<string, ObjectHead[]>();
   let count = 0;
   const flush = async (): Promise<void> => {
-    for (const [runId, keys] of batch) objects += await sweepRun(parts, runId, keys, expired);
+    for (const [runId, heads] of batch) objects += await sweepRun(parts, runId, heads, expired);
     batch = new Map();
     count = 0;
   };
-  for await (const { key, storedAt } of parts.objects.list(ARTIFACT_PREFIX)) {
-    if (storedAt >= before) continue;
-    const { owner: runId } = partsOfKey(key);
-    const keys = batch.get(runId);
-    if (keys === undefined) batch.set(runId, [key]);
-    else keys.push(key);
+  for await (const head of parts.objects.list(ARTIFACT_PREFIX)) {
+    if (head.storedAt >= before) continue;
+    const { owner: runId } = partsOfKey(head.key);
+    const heads = batch.get(runId);
+    if (heads === undefined) batch.set(runId, [head]);
+    else heads.push(head);
     count += 1;
     if (count >= BATCH) await flush();
   }
   await flush();
+  await parts.unsealed.forget(before, async (runId) => (await namedOrUnknown(parts, runId, expired)) !== undefined);
   await parts.objects.removeLeftovers(olderThanMs);
   return { objects, lists };
 }
@@ -84,27 +88,38 @@ function listsOf({ view }: SweptRun, expired: number): string[] {
     .flatMap((kept) => (kept === undefined || kept.expiresAt <= expired ? [] : [kept.manifest]));
 }
 
-/** Undefined: all of it is kept. */
-async function namedBy(parts: SweepParts, runId: string, expired: number): Promise<Set<string> | undefined> {
+/** And how large they are said to be. Undefined: all of it is kept. */
+async function namedBy(parts: SweepParts, runId: string, expired: number): Promise<Map<string, number> | undefined> {
   const run = await parts.runOf(runId);
-  if (run === null) return new Set();
+  const named = new Map<string, number>();
+  if (run === null) return named;
   if (run.open) return undefined;
-  const named = new Set<string>();
+  const name = (sha256: string, bytes: number): void =>
+    void named.set(sha256, Math.max(bytes, named.get(sha256) ?? 0));
   for (const list of listsOf(run, expired)) {
-    named.add(list);
     const manifest = await parts.contents.whole(runId, list, MANIFEST_BYTES_MAX);
-    for (const { sha256 } of decodeManifest(manifest)) named.add(sha256);
+    for (const { sha256, sizeBytes } of decodeManifest(manifest)) name(sha256, sizeBytes);
+    name(list, manifest.length);
   }
   return named;
 }
 
-async function sweepRun(parts: SweepParts, runId: string, keys: readonly string[], expired: number): Promise<number> {
-  // A list that cannot be read keeps all of its run: what it names is not known.
-  const named = await namedBy(parts, runId, expired).catch(() => undefined);
+/** A list that cannot be read keeps all of its run: what it names is not known. */
+async function namedOrUnknown(parts: SweepParts, runId: string, expired: number): ReturnType<typeof namedBy> {
+  return await namedBy(parts, runId, expired).catch(() => undefined);
+}
+
+async function sweepRun(
+  parts: SweepParts,
+  runId: string,
+  heads: readonly ObjectHead[],
+  expired: number,
+): Promise<number> {
+  const named = await namedOrUnknown(parts, runId, expired);
   if (named === undefined) return 0;
   let removed = 0;
-  for (const key of keys) {
-    if (named.has(partsOfKey(key).sha256)) continue;
+  for (const { key, size } of heads) {
+    if ((named.get(partsOfKey(key).sha256) ?? -1) >= size) continue;
     await parts.objects.delete(key);
     removed += 1;
   }

@@ -38,12 +38,7 @@ export class KeptUsage {
     const known = this.#sums.get(key);
     if (known !== undefined && known.until > this.#time.bootNow()) return known.bytes;
     let bytes = 0;
-    for (let after: { readonly id: string } | undefined; ;) {
-      const page = await this.#kept.list({ where: { key }, limit: PAGE, after });
-      for (const each of page) if (each.expiresAt > this.#now()) bytes += each.bytes;
-      if (page.length < PAGE) break;
-      after = page.at(-1);
-    }
+    for await (const each of this.#countedOf(key)) bytes += each.bytes;
     this.#sums.delete(key);
     this.#sums.set(key, { bytes, until: this.#time.bootNow() + SUM_HOLDS_MS });
     for (const oldest of this.#sums.keys()) {
@@ -51,6 +46,13 @@ export class KeptUsage {
       this.#sums.delete(oldest);
     }
     return bytes;
+  }
+
+  /** What counts for a key, by run; read anew. */
+  async byRun(key: string): Promise<Map<string, number>> {
+    const sums = new Map<string, number>();
+    for await (const { runId, bytes } of this.#countedOf(key)) sums.set(runId, (sums.get(runId) ?? 0) + bytes);
+    return sums;
   }
 
   async add(kept: Kept): Promise<void> {
@@ -74,5 +76,14 @@ export class KeptUsage {
 
   async forget(id: string): Promise<void> {
     await this.#kept.delete(id);
+  }
+
+  async *#countedOf(key: string): AsyncGenerator<Pick<Kept, 'runId' | 'bytes'>, void> {
+    for (let after: { readonly id: string } | undefined; ;) {
+      const page = await this.#kept.list({ where: { key }, limit: PAGE, after });
+      for (const each of page) if (each.expiresAt > this.#now()) yield each;
+      if (page.length < PAGE) return;
+      after = page.at(-1);
+    }
   }
 }

@@ -5,6 +5,7 @@
  *  CACHEKEEPER-1 A runner stores only in the scope that the run's owner says its attempt may write, and reads only in those it may read.
  *  CACHEKEEPER-2 What is missing or damaged is not there: its entry goes, and who looked for it goes without.
  *  CACHEKEEPER-3 Where a key may keep so much, room is made before more is stored: what was not used for longest goes first.
+ *  CACHEKEEPER-4 Archives that lie here and have no entry yet are bounded by key (UNSEALED-2).
  */
 import {
   type BeginCacheAnswer,
@@ -34,6 +35,7 @@ import { Contents } from '../artifacts/contents.ts';
 import type { DirectDoor } from '../artifacts/direct-door.ts';
 import type { Grants } from '../artifacts/grants.ts';
 import { decoded, type IncomingUploads } from '../artifacts/incoming.ts';
+import { Unsealed } from '../artifacts/unsealed.ts';
 import { asUnavailable } from '../catalogue/uploads.ts';
 import { DamageChecks } from './damage-checks.ts';
 import { sweepCaches, type SweptCaches } from './cache-sweep.ts';
@@ -60,6 +62,8 @@ interface Turn {
 /** Who has begun to store a key is waited for no longer. */
 const STORING_MS_MAX = 10 * 60_000;
 const STORING_MAX = 1_000;
+/** CACHEKEEPER-4: each is looked at where a key has too many. */
+const UNSEALED_MAX = 1_000;
 /** In one answer. */
 const LISTED_MAX = 1_000;
 /** Of one archive, whatever its tier. */
@@ -70,6 +74,8 @@ export class CacheKeeper {
   readonly #contents: Contents;
   readonly #damage: DamageChecks;
   readonly #time: Pick<Time, 'bootNow'>;
+  /** CACHEKEEPER-4, by scope and hash. */
+  readonly #unsealed: Unsealed;
   /** By scope and key: whose attempt has begun to store it, and until when that is believed. */
   readonly #storing = new Map<string, Turn>();
 
@@ -77,6 +83,11 @@ export class CacheKeeper {
     this.#options = options;
     this.#time = options.time ?? machineTime;
     this.#contents = new Contents(options.objects, 'caches/', options.door);
+    this.#unsealed = new Unsealed({
+      ...options,
+      groupsMax: UNSEALED_MAX,
+      sealedOf: (key, archives) => orUnavailable(this.#sealedOf(key, archives)),
+    });
     this.#damage = new DamageChecks({
       head: ({ scope, sha256 }) => this.#contents.head(cacheScopeId(scope), sha256),
       isWhole: ({ scope, sha256 }) => this.#contents.isWhole(cacheScopeId(scope), sha256),
@@ -110,8 +121,13 @@ export class CacheKeeper {
   }
 
   async put(runner: string, request: PutRequest): Promise<void> {
-    const scope = writable(await this.#options.grants.of(runner, request));
-    await this.#contents.putWhole(cacheScopeId(scope), request.sha256, decoded(request.data));
+    const attempt = await this.#options.grants.of(runner, request);
+    const scope = cacheScopeId(writable(attempt));
+    const { sha256, data } = request;
+    const bytes = decoded(data);
+    await this.#contents.putWhole(scope, sha256, bytes, (work) =>
+      this.#unsealed.store(attempt, `${scope}/${sha256}`, bytes.length, work),
+    );
   }
 
   async open(runner: string, request: OpenUploadRequest): Promise<OpenUploadAnswer> {
@@ -122,9 +138,13 @@ export class CacheKeeper {
     if (attempt.artifactBytes !== undefined && sizeBytes > attempt.artifactBytes) throw tooLarge(attempt.artifactBytes);
     if (await this.#contents.has(scope, sha256)) return { upload: null };
     await this.#contents.checkRoom();
+    const archive = `${scope}/${sha256}`;
+    await this.#unsealed.check(attempt, archive, sizeBytes);
     const { bus, incoming } = this.#options;
     const whose = { runner, tenant: attempt.tenant };
-    return incoming.listen(bus, whose, request, (bytes) => this.#contents.put(scope, sha256, bytes, sizeBytes));
+    return incoming.listen(bus, whose, request, (bytes) =>
+      this.#unsealed.store(attempt, archive, sizeBytes, () => this.#contents.put(scope, sha256, bytes, sizeBytes)),
+    );
   }
 
   async get(runner: string, request: GetCacheRequest): Promise<PartAnswer> {
@@ -171,7 +191,22 @@ export class CacheKeeper {
   /** See `cache-sweep.ts`. */
   async sweep(olderThanMs?: number): Promise<SweptCaches> {
     const { objects, entries, now } = this.#options;
-    return await sweepCaches({ objects, entries, remove: (entry) => this.#remove(entry) }, now(), olderThanMs);
+    const parts = { objects, entries, unsealed: this.#unsealed, remove: (entry: CacheEntry) => this.#remove(entry) };
+    return await sweepCaches(parts, now(), olderThanMs);
+  }
+
+  /** Those that an entry of this key stands for, if they are no larger than it says, and those that are gone. */
+  async #sealedOf(key: string, archives: readonly string[]): Promise<Map<string, number>> {
+    const named = new Map<string, number>();
+    for await (const { scope, sha256, bytes } of this.#options.entries.ofOwner(key))
+      named.set(`${cacheScopeId(scope)}/${sha256}`, bytes);
+    const sealed = new Map<string, number>();
+    for (const archive of archives) {
+      const [scope = '', sha256 = ''] = archive.split('/');
+      const head = await this.#contents.head(scope, sha256);
+      if (head === null || head.size <= (named.get(archive) ?? -1)) sealed.set(archive, Infinity);
+    }
+    return sealed;
   }
 
   async #scopes(

@@ -3,14 +3,17 @@
  * every registry now and then; several at once do no harm.
  *
  *  CACHESWEEP-1 Only archives older than `olderThanMs` go: an entry follows what was stored once its success is in the store.
+ *  CACHESWEEP-2 What is larger than its entries say goes: it would count as what it is not.
  */
-import type { ObjectStore } from '@penstock/object-store';
+import type { ObjectHead, ObjectStore } from '@penstock/object-store';
 import type { CacheEntries, CacheEntry } from '@penstock/store';
 import { CACHE_PREFIX, partsOfKey } from '../artifacts/contents.ts';
+import type { Unsealed } from '../artifacts/unsealed.ts';
 
 export interface CacheSweepParts {
   readonly objects: Pick<ObjectStore, 'list' | 'delete'>;
   readonly entries: CacheEntries;
+  readonly unsealed: Pick<Unsealed, 'forget'>;
   readonly remove: (entry: CacheEntry) => Promise<unknown>;
 }
 
@@ -31,35 +34,36 @@ export async function sweepCaches(
 ): Promise<SweptCaches> {
   const entries = await sweepEntries(parts, now);
   let archives = 0;
-  let batch = new Map<string, string[]>();
+  let batch = new Map<string, ObjectHead[]>();
   let count = 0;
   const flush = async (): Promise<void> => {
-    for (const [scope, keys] of batch) archives += await sweepScope(parts, scope, keys);
+    for (const [scope, heads] of batch) archives += await sweepScope(parts, scope, heads);
     batch = new Map();
     count = 0;
   };
-  for await (const { key, storedAt } of parts.objects.list(CACHE_PREFIX)) {
-    if (storedAt >= now - olderThanMs) continue;
-    const { owner: scope } = partsOfKey(key);
-    const keys = batch.get(scope);
-    if (keys === undefined) batch.set(scope, [key]);
-    else keys.push(key);
+  for await (const head of parts.objects.list(CACHE_PREFIX)) {
+    if (head.storedAt >= now - olderThanMs) continue;
+    const { owner: scope } = partsOfKey(head.key);
+    const heads = batch.get(scope);
+    if (heads === undefined) batch.set(scope, [head]);
+    else heads.push(head);
     count += 1;
     if (count >= BATCH) await flush();
   }
   await flush();
+  await parts.unsealed.forget(now - olderThanMs, () => true);
   return { entries, archives };
 }
 
 async function sweepScope(
   { objects, entries }: CacheSweepParts,
   scope: string,
-  keys: readonly string[],
+  heads: readonly ObjectHead[],
 ): Promise<number> {
   const named = await entries.namedIn(scope);
   let removed = 0;
-  for (const key of keys) {
-    if (named.has(partsOfKey(key).sha256)) continue;
+  for (const { key, size } of heads) {
+    if ((named.get(partsOfKey(key).sha256) ?? -1) >= size) continue;
     await objects.delete(key);
     removed += 1;
   }
