@@ -281,6 +281,15 @@ describe('KEEPER-3: what lies there and counts for no key yet', () => {
     await put(32);
   });
 
+  it('nothing goes that is smaller than a list says', async () => {
+    const sums = await put(2);
+    const manifest = await seal(sums, PART_BYTES + 1);
+    runs.set(RUN, ended(manifest));
+    now += 2 * DAY;
+    expect(await keeper.sweep()).toEqual({ objects: 0, lists: 0 });
+    expect(await stored()).toEqual([...sums, manifest].toSorted());
+  });
+
   it('is what has expired, and what came to nothing, until it is swept', async () => {
     await seal(await put(8));
     now += 3 * DAY;

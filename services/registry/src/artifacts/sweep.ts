@@ -94,8 +94,7 @@ async function namedBy(parts: SweepParts, runId: string, expired: number): Promi
   const named = new Map<string, number>();
   if (run === null) return named;
   if (run.open) return undefined;
-  const name = (sha256: string, bytes: number): void =>
-    void named.set(sha256, Math.max(bytes, named.get(sha256) ?? 0));
+  const name = (sha256: string, bytes: number): void => void named.set(sha256, Math.max(bytes, named.get(sha256) ?? 0));
   for (const list of listsOf(run, expired)) {
     const manifest = await parts.contents.whole(runId, list, MANIFEST_BYTES_MAX);
     for (const { sha256, sizeBytes } of decodeManifest(manifest)) name(sha256, sizeBytes);
