@@ -36,10 +36,7 @@ async function graphql<T>(query: string, variables: Record<string, unknown>): Pr
   return data;
 }
 
-async function trigger(
-  script: string,
-  waitSeconds?: number,
-): Promise<{ readonly id: string; readonly status: string }> {
+async function trigger(script: string, waitSeconds: number): Promise<{ readonly id: string; readonly status: string }> {
   const yaml = `pipeline:\n  name: cancelled\nstages:\n  loud:\n    run: "${script}"\n`;
   const { triggerPipeline } = await graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(
     'mutation ($yaml: String!, $wait: Int) { triggerPipeline(yaml: $yaml, waitSeconds: $wait) { run { id status } } }',
@@ -82,6 +79,7 @@ const CANCEL = 'mutation ($id: String!) { cancelPipeline(id: $id) { run { status
 it('with a scheduler and a gateway an hour behind: what a stage prints while it is stopped is told, and replayed', async () => {
   const { id } = await trigger(
     "exec 2>/dev/null; trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done",
+    0,
   );
   const live = watch(id);
   await live.line('ready');
@@ -98,7 +96,7 @@ it('with a scheduler and a gateway an hour behind: what a stage prints while it 
 }, 60_000);
 
 it('with a runner that is frozen at the cancel: the end is told when its fence has passed, and nothing is added when it wakes', async () => {
-  const { id } = await trigger("trap '' TERM; n=0; while :; do n=$((n+1)); echo line $n; sleep 0.01; done");
+  const { id } = await trigger("trap '' TERM; n=0; while :; do n=$((n+1)); echo line $n; sleep 0.01; done", 0);
   const live = watch(id);
   await live.line('line 20');
   cluster.freeze('runner', 0);
