@@ -401,6 +401,9 @@ describe('what clients see', () => {
     expect(wentBack(answer('RUNNING', 'RUNNING', 2), answer('RUNNING', 'QUEUED', 0))).toBe(true);
     // A grant that came to nothing.
     expect(wentBack(answer('RUNNING', 'RUNNING', 1), answer('RUNNING', 'QUEUED', 0))).toBe(false);
+    expect(wentBack(answer('RUNNING', 'RUNNING', 1), answer('CANCELLED', 'CANCELLED', 0))).toBe(false);
+    expect(wentBack(answer('RUNNING', 'RUNNING', 2), answer('CANCELLED', 'CANCELLED', 0))).toBe(true);
+    expect(wentBack(answer('RUNNING', 'RUNNING', 1), answer('SUCCESS', 'SUCCESS', 0))).toBe(true);
     expect(wentBack(answer('SUCCESS', 'SUCCESS', 1), answer('RUNNING', 'SUCCESS', 1))).toBe(true);
     expect(wentBack(answer('CANCELLED', 'CANCELLED', 1), answer('SUCCESS', 'SUCCESS', 1))).toBe(true);
   });

@@ -311,7 +311,8 @@ export function wentBack(before: RunAnswer, now: RunAnswer): boolean {
   return before.stages.some((stage) => {
     const later = now.stages.find(({ name }) => name === stage.name);
     if (later === undefined) return true;
-    const returned = stage.status === 'RUNNING' && rankOf(later.status) === 0 ? 1 : 0;
+    // By the time of the later answer its run may have been cancelled as well, or no runner have been left for it.
+    const returned = stage.status === 'RUNNING' && !['RUNNING', 'SUCCESS'].includes(later.status) ? 1 : 0;
     if (later.attempt < stage.attempt - returned) return true;
     return rankOf(stage.status) === ENDED && later.status !== stage.status;
   });
