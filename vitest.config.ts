@@ -11,8 +11,9 @@ export default defineConfig({
     setupFiles: ['./test/support/remove-made-folders.ts'],
     // Child processes rather than threads: tests change directories, send signals and start brokers.
     pool: 'forks',
-    // Most tests wait for another process or for a lease: three files at once leave a quarter of two cores idle.
-    maxWorkers: availableParallelism() * 2,
+    // Most tests wait for another process or for a lease, so that a core has room for more than one of them. With two for each core whole
+    // runs were no faster, and tests of browsers and clusters missed their times.
+    maxWorkers: Math.ceil(availableParallelism() * 1.5),
     projects: [
       {
         extends: true,
