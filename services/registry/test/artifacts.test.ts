@@ -281,6 +281,17 @@ describe('KEEPER-3: what lies there and counts for no key yet', () => {
     await put(32);
   });
 
+  it('is nothing of many small files that a list names, nor the list itself', async () => {
+    const sums: string[] = [];
+    for (let each = 0; each < 1_500; each += 1) {
+      const data = Buffer.from(String(each).padEnd(10));
+      sums.push(sumOf(data));
+      await keeper.put('small', { ...by(), sha256: sumOf(data), data });
+    }
+    await seal(sums, 10);
+    expect(await put(31)).toHaveLength(31);
+  });
+
   it('nothing goes that is smaller than a list says', async () => {
     const sums = await put(2);
     const manifest = await seal(sums, PART_BYTES + 1);

@@ -35,7 +35,7 @@ import type { DirectDoor } from './direct-door.ts';
 import type { Grants } from './grants.ts';
 import { decoded, type IncomingUploads } from './incoming.ts';
 import { sweepArtifacts, type SweepDelays, type SweepParts, type SweptArtifacts } from './sweep.ts';
-import { Unsealed } from './unsealed.ts';
+import { Unsealed, weightOf } from './unsealed.ts';
 import { KeptUsage } from './usage.ts';
 
 export interface KeeperOptions {
@@ -67,7 +67,7 @@ export class ArtifactKeeper {
     this.#contents = new Contents(options.objects, 'artifacts/', options.door);
     this.#grants = options.grants;
     this.#usage = new KeptUsage(options.store, options.now, options.time);
-    this.#unsealed = new Unsealed({ ...options, sealedOf: (key) => orUnavailable(this.#usage.byRun(key)) });
+    this.#unsealed = new Unsealed({ ...options, sealedOf: (key) => orUnavailable(this.#usage.weightByRun(key)) });
   }
 
   async begin(runner: string, request: BeginRequest): Promise<void> {
@@ -111,7 +111,8 @@ export class ArtifactKeeper {
     await this.#putWhole(attempt, runId, sha256, manifest);
     const expiresAt = this.#options.now() + attempt.expireMs;
     const { tenant, key } = attempt;
-    await orUnavailable(this.#usage.add({ runId, tenant, key, manifest: sha256, bytes, expiresAt }));
+    const weight = [...sizes.values(), manifest.length].reduce((sum, size) => sum + weightOf(size), 0);
+    await orUnavailable(this.#usage.add({ runId, tenant, key, manifest: sha256, bytes, weight, expiresAt }));
     return { sha256, files: files.length, bytes };
   }
 

@@ -63,7 +63,7 @@ export class Unsealed {
   /** UNSEALED-1. @throws QuotaExceeded; what `work` throws */
   async store(by: Bounded, group: string, bytes: number, work: () => Promise<void>): Promise<void> {
     if (by.artifactBytes === undefined) return await work();
-    const weight = Math.max(bytes, CONTENT_BYTES_MIN);
+    const weight = weightOf(bytes);
     await this.#admit(by, group, bytes, weight);
     try {
       await work();
@@ -102,7 +102,7 @@ export class Unsealed {
     const ofKey = this.#keys.get(by.key);
     if (ofKey === undefined) return bytes <= bytesMax(by);
     const isRoom = ofKey.groups.has(group) || ofKey.groups.size < (this.#options.groupsMax ?? Infinity);
-    return isRoom && ofKey.bytes + Math.max(bytes, CONTENT_BYTES_MIN) <= bytesMax(by);
+    return isRoom && ofKey.bytes + weightOf(bytes) <= bytesMax(by);
   }
 
   #change(key: string, id: string, bytes: number, underway: number): void {
@@ -171,4 +171,9 @@ function unsealedOf({ bytes, sealed }: Group): number {
 
 function bytesMax({ artifactBytes = 0 }: Bounded): number {
   return Math.max(UNSEALED_TIMES * artifactBytes, UNSEALED_BYTES_MIN);
+}
+
+/** As what a content of so many bytes counts. */
+export function weightOf(bytes: number): number {
+  return Math.max(bytes, CONTENT_BYTES_MIN);
 }

@@ -13,6 +13,8 @@ export interface Kept {
   readonly key: string;
   readonly manifest: string;
   readonly bytes: number;
+  /** As what all of it counts while no list does, itself included (`weightOf`); 0 in lists of before: as its bytes. */
+  readonly weight: number;
   readonly expiresAt: number;
 }
 
@@ -48,10 +50,11 @@ export class KeptUsage {
     return bytes;
   }
 
-  /** What counts for a key, by run; read anew. */
-  async byRun(key: string): Promise<Map<string, number>> {
+  /** What lists of a key that count weigh, by run; read anew. */
+  async weightByRun(key: string): Promise<Map<string, number>> {
     const sums = new Map<string, number>();
-    for await (const { runId, bytes } of this.#countedOf(key)) sums.set(runId, (sums.get(runId) ?? 0) + bytes);
+    for await (const { runId, bytes, weight } of this.#countedOf(key))
+      sums.set(runId, (sums.get(runId) ?? 0) + Math.max(weight, bytes));
     return sums;
   }
 
@@ -78,7 +81,7 @@ export class KeptUsage {
     await this.#kept.delete(id);
   }
 
-  async *#countedOf(key: string): AsyncGenerator<Pick<Kept, 'runId' | 'bytes'>, void> {
+  async *#countedOf(key: string): AsyncGenerator<Pick<Kept, 'runId' | 'bytes' | 'weight'>, void> {
     for (let after: { readonly id: string } | undefined; ;) {
       const page = await this.#kept.list({ where: { key }, limit: PAGE, after });
       for (const each of page) if (each.expiresAt > this.#now()) yield each;

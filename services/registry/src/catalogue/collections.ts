@@ -82,6 +82,8 @@ export const keptSpec = {
     key: 'string',
     manifest: 'string',
     bytes: 'integer',
+    /** 0 in documents of before. */
+    weight: 'integer',
     /** Milliseconds since 1970. */
     storedAt: 'integer',
     expiresAt: 'integer',
