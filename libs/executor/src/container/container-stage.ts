@@ -45,6 +45,8 @@ export class ContainerStage implements StageProcess {
   readonly #preparing = new AbortController();
   #stopped: StopReason | null = null;
   #ended: string | null = null;
+  /** All that is left to be done is to clear away. */
+  #isOver = false;
   #container: Confined | null = null;
   #control: Control | null = null;
   #services: Services | null = null;
@@ -68,7 +70,7 @@ export class ContainerStage implements StageProcess {
   }
 
   stop(reason: StopReason): void {
-    if (this.#stopped !== null) return;
+    if (this.#stopped !== null || this.#isOver) return;
     this.#stopped = reason;
     clearTimeout(this.#timeout);
     this.#preparing.abort(new Error('the stage was stopped'));
@@ -91,6 +93,7 @@ export class ContainerStage implements StageProcess {
     } catch (error) {
       exit = await this.#exitOfFailure(error);
     }
+    this.#isOver = true;
     clearTimeout(this.#timeout);
     clearTimeout(this.#grace);
     this.#watch?.close();

@@ -4,6 +4,7 @@
  *
  * CONTROL-1. The owner holds the writing end of `control` from before the container exists: its end of file is the owner's end.
  * CONTROL-2. `ended` comes with the end of file of `life`, which only the container's first process, and what it started, hold open.
+ * CONTROL-3. Closed it does nothing any more, whatever it is told: the numbers that it had are those of other files by then.
  */
 import { execFile } from 'node:child_process';
 import {
@@ -127,8 +128,9 @@ export class Control {
     this.#order('go');
   }
 
-  /** SIGTERM to all, and time for what is left. */
+  /** SIGTERM to all, and time for what is left. CONTROL-3. */
   stop(): void {
+    if (this.#isClosed) return;
     ftruncateSync(this.#jobFd, 0);
     this.#order('stop');
   }
