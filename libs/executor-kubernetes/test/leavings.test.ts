@@ -179,6 +179,15 @@ it('writes no more than there is room for', async () => {
   await expect(bring(everything, 1_000)).rejects.toThrow('more than the 1000 bytes');
 });
 
+it('counts a file as often as it has names: each of them is a file of its own here', async () => {
+  writeFileSync(join(folder, 'a'), Buffer.alloc(400));
+  linkSync(join(folder, 'a'), join(folder, 'b'));
+  expect(await bring(everything, 800)).toEqual([]);
+  rmSync(into, { recursive: true });
+  linkSync(join(folder, 'a'), join(folder, 'c'));
+  await expect(bring(everything, 800)).rejects.toThrow('more than the 800 bytes');
+});
+
 it('is refused by an archive that ends in its middle', async () => {
   writeFileSync(join(folder, 'a'), 'x');
   forged = (await archiveOf([{ name: './a' }, 'y'.repeat(5_000)])).subarray(0, 3_000);

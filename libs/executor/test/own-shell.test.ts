@@ -129,6 +129,21 @@ describe.runIf(isDash).each([
     ).toBeNull();
   });
 
+  // Looked at again for each beginning, each of them took eight seconds and more, in which the runner did nothing else.
+  it.each([
+    ['set ', '-set ', null],
+    ['. ', '<(. ', 'differs'],
+  ])(
+    'is looked at once, also where it has the largest size and all of it could begin what differs: %j',
+    (first, rest, differs) => {
+      const script = `${first}${rest.repeat(Math.floor(95_000 / rest.length))}\n`;
+      for (let time = 0; time < 10; time += 1) {
+        const condition = needsAnotherShell([{ script, bindings: {} }], { PATH });
+        expect(condition === null).toBe(differs !== null);
+      }
+    },
+  );
+
   it('is looked for in no folder that a stage names, and among so many only', () => {
     const commands = [{ script: 'true', bindings: {} }];
     const shells = join(folder, 'shells');

@@ -128,17 +128,26 @@ async function unpack(
   bytesMax: number,
   missing: Set<string>,
 ): Promise<void> {
-  const come = new Set<string>();
+  /** With their sizes. */
+  const come = new Map<string, number>();
   let left = bytesMax;
+  const count = (bytes: number): void => {
+    left -= bytes;
+    if (left < 0) throw new NotBroughtOut(`they have more than the ${bytesMax} bytes that their runner has room for`);
+  };
   for await (const entry of archive) {
     const { name, type, size = 0, mode = 0, mtime, linkname = '' } = entry.header;
     const path = plain(name);
     const place = join(into, path);
     if (missing.has(path) && (type === 'file' || type === 'contiguous-file')) {
-      left -= size;
-      if (left < 0) throw new NotBroughtOut(`they have more than the ${bytesMax} bytes that their runner has room for`);
+      count(size);
       await pipeline(entry, createWriteStream(place, { flags: 'wx', mode: 0o600 }));
+      come.set(path, size);
     } else if (missing.has(path) && type === 'link' && come.has(plain(linkname))) {
+      // A further name of a file is a file of its own here.
+      const linked = come.get(plain(linkname)) ?? 0;
+      count(linked);
+      come.set(path, linked);
       await copyFile(join(into, plain(linkname)), place);
       entry.resume();
     } else {
@@ -147,7 +156,6 @@ async function unpack(
     }
     await chmod(place, (mode & PERMISSIONS) | READABLE);
     if (mtime !== undefined) await utimes(place, mtime, mtime);
-    come.add(path);
     missing.delete(path);
   }
 }

@@ -13,12 +13,16 @@ import type { StageCommand } from '../contract/port.ts';
 import { quote } from './quote.ts';
 import { HELPER_SHELL } from './scripts.ts';
 
-/** A `.` with a word behind it may be the command, and `local` without a path around it, too. */
+/**
+ * A `.` with a word behind it may be the command, and `local` without a path around it, too. What one of these goes through has no beginning of
+ * another in it: a script of many is looked at once, and not once for each, which took seconds that all stages waited.
+ */
 const DIFFERS = new RegExp(
   [
     /\$\$|\$\{\$|PPID|\beval\b|\balias\b|\bmonitor\b/,
-    /(?<![\w./-])local(?![\w./-])|(?<![^\s;&|(){}`!])\.[ \t]+(?:[<>][^\s;&|)]*[ \t]+)*[^\s;&|)<>#]/,
-    /\btrap[ \t]+(?:--[ \t]+)?\$|\bset[ \t]+(?:[-+][A-Za-z]+[ \t]+)*[-+][A-Za-z]*m/,
+    /(?<![\w./-])local(?![\w./-])/,
+    /(?<![^\s;&|(){}`!])\.[ \t]+(?:[<>][^\s;&|(){}`!]*[ \t]+)*(?:[^\s;&|)<>#]|[<>][^\s;&|)]*[({}`!])/,
+    /\btrap[ \t]+(?:--[ \t]+)?\$|(?<![-+])\bset[ \t]+(?:[-+][A-Za-z]+[ \t]+)*[-+][A-Za-z]*m/,
   ]
     .map(({ source }) => source)
     .join('|'),
