@@ -118,7 +118,7 @@ function wantedOf({ stages }: PipelineDefinition): PlannedStage['wanted'][] {
   );
 }
 
-/** What a stage comes after, a whole matrix by its name. */
+/** What a stage comes after, a whole matrix by its name. Only matrices that are named are looked at: there may be thousands. */
 function namesOf(
   after: readonly string[],
   own: ReadonlyMap<string, number>,
@@ -126,13 +126,15 @@ function namesOf(
   stages: readonly StageDefinition[],
   families: ReadonlyMap<string, readonly number[]>,
 ): string[] {
-  const all = new Set(after.map((name) => own.get(name)));
-  const whole = new Set(
-    [...families].filter(([, family]) => family.every((index) => all.has(index))).map(([name]) => name),
-  );
+  const familyOf = (name: string): string | undefined => stages[(own.get(name) ?? -1) - first]?.matrix?.of;
+  const named = new Map<string, number>();
+  for (const name of new Set(after)) {
+    const family = familyOf(name);
+    if (family !== undefined) named.set(family, (named.get(family) ?? 0) + 1);
+  }
   const names = after.map((name) => {
-    const matrix = stages[(own.get(name) ?? -1) - first]?.matrix;
-    return matrix !== undefined && whole.has(matrix.of) ? matrix.of : name;
+    const family = familyOf(name);
+    return family !== undefined && named.get(family) === families.get(family)?.length ? family : name;
   });
   return [...new Set(names)];
 }

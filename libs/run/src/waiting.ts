@@ -147,6 +147,8 @@ class StageWaits {
   readonly #source: WaitSource;
   /** By stage, how long until it has ended; null: not known. */
   readonly #ends = new Map<number, number | null>();
+  /** Stages that were looked at for what comes before them. */
+  readonly #opened = new Set<number>();
   readonly #families = new Map<
     string,
     { readonly busy: readonly number[]; readonly waiting: ReadonlyMap<number, number> }
@@ -294,13 +296,27 @@ class StageWaits {
     return latest;
   }
 
+  /** Not by recursion: a chain of thousands must not cost the stack. */
   #endMs(index: number): number | null {
-    const known = this.#ends.get(index);
-    if (known !== undefined) return known;
-    this.#ends.set(index, null);
-    const endMs = this.#computeEndMs(index);
-    this.#ends.set(index, endMs);
-    return endMs;
+    const open = [index];
+    for (let next = open.at(-1); next !== undefined; next = open.at(-1)) {
+      const unknown = this.#ends.has(next) ? [] : this.#unknownBefore(next);
+      for (const before of unknown) open.push(before);
+      if (unknown.length > 0) continue;
+      if (!this.#ends.has(next)) this.#ends.set(next, this.#computeEndMs(next));
+      open.pop();
+    }
+    return this.#ends.get(index) ?? null;
+  }
+
+  /** Stages whose ends say when this one begins, and are not known yet; asked again, none. */
+  #unknownBefore(index: number): readonly number[] {
+    const planned = this.#plan.stages[index];
+    if (planned === undefined || this.#edges < 0 || this.#opened.has(index)) return [];
+    this.#opened.add(index);
+    if (this.#run.stages.statusOf(index) !== 'PENDING' || planned.definition.approval !== undefined) return [];
+    if (this.#source.remainingOf(planned.definition.name, 0) === undefined) return [];
+    return dependenciesOf(this.#run, planned).filter((before) => !this.#ends.has(before));
   }
 
   #computeEndMs(index: number): number | null {

@@ -4,13 +4,13 @@ import { adoptionOf, adoptionsOf, bitsOf, planOf, waitsOf, type Wait } from '@pe
 import { describe, expect, it } from 'vitest';
 import { DrivenRun, matrix, pipeline, stage } from './support.ts';
 
-function waitsIn({ run, at }: DrivenRun, name: string): readonly Wait[] {
+function waitsIn({ run, at }: DrivenRun, name: string, lengthMs?: number): readonly Wait[] {
   const { stages = [] } = waitsOf(run, {
     now: at,
     inTheWay: [],
     turn: () => ({ kind: 'quota', message: 'It waits for its turn.' }),
-    runner: () => ({ kind: 'runner', message: 'It waits for a runner.' }),
-    remainingOf: () => undefined,
+    runner: () => ({ kind: 'runner', message: 'It waits for a runner.', etaMs: 0 }),
+    remainingOf: () => lengthMs,
   });
   return stages.find(([of]) => of === name)?.[1] ?? [];
 }
@@ -94,5 +94,30 @@ describe('since when a stage waits', () => {
     const since = driven.at;
     driven.grant('t (n=0)');
     expect(waitsIn(driven, 't (n=1)')).toMatchObject([{ kind: 'concurrency', since }]);
+  });
+});
+
+describe('how long a stage waits', () => {
+  it('is what all before it take, the longest way', () => {
+    const driven = new DrivenRun(
+      pipeline(
+        stage('ship', { after: ['test', 'build'] }),
+        stage('test', { after: ['build'] }),
+        stage('build', { after: ['plan'] }),
+        stage('plan'),
+      ),
+    );
+    expect(waitsIn(driven, 'ship', 1_000)).toMatchObject([{ kind: 'dependency', etaMs: 3_000 }]);
+    expect(waitsIn(driven, 'build', 1_000)).toMatchObject([{ kind: 'dependency', etaMs: 1_000 }]);
+    expect(waitsIn(driven, 'ship')).not.toMatchObject([{ etaMs: expect.any(Number) as number }]);
+  });
+
+  it('is said of a chain of as many stages as a file may have, the last of which stands first', () => {
+    const last = 1_999;
+    const stages = Array.from({ length: last + 1 }, (_, index) =>
+      stage(`s${index}`, { after: index === last ? [] : [`s${index + 1}`] }),
+    );
+    const driven = new DrivenRun(pipeline(...stages));
+    expect(waitsIn(driven, 's0', 1_000)).toMatchObject([{ kind: 'dependency', etaMs: last * 1_000 }]);
   });
 });
