@@ -145,6 +145,36 @@ describe('the value of an expression', () => {
   });
 });
 
+describe('a comparison that could hold for no run', () => {
+  it.each([
+    ['matrix.python == 3.10', '3.10'],
+    ['matrix.python == 3.1', '3.10'],
+    ['matrix.python == 3', '3.0'],
+    ['matrix.python == 18014398509481985', '18014398509481985'],
+    ["matrix.python == '3.10'", '3.10'],
+    ['matrix.python == true', 'true'],
+    ['matrix.python == null', '3.9'],
+  ])(
+    'is not %s where the matrix has %s: a number is compared as a number when the file is read, too',
+    (when, value) => {
+      const file = { pipeline: { name: 'p' }, stages: { a: { run: 'x', when, matrix: { python: [value] } } } };
+      expect(parsePipeline(JSON.stringify(file))).toMatchObject({ ok: true });
+    },
+  );
+
+  it.each([
+    ['matrix.python == 3.11', '3.10'],
+    ["matrix.python == '3.1'", '3.10'],
+    ['matrix.python == true', 'yes'],
+  ])('is %s where the matrix has %s', (when, value) => {
+    const file = { pipeline: { name: 'p' }, stages: { a: { run: 'x', when, matrix: { python: [value] } } } };
+    const result = parsePipeline(JSON.stringify(file));
+    expect(result.ok ? [] : result.diagnostics.map(({ message }) => message)).toEqual([
+      expect.stringContaining('so this is always false'),
+    ]);
+  });
+});
+
 describe('templates and bindings', () => {
   it('a missing value is the empty text', () => {
     expect(

@@ -72,7 +72,7 @@ function textOf(value: ExpressionValue): string {
  * Text is compared exactly. A number or boolean compared with a text is compared as what the text says (`'3' == 3`,
  * `'true' == true`), for outputs are always text. Null is also the empty text: that is what a missing value renders as.
  */
-function equal(left: ExpressionValue, right: ExpressionValue): boolean {
+export function equal(left: ExpressionValue, right: ExpressionValue): boolean {
   if (typeof left === typeof right) return left === right;
   if (left === null || right === null) return (left ?? right) === '';
   if (typeof left === 'string') return textEquals(left, right);

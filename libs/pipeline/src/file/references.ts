@@ -2,6 +2,7 @@
 import type { Graph, StageDraft, StageNames } from './drafts.ts';
 import type { Expression, ExpressionFunction, InputDefinition } from '../model/definition.ts';
 import type { Environment } from './environment.ts';
+import { equal } from '../expressions/evaluate.ts';
 import type { PathUse } from '../expressions/expression.ts';
 import { Ancestors } from './graph.ts';
 import { quoted } from '../text/printable.ts';
@@ -92,8 +93,8 @@ class ReferenceChecker {
     draft: number | undefined,
   ): void {
     const possible = this.#possibleValues(path, draft);
+    if (possible === undefined || possible.some((one) => equal(one, value))) return;
     const text = value === null ? '' : String(value);
-    if (possible === undefined || possible.includes(text)) return;
     const use = site.parsed.paths.find((candidate) => candidate.path.join('\0') === path.join('\0'));
     this.#context.problems.add(
       use === undefined ? site.spanOf({ from: 0, to: 1 }) : site.spanOf(use),
