@@ -49,4 +49,31 @@ describe('the estimated size of a definition', () => {
       expect.stringContaining(`more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`),
     ]);
   });
+
+  it('is bounded where each of many stages wants the files of a whole matrix, unless a run has the file already', () => {
+    const wide = Array.from({ length: 256 }, (_, index) => `${'v'.repeat(90)}${index}`).join(', ');
+    const name = 'm'.repeat(100);
+    const text = (stages: number): string =>
+      `pipeline: {name: p}\nstages:\n  ${name}: {run: x, artifacts: dist, matrix: {n: [${wide}]}}\n  all: {run: x, after: ${name}}\n${Array.from({ length: stages }, (_, index) => `  s${index}: {run: x, after: all, artifacts: {from: ${name}}}\n`).join('')}`;
+    const [few, many] = [text(100), text(200)];
+    expectNear(definitionOf(few));
+    const result = parsePipeline(many);
+    expect(result.ok ? [] : result.diagnostics.map(({ message }) => message)).toEqual([
+      expect.stringContaining(`more than ${PIPELINE_LIMITS.definitionTextMax / 1024 / 1024} MiB after expansion`),
+    ]);
+    expect(parsePipeline(many, { standing: true }).ok).toBe(true);
+  });
+
+  it('is bounded where `include` adds many values to each combination, unless a run has the file already', () => {
+    const numbers = Array.from({ length: 256 }, (_, index) => index).join(', ');
+    const text = (values: number): string =>
+      `pipeline: {name: p}\nstages:\n  a:\n    run: x\n    matrix:\n      n: [${numbers}]\n      include: [{${Array.from({ length: values }, (_, index) => `k${index}: v`).join(', ')}}]\n`;
+    const most = Math.floor(PIPELINE_LIMITS.matrixAddedValuesMax / 256);
+    expect(parsePipeline(text(most)).ok).toBe(true);
+    const result = parsePipeline(text(most + 1));
+    expect(result.ok ? [] : result.diagnostics.map(({ path, message }) => ({ path, message }))).toEqual([
+      { path: 'stages.a.matrix', message: expect.stringContaining('more than 200,000 values') as string },
+    ]);
+    expect(parsePipeline(text(most + 1), { standing: true }).ok).toBe(true);
+  });
 });

@@ -9,8 +9,7 @@ import { quoted } from '../text/printable.ts';
 import type { Problems } from '../text/problems.ts';
 import { utf8Length } from '../text/text-position.ts';
 import type { MapNode, YamlNode } from '../yaml/yaml-tree.ts';
-import { expandPipeline } from './expand.ts';
-import type { Lacking } from './expansion-budget.ts';
+import { expandPipeline, type ExpandOptions } from './expand.ts';
 import type { StageReader } from './extension-use.ts';
 import { isNull, kindOf } from './fields.ts';
 import { checkCeiling, checkTakenNames } from './generates.ts';
@@ -47,7 +46,7 @@ export function readAdded(
   root: YamlNode,
   reader: StageReader,
   added: AddedBy,
-  lacking: Lacking,
+  options: Omit<ExpandOptions, 'within'>,
 ): PipelineDefinition | undefined {
   const { problems } = reader;
   if (isNull(root)) return noStages(added);
@@ -71,7 +70,7 @@ export function readAdded(
   checkCeiling(level.drafts, added, problems);
   checkTakenNames(level.drafts, level.names, added, problems);
   if (problems.count > 0) return undefined;
-  return { ...noStages(added), stages: expandPipeline(level, problems, lacking, added.stage) };
+  return { ...noStages(added), stages: expandPipeline(level, problems, { ...options, within: added.stage }) };
 }
 
 function isPipelineFile({ entries }: MapNode): boolean {

@@ -4,6 +4,7 @@ import type { ExpansionBudget } from './expansion-budget.ts';
 import type { PlaceDraft } from './place.ts';
 import type { ApprovalDefinition } from '../model/approval.ts';
 import type { CacheDefinition } from '../model/cache.ts';
+import type { ArtifactsDefinition } from '../model/kept-files.ts';
 import type { Template } from '../model/definition.ts';
 
 type Texts = Pick<ExpansionBudget, 'sizeOfTemplate'>;
@@ -12,8 +13,8 @@ type Texts = Pick<ExpansionBudget, 'sizeOfTemplate'>;
 const PLACE_SIZE = 600;
 /** What a cache counts for beside its texts. */
 const CACHE_SIZE = 200;
-/** What an approver counts for beside the name. */
-const APPROVER_SIZE = 3;
+/** What an approver, or a stage whose files are wanted, counts for beside the name. */
+const NAME_SIZE = 3;
 
 export function sizeOfEnvironment(texts: Texts, env: Environment): number {
   let size = 0;
@@ -41,5 +42,10 @@ export function sizeOfPlace(texts: Texts, { services = [] }: PlaceDraft): number
 export function sizeOfApproval(texts: Texts, approval: ApprovalDefinition<Template> | undefined): number {
   if (approval === undefined) return 0;
   const { approvers = [], message = [] } = approval;
-  return approvers.reduce((sum, name) => sum + name.length + APPROVER_SIZE, texts.sizeOfTemplate(message));
+  return approvers.reduce((sum, name) => sum + name.length + NAME_SIZE, texts.sizeOfTemplate(message));
+}
+
+/** A matrix by its name may mean hundreds of stages, for each stage that wants the files of all of them. */
+export function sizeOfFrom({ from = [] }: Pick<ArtifactsDefinition, 'from'> = {}): number {
+  return from.reduce((sum, name) => sum + name.length + NAME_SIZE, 0);
 }

@@ -15,7 +15,7 @@ import type { Command, Expression, MatrixCell, StageDefinition, Template } from 
 import type { Environment } from './environment.ts';
 import { ExpansionBudget } from './expansion-budget.ts';
 import type { Lacking, Site } from './expansion-budget.ts';
-import { sizeOfApproval, sizeOfCaches, sizeOfEnvironment, sizeOfPlace } from './draft-sizes.ts';
+import { sizeOfApproval, sizeOfCaches, sizeOfEnvironment, sizeOfFrom, sizeOfPlace } from './draft-sizes.ts';
 import { compare, inputMeaning, statusOf, toRecord, variablesOf, type Expanded } from './extension-values.ts';
 import { Ancestors } from './graph.ts';
 import { labelsOf } from './labels.ts';
@@ -44,13 +44,24 @@ import type { Substitution } from '../expressions/substitute.ts';
 /** Inside a first stage of an extension there is nothing before it. */
 const NOTHING_BEFORE = { success: true, failure: false, always: true } as const;
 
-/** `within`: the stage that adds them to its run; absent: they stand in the file. */
-export function expandPipeline(level: Level, problems: Problems, lacking: Lacking, within?: string): StageDefinition[] {
+export interface ExpandOptions {
+  readonly lacking?: Lacking | undefined;
+  /** See `ParseOptions`. */
+  readonly standing?: boolean | undefined;
+  /** The stage that adds them to its run; absent: they stand in the file. */
+  readonly within?: string | undefined;
+}
+
+export function expandPipeline(
+  level: Level,
+  problems: Problems,
+  { lacking = new Map(), standing, within }: ExpandOptions,
+): StageDefinition[] {
   const context =
     within === undefined
       ? ROOT_CONTEXT
       : { ...ROOT_CONTEXT, prefix: `${within}/`, family: `${within}/`, after: [within] };
-  return [...expandLevel(new ExpansionBudget(problems, lacking), level, context).stages];
+  return [...expandLevel(new ExpansionBudget(problems, lacking, standing), level, context).stages];
 }
 
 /** Makes the stages of an extension that nobody uses yet, to find what is wrong with them. */
@@ -159,16 +170,17 @@ class LevelExpansion {
     );
     const names = cells.map((cell) => `${context.prefix}${cell?.name ?? draft.name}`);
     const { when, runsAfterFailure } = this.#condition(draft, index, around, site);
+    const artifacts = this.#artifacts(draft, index);
     const textSize =
       this.#whole.sizeOfCommands(commands) +
       env.size +
       sizeOfPlace(this.#whole, draft.place) +
       sizeOfCaches(this.#whole, draft.caches) +
       sizeOfApproval(this.#whole, draft.approval) +
+      (this.#whole.standing ? 0 : sizeOfFrom(artifacts)) +
       (when === undefined || this.#isPlain ? 0 : this.#whole.sizeOfExpression(when));
     if (!this.#whole.admit(names, after, textSize, site)) return;
     const workdir = this.#workdir(draft, around, site);
-    const artifacts = this.#artifacts(draft, index);
     const caches = this.#caches(draft.caches, around, site);
     const approval = this.#approval(draft, by, site);
     const secrets = draft.secrets ?? context.secrets;

@@ -29,6 +29,8 @@ const TEXT_SIZE = 3;
 
 export class ExpansionBudget {
   readonly problems: Problems;
+  /** What is expanded stands already: what was not counted at its door is not counted now. */
+  readonly standing: boolean;
   readonly #lacking: Lacking;
   readonly #nodes = new NodeCounter();
   readonly #names = new Set<string>();
@@ -38,9 +40,10 @@ export class ExpansionBudget {
   #dependencies = 0;
   #isFull = false;
 
-  constructor(problems: Problems, lacking: Lacking) {
+  constructor(problems: Problems, lacking: Lacking, standing = false) {
     this.problems = problems;
     this.#lacking = lacking;
+    this.standing = standing;
   }
 
   /** A bound was reached, and noted: nothing more needs to be made. */

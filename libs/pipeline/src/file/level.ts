@@ -35,7 +35,8 @@ function readStages(map: MapNode, reader: StageReader): StageDraft[] {
     );
     return [];
   }
-  const budget = { combinations: 0 };
+  const addedLeft = reader.extensions.standing ? Infinity : PIPELINE_LIMITS.matrixAddedValuesMax;
+  const budget = { combinations: 0, addedLeft };
   const drafts = map.entries.map((stage) => readStage(stage, reader, budget));
   const tooMany = drafts.filter(({ approvalSpan }) => approvalSpan !== undefined)[PIPELINE_LIMITS.gatesMax];
   if (tooMany?.approvalSpan !== undefined)

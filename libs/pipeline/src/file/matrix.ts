@@ -27,9 +27,11 @@ export interface Matrix {
   readonly failFast: boolean;
 }
 
-/** Counts the combinations of a whole file, so that many small matrices cannot cost more than one large one. */
+/** Counts for a whole file, so that many small matrices cannot cost more than one large one. */
 export interface MatrixBudget {
   combinations: number;
+  /** Values that `include` may still add to combinations. */
+  addedLeft: number;
 }
 
 interface Entry {
@@ -73,7 +75,15 @@ export function readMatrix(field: Field, stage: string, budget: MatrixBudget): M
   checkExcludes(excludes, axes, field);
   if (problems.count > before || !fitsBudget(field, axes, budget)) return undefined;
   const kept = combine(axes).filter((cell) => !excludes.some((entry) => contains(cell, entry.values)));
-  const cells = include(kept, includes, axes);
+  const cells = include(kept, includes, axes, budget);
+  if (budget.addedLeft < 0) {
+    problems.add(
+      map,
+      path,
+      `'include' adds more than ${PIPELINE_LIMITS.matrixAddedValuesMax.toLocaleString('en')} values to the combinations of this file`,
+    );
+    return undefined;
+  }
   if (cells.length === 0) problems.add(map, path, "'exclude' leaves no combination of this matrix");
   if (cells.length > PIPELINE_LIMITS.matrixCellsMax)
     problems.add(
@@ -243,12 +253,15 @@ function include(
   kept: readonly Values[],
   includes: readonly Entry[],
   axes: ReadonlyMap<string, unknown>,
+  budget: MatrixBudget,
 ): CellValues[] {
   const cells: CellValues[] = kept.map((axis) => ({ axis, extra: new Map() }));
   const added: CellValues[] = [];
   for (const { values } of includes) {
     const onAxes = new Map([...values].filter(([key]) => axes.has(key)));
     const matching = cells.filter((cell) => contains(cell.axis, onAxes));
+    budget.addedLeft -= Math.max(1, matching.length) * (values.size - onAxes.size);
+    if (budget.addedLeft < 0) break;
     for (const cell of matching) for (const [key, value] of values) if (!axes.has(key)) cell.extra.set(key, value);
     if (matching.length === 0) added.push({ axis: new Map([...inAxisOrder(values, axes)]), extra: new Map() });
   }

@@ -60,7 +60,7 @@ export function parsePipeline(text: string, options: ParseOptions = {}): ParseRe
       ? undefined
       : added === undefined
         ? readPipeline(root, body, options, problems)
-        : readAdded(root, readerOf(body, options, problems), added, options.lacking ?? new Map());
+        : readAdded(root, readerOf(body, options, problems), added, options);
   if (definition !== undefined && problems.count === 0) return { ok: true, definition };
   return { ok: false, diagnostics: problems.diagnostics(body) };
 }
@@ -117,7 +117,7 @@ function readPipeline(
   if (level === undefined) return undefined;
   checkReferences({ ...level, inputs, template: options.template === true, problems }, sites);
   if (problems.count > 0 || named?.name === undefined) return undefined;
-  const stages = expandPipeline(level, problems, options.lacking ?? new Map());
+  const stages = expandPipeline(level, problems, options);
   return {
     name: named.name,
     ...(named.description === undefined ? {} : { description: named.description }),

@@ -32,6 +32,8 @@ export const PIPELINE_LIMITS = {
   /** Entries of one `include` or `exclude`. */
   matrixEntriesMax: 256,
   matrixValueLengthMax: 100,
+  /** Values that `include` adds, to the combinations of all matrices of a file: each entry may add thousands to each combination. */
+  matrixAddedValuesMax: 200_000,
   stageNameLengthMax: 128,
   /** The name of an expansion, `test (node=24, os=linux)`. */
   expandedNameLengthMax: 256,
