@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { bindingsOf, evaluate, parsePipeline, renderTemplate, truthy } from '../src/index.ts';
-import type { Expression, ExpressionScope } from '../src/index.ts';
+import type { Compared, Expression, ExpressionScope } from '../src/index.ts';
 
 const SCOPE: ExpressionScope = {
   stages: {
@@ -142,6 +142,30 @@ describe('the value of an expression', () => {
         expect(typeof renderTemplate(['a', { expression }], SCOPE)).toBe('string');
       }),
     );
+  });
+});
+
+describe('long texts', () => {
+  const [one, other] = ['one', 'other'].map((name): Expression => ({ kind: 'path', path: ['env', name] }));
+  const same = { kind: 'binary', operator: '==', left: one, right: other } as Expression;
+  const scopeWith = (env: Record<string, string>, compared: Compared): ExpressionScope => ({ ...SCOPE, env, compared });
+
+  it('that one comparison has compared are not looked through again by it, as long as they are the same', () => {
+    const compared: Compared = new WeakMap();
+    const [a, b, c] = ['aa', 'aa', 'ab'].map((end) => 'x'.repeat(1_000) + end) as [string, string, string];
+    expect(evaluate(same, scopeWith({ one: a, other: b }, compared))).toBe(true);
+    expect(compared.get(same)).toEqual({ left: a, right: b, same: true });
+    compared.set(same, { left: a, right: b, same: false });
+    expect(evaluate(same, scopeWith({ one: a, other: b }, compared))).toBe(false);
+    expect(evaluate(same, scopeWith({ one: a, other: c }, compared))).toBe(false);
+    expect(evaluate(same, scopeWith({ one: c, other: c }, compared))).toBe(true);
+  });
+
+  it('are not kept where their lengths say that they differ', () => {
+    const compared: Compared = new WeakMap();
+    const long = 'x'.repeat(1_000);
+    expect(evaluate(same, scopeWith({ one: long, other: `${long}y` }, compared))).toBe(false);
+    expect(compared.has(same)).toBe(false);
   });
 });
 

@@ -3,6 +3,7 @@
  * decided, so a later part of one decision sees the earlier ones: a decision writes the state that it was given, in place
  * (`evolve.ts` says why), and nothing else. It has no clock and no randomness; time comes in with the command.
  */
+import type { Compared } from '@penstock/pipeline';
 import { joinedTo } from './added-stages.ts';
 import { isAdopting } from './adoptions.ts';
 import type { DecideGateCommand, GrantCommand, ResultCommand, RunCommand } from './commands.ts';
@@ -12,7 +13,7 @@ import { hasRoom } from './document-room.ts';
 import { endingOf } from './ending.ts';
 import { countEvent, evolve, isEnded, numberOf, skipStage, stageNamed } from './evolve.ts';
 import { approvedBy, awaitsOnlyPeople, awaitsRunner } from './gates.ts';
-import { awaitedBy, Failures, isFamilyOver, mayFail, readinessOf, waitingFor } from './readiness.ts';
+import { Awaited, Failures, isFamilyOver, mayFail, readinessOf, Turns, waitingFor } from './readiness.ts';
 import { joiningOf, outputsFit } from './result-bounds.ts';
 import { retryCauseOf } from './retry-cause.ts';
 import { sharedNames } from './name-lists.ts';
@@ -40,12 +41,13 @@ export class Decision {
   /** Stages that fall due, but for a `when` that reads too much. */
   readonly #overQuota = new Set<number>();
   #isFailingOverQuota = false;
-  /** Of stages that wait for many: one that has not ended. */
-  readonly #awaited = new Map<number, number>();
+  readonly #awaited: Awaited;
+  readonly #compared: Compared = new WeakMap();
 
   constructor(run: RunState, settings: RunSettings, command: RunCommand) {
     this.#run = run;
     this.#failures = new Failures(run);
+    this.#awaited = new Awaited(run);
     this.#settings = settings;
     this.command = command;
   }
@@ -415,6 +417,7 @@ export class Decision {
     const ready: string[] = [];
     const skips = { dependency: [] as string[], when: [] as string[] };
     const chosen = new Set<number>();
+    const turns = new Turns(this.#run);
     let candidates = first;
     while (candidates.length > 0) {
       const skipped: number[] = [];
@@ -422,16 +425,14 @@ export class Decision {
         const planned = this.#plan.stages[index];
         const stage = this.#run.stages.get(index);
         if (planned === undefined || stage?.status !== 'PENDING' || stage.dueAt !== undefined) continue;
-        if (chosen.has(index) || this.#overQuota.has(index) || this.#stillAwaits(index)) continue;
-        const verdict = readinessOf(this.#run, planned, chosen, this.#failures);
+        if (chosen.has(index) || this.#overQuota.has(index) || this.#awaited.isOpen(planned)) continue;
+        const verdict = readinessOf(this.#run, planned, turns, this.#failures, this.#compared);
         if (verdict === 'ready') {
           ready.push(stage.name);
           chosen.add(index);
+          turns.take(planned);
         } else if (verdict === 'quota') this.#overQuota.add(index);
-        else if (verdict === 'wait') {
-          const awaited = awaitedBy(this.#run, planned);
-          if (awaited !== undefined) this.#awaited.set(index, awaited);
-        } else {
+        else if (verdict !== 'wait') {
           skipStage(this.#run, index, { at, reason: verdict });
           skips[verdict].push(stage.name);
           skipped.push(index);
@@ -449,12 +450,6 @@ export class Decision {
     if (this.#run.openStages === 0 && !isEnded(this.#run.status)) this.#end(at);
     // Those that fail over their quota may have others behind them: who looks at the last of them sees them all.
     else if (!this.#isFailingOverQuota) this.#restIfOnlyGates(at);
-  }
-
-  /** So that what comes after thousands is not read anew for each of them that ends in the same decision. */
-  #stillAwaits(index: number): boolean {
-    const awaited = this.#awaited.get(index);
-    return awaited !== undefined && !isEnded(this.#run.stages.statusOf(awaited) ?? 'PENDING');
   }
 
   /** One after the other, not one within the other: each may come after another. */

@@ -2,6 +2,7 @@
  * Whether a stage that waits may begin, and whom it keeps waiting: questions about a run's state, of which nothing is changed.
  * What is done with the answers stands in `decide.ts`.
  */
+import type { Compared } from '@penstock/pipeline';
 import { isEnded } from './evolve.ts';
 import type { PlannedStage } from './plan.ts';
 import { dependenciesOf } from './rerun.ts';
@@ -13,14 +14,15 @@ import { whenHolds } from './when.ts';
 type Readiness = 'ready' | 'wait' | 'dependency' | 'when' | 'quota';
 
 /**
- * Of a stage to which nothing has happened. `chosen`: found ready in the same decision, by their places. `failures`: of all
- * that have failed, those of the same decision included.
+ * Of a stage to which nothing has happened. `turns`: of those found ready in the same decision, too. `failures`: of all that have
+ * failed, those of the same decision included. `compared`: what the conditions of the same decision have compared.
  */
 export function readinessOf(
   run: RunState,
   planned: PlannedStage,
-  chosen: ReadonlySet<number>,
+  turns: Turns = new Turns(run),
   failures: Pick<Failures, 'isBefore'> = new Failures(run),
+  compared?: Compared,
 ): Readiness {
   const { definition } = planned;
   let allEnded = true;
@@ -33,17 +35,35 @@ export function readinessOf(
   if (!allSucceeded && !definition.runsAfterFailure) return 'dependency';
   if (!allEnded) return 'wait';
   if (definition.when !== undefined) {
-    const holds = whenHolds(run, planned, definition.when, allSucceeded, failures);
+    const holds = whenHolds(run, planned, definition.when, allSucceeded, failures, compared);
     if (holds !== true) return holds === undefined ? 'quota' : 'when';
   }
-  const { maxParallel } = definition.matrix ?? {};
-  return maxParallel !== undefined && busyIn(run, planned, chosen) >= maxParallel ? 'wait' : 'ready';
+  return turns.isThere(planned) ? 'ready' : 'wait';
 }
 
-/** One that has not ended yet, and without which nothing becomes of the stage, whatever the others come to. */
-export function awaitedBy(run: RunState, planned: PlannedStage): number | undefined {
-  if (!planned.definition.runsAfterFailure) return undefined;
-  return dependenciesOf(run, planned).findLast((index) => !isEnded(run.stages.statusOf(index) ?? 'PENDING'));
+/**
+ * What must have ended before a stage that runs after failures is looked at, whatever it comes to. What has ended stays so: each
+ * is looked at once, however many of them end in one decision.
+ */
+export class Awaited {
+  readonly #run: RunState;
+  readonly #left = new Map<number, { readonly before: readonly number[]; count: number }>();
+
+  constructor(run: RunState) {
+    this.#run = run;
+  }
+
+  isOpen(planned: PlannedStage): boolean {
+    if (!planned.definition.runsAfterFailure) return false;
+    let left = this.#left.get(planned.index);
+    if (left === undefined) {
+      const before = dependenciesOf(this.#run, planned);
+      this.#left.set(planned.index, (left = { before, count: before.length }));
+    }
+    while (left.count > 0 && isEnded(this.#run.stages.statusOf(left.before[left.count - 1] ?? -1) ?? 'PENDING'))
+      left.count -= 1;
+    return left.count > 0;
+  }
 }
 
 /** Its failure fails nothing, neither its run nor the stages after it. */
@@ -110,16 +130,40 @@ export class Failures {
   }
 }
 
-/** How many expansions of its matrix have their turn under `max_parallel`: one that is to be retried keeps it. */
-function busyIn(run: RunState, { siblings }: PlannedStage, chosen: ReadonlySet<number>): number {
-  const busy = siblings.filter((index) => {
-    const status = run.stages.statusOf(index);
-    return (
-      chosen.has(index) ||
-      status === 'QUEUED' ||
-      status === 'RUNNING' ||
-      (status === 'PENDING' && run.stages.get(index)?.dueAt !== undefined)
-    );
-  });
-  return busy.length;
+/** Who of a matrix has its turn under `max_parallel`: counted once for all that ask in one look at them. */
+export class Turns {
+  readonly #run: RunState;
+  /** By the first of the family. */
+  readonly #taken = new Map<number, number>();
+
+  constructor(run: RunState) {
+    this.#run = run;
+  }
+
+  isThere(planned: PlannedStage): boolean {
+    const { maxParallel } = planned.definition.matrix ?? {};
+    return maxParallel === undefined || this.#takenIn(planned) < maxParallel;
+  }
+
+  take(planned: PlannedStage): void {
+    const [first] = planned.siblings;
+    if (first !== undefined && planned.definition.matrix?.maxParallel !== undefined)
+      this.#taken.set(first, this.#takenIn(planned) + 1);
+  }
+
+  #takenIn({ siblings }: PlannedStage): number {
+    const first = siblings[0] ?? -1;
+    let taken = this.#taken.get(first);
+    if (taken === undefined)
+      this.#taken.set(first, (taken = siblings.filter((index) => hasTurn(this.#run, index)).length));
+    return taken;
+  }
+}
+
+/** One that is to be retried keeps it. */
+function hasTurn({ stages }: RunState, index: number): boolean {
+  const status = stages.statusOf(index);
+  return (
+    status === 'QUEUED' || status === 'RUNNING' || (status === 'PENDING' && stages.get(index)?.dueAt !== undefined)
+  );
 }

@@ -4,7 +4,7 @@ import { isTrusted, triggerOf } from './origin.ts';
 import type { Plan } from './plan.ts';
 import type { RunState } from './state.ts';
 
-type Verdicts = Pick<ExpressionScope, 'success' | 'failure' | 'onText'>;
+type Verdicts = Pick<ExpressionScope, 'success' | 'failure' | 'onText' | 'compared'>;
 
 /**
  * Hears texts, and throws where all of them come to more. A text that is put together is not written out before its characters are

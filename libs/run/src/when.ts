@@ -3,6 +3,7 @@ import {
   evaluate,
   renderTemplate,
   truthy,
+  type Compared,
   type Expression,
   type ExpressionScope,
   type Template,
@@ -25,11 +26,12 @@ export function whenHolds(
   when: Expression,
   success: boolean,
   failures: { isBefore(index: number): boolean },
+  compared?: Compared,
 ): boolean | undefined {
   const onText = countTexts(WHEN_TEXT_MAX, () => new TextsTooLong());
   const env: Record<string, string> = {};
   const scope: ExpressionScope = {
-    ...scopeOf(run, run.stages.plan, index, { success, failure: false, onText }, env),
+    ...scopeOf(run, run.stages.plan, index, { success, failure: false, onText, compared }, env),
     get failure() {
       return failures.isBefore(index);
     },

@@ -1,14 +1,17 @@
-import { describe, expect, it } from 'vitest';
-import { isFamilyOver, readinessOf, waitingFor } from '../src/readiness.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { isFamilyOver, readinessOf, Turns, waitingFor } from '../src/readiness.ts';
 import type { PlannedStage } from '../src/plan.ts';
+import { Stages } from '../src/stages.ts';
 import { always, DrivenRun, failure, matrix, pipeline, stage } from './support.ts';
 
 function planned({ run }: DrivenRun, name: string): PlannedStage {
   return run.stages.plan.stages[run.stages.plan.indexOf.get(name) ?? -1] as PlannedStage;
 }
 
-function readiness(driven: DrivenRun, name: string, chosen: readonly number[] = []): string {
-  return readinessOf(driven.run, planned(driven, name), new Set(chosen));
+function readiness(driven: DrivenRun, name: string, chosen: readonly string[] = []): string {
+  const turns = new Turns(driven.run);
+  for (const other of chosen) turns.take(planned(driven, other));
+  return readinessOf(driven.run, planned(driven, name), turns);
 }
 
 describe('a stage that waits', () => {
@@ -61,8 +64,40 @@ describe('a stage that waits', () => {
 
   it('counts against `max_parallel` those chosen in the same decision', () => {
     const driven = new DrivenRun(pipeline(...matrix('m', 3, { maxParallel: 2 })), { started: false });
-    expect(readiness(driven, 'm (n=2)', [0])).toBe('ready');
-    expect(readiness(driven, 'm (n=2)', [0, 1])).toBe('wait');
+    expect(readiness(driven, 'm (n=2)', ['m (n=0)'])).toBe('ready');
+    expect(readiness(driven, 'm (n=2)', ['m (n=0)', 'm (n=1)'])).toBe('wait');
+  });
+});
+
+describe('what a decision looks at', () => {
+  const looksAt = (decide: () => void): number => {
+    const looks = vi.spyOn(Stages.prototype, 'statusOf');
+    decide();
+    const count = looks.mock.calls.length;
+    looks.mockRestore();
+    return count;
+  };
+
+  it('is each stage of a matrix a few times where all of them fall due under `max_parallel`', () => {
+    const count = 100;
+    const driven = new DrivenRun(pipeline(stage('a'), ...matrix('m', count, { maxParallel: 50, after: ['a'] })));
+    driven.grant('a');
+    expect(looksAt(() => driven.succeed('a'))).toBeLessThan(10 * count);
+    expect(driven.queued()).toHaveLength(50);
+  });
+
+  it('is each dependency a few times where they end one after the other, backwards', () => {
+    const [before, behind] = [40, 40];
+    const chain = Array.from({ length: before }, (_, index) =>
+      stage(`p${index}`, { after: [index === before - 1 ? 'a' : `p${index + 1}`] }),
+    );
+    const after = chain.map(({ name }) => name);
+    const driven = new DrivenRun(
+      pipeline(stage('a'), ...chain, ...matrix('z', behind, { after, when: always, runsAfterFailure: true })),
+    );
+    driven.grant('a');
+    expect(looksAt(() => driven.fail('a'))).toBeLessThan(10 * before * behind);
+    expect(driven.queued()).toHaveLength(behind);
   });
 });
 

@@ -1,5 +1,5 @@
 /** What a `when` reads, and what it costs whoever decides: a run's owner decides for all runs of its partition. */
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { Expression, StageDefinition, Template } from '@penstock/pipeline';
 import { evolve, newRun, planOf, viewOf, type RunCreated } from '@penstock/run';
 import { DrivenRun, failure, matrix, pipeline, RUN_ID, stage } from './support.ts';
@@ -113,4 +113,17 @@ it('what comes after many that end in one decision is not read anew for each of 
   run.succeed('a', { v: LONG });
   expect(run.stage('e0').status).toBe('QUEUED');
   expect(reads).toBeLessThan(20 * 20);
+});
+
+it('long outputs are compared once in a decision, for however many stages of a matrix', () => {
+  const other: Expression = { kind: 'path', path: ['stages', 'b', 'outputs', 'v'] };
+  const after = ['a', 'b'];
+  const run = driven(stage('b', { outputs: ['v'] }), ...matrix('m', 50, { after, when: same(output, other) }));
+  run.grant('b');
+  const kept = vi.spyOn(WeakMap.prototype, 'set');
+  run.succeed('b', { v: `${LONG.slice(1)}y` });
+  const comparisons = kept.mock.calls.filter(([, value]) => 'same' in Object(value));
+  kept.mockRestore();
+  expect(run.queued()).toHaveLength(50);
+  expect(comparisons).toHaveLength(1);
 });

@@ -29,7 +29,7 @@ export function evaluate(expression: Expression, scope: ExpressionScope): Expres
       const left = evaluate(expression.left, scope);
       if (expression.operator === '&&') return truthy(left) ? evaluate(expression.right, scope) : left;
       if (expression.operator === '||') return truthy(left) ? left : evaluate(expression.right, scope);
-      const same = equal(left, evaluate(expression.right, scope));
+      const same = compare(expression, left, evaluate(expression.right, scope), scope);
       return expression.operator === '==' ? same : !same;
     }
   }
@@ -62,6 +62,25 @@ export function bindingsOf(command: Command, scope: ExpressionScope): Record<str
   for (const [name, expression] of Object.entries(command.bindings))
     bindings[name] = textOf(evaluate(expression, scope)).replaceAll('\0', '');
   return bindings;
+}
+
+/** From here on the same two texts are not looked through again: an output of 64 KiB may be compared for each of thousands of stages. */
+const LONG_TEXT = 256;
+
+function compare(
+  by: Expression,
+  left: ExpressionValue,
+  right: ExpressionValue,
+  { compared }: Pick<ExpressionScope, 'compared'>,
+): boolean {
+  if (compared === undefined || typeof left !== 'string' || typeof right !== 'string') return equal(left, right);
+  if (left.length < LONG_TEXT || left.length !== right.length) return left === right;
+  const known = compared.get(by);
+  // One that is the very text is found to be so at once.
+  if (known !== undefined && known.left === left && known.right === right) return known.same;
+  const same = left === right;
+  compared.set(by, { left, right, same });
+  return same;
 }
 
 function textOf(value: ExpressionValue): string {

@@ -219,7 +219,11 @@ export interface ExpressionScope {
   readonly failure: boolean;
   /** Hears each text that is put together within an expression, before anything is done with it; what it throws ends the evaluation. */
   readonly onText?: ((text: string) => void) | undefined;
+  /** What was compared last, by what compares it: whoever evaluates for many stages at once compares long texts once. */
+  readonly compared?: Compared | undefined;
 }
+
+export type Compared = WeakMap<Expression, { readonly left: string; readonly right: string; readonly same: boolean }>;
 
 /**
  * What one `uses` of a file was resolved to. A file is parsed with the list of them; the list is the run's lock. The same
