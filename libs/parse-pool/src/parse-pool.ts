@@ -13,7 +13,7 @@ import { Worker } from 'node:worker_threads';
 import { FairQueue } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
 import { adoptForeign, parseRemembered, recall, usesOf, type ParseResult } from '@penstock/pipeline';
-import type { ParseAnswer, ParseOptions, ParseTask, ThreadMessage } from './parse-task.ts';
+import type { ParseAnswer, ParseOptions, ParseTask, ThreadAnswer, ThreadMessage } from './parse-task.ts';
 
 export interface ParsePoolOptions {
   /** Threads that read at a time; each is started at its first file. */
@@ -215,12 +215,12 @@ export class ParsePool {
     thread.overdue = setTimeout(() => void this.#end(thread, late()), afterMs);
   }
 
-  #answered(thread: Thread, answer: ParseAnswer): void {
+  #answered(thread: Thread, { answer, bytes }: ThreadAnswer): void {
     const { task, worker } = thread;
     clearTimeout(thread.overdue);
     thread.task = undefined;
     worker.unref();
-    if (task?.options !== undefined) adoptForeign(task.text, task.options, answer as ParseResult);
+    if (task?.options !== undefined) adoptForeign(task.text, task.options, answer as ParseResult, bytes);
     task?.settle(answer);
     this.#pump();
   }

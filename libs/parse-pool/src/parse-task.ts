@@ -11,5 +11,11 @@ export interface ParseTask {
 
 export type ParseAnswer = ParseResult | readonly string[];
 
+export interface ThreadAnswer {
+  readonly answer: ParseAnswer;
+  /** Of the definition, as `definitionBytes` counts them; absent where there is none. */
+  readonly bytes?: number | undefined;
+}
+
 /** From a thread: its program is loaded, or what it has read. */
-export type ThreadMessage = 'loaded' | ParseAnswer;
+export type ThreadMessage = 'loaded' | ThreadAnswer;

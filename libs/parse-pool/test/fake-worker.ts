@@ -4,7 +4,7 @@ import { parentPort } from 'node:worker_threads';
 parentPort?.on('message', ({ text }: { readonly text: string }) => {
   if (text.startsWith('crash')) throw new Error('crashed');
   while (text.startsWith('stuck'));
-  parentPort?.postMessage({ ok: false, diagnostics: [{ message: text }] });
+  parentPort?.postMessage({ answer: { ok: false, diagnostics: [{ message: text }] } });
 });
 
 parentPort?.postMessage('loaded');

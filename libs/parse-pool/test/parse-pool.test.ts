@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Unavailable } from '@penstock/errors';
-import { parsePipeline, parseRemembered } from '@penstock/pipeline';
+import { definitionBytes, parsePipeline, parseRemembered } from '@penstock/pipeline';
 import { ParsePool, type ParsePoolOptions } from '../src/index.ts';
 
 const FAKE = new URL('./fake-worker.ts', import.meta.url);
@@ -121,6 +121,19 @@ describe('a pool of threads that read files', () => {
     const env = result.ok ? result.definition.stages[0]?.env : undefined;
     expect(env === undefined ? 'none' : Object.getPrototypeOf(env)).toBe(null);
     expect(parseRemembered(text).ok).toBe(false);
+  });
+
+  it('has it measured on the thread how much a file comes to, and nobody measures it again', async () => {
+    const pool = fake({ workerUrl: new URL('./measuring-worker.ts', import.meta.url) });
+    const result = await pool.parse(stages(3), {}, 'k', MINUTE);
+    expect(result.ok && definitionBytes(result.definition)).toBe(42);
+  });
+
+  it('is told by its own thread what that has measured', async () => {
+    const text = stages(300);
+    const result = await poolOf({ inlineLengthMax: 0 }).parse(text, { template: true }, 'k', MINUTE);
+    const here = parsePipeline(text);
+    expect(result.ok && definitionBytes(result.definition)).toBe(here.ok && definitionBytes(here.definition));
   });
 
   it('finds the extensions that a file uses as reading it here would', async () => {

@@ -1,5 +1,5 @@
-import { describe, expect, it } from 'vitest';
-import { parsePipeline, parseRemembered } from '../src/index.ts';
+import { describe, expect, it, vi } from 'vitest';
+import { adoptForeign, parsePipeline, parseRemembered } from '../src/index.ts';
 
 const plain = 'pipeline: {name: remembered}\nstages: {a: {run: "true"}}\n';
 const template = 'pipeline: {name: remembered}\nstages: {a: {run: "echo ${{ webhook.ref }}"}}\n';
@@ -27,5 +27,18 @@ describe('remembered files', () => {
 
   it('a bad file is told anew each time', () => {
     expect(parseRemembered('stages: 1')).toEqual(parsePipeline('stages: 1'));
+  });
+
+  it('that come from elsewhere have their records looked at once, however many stages share them', () => {
+    const [stages, commands] = [100, 50];
+    const list = (count: number): string => `[${Array.from({ length: count }, (_, index) => index).join(', ')}]`;
+    const text = `pipeline: {name: shared}\nstages: {a: {run: ${list(commands)}, matrix: {n: ${list(stages)}}}}\n`;
+    const foreign = structuredClone(parsePipeline(text));
+    const looks = vi.spyOn(Object, 'setPrototypeOf');
+    adoptForeign(text, {}, foreign);
+    const count = looks.mock.calls.length;
+    looks.mockRestore();
+    expect(count).toBeLessThan(3 * stages + commands);
+    expect(foreign).toEqual(parsePipeline(text));
   });
 });

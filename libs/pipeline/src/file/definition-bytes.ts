@@ -19,8 +19,22 @@ const NODE_BYTES = 40;
 const TEXT_BYTES = 3;
 const NO_TEXT: Template = [];
 
+/** Measuring a large one takes a tenth of a second, and whoever takes it over asks. */
+const known = new WeakMap<PipelineDefinition, number>();
+
 /** An estimate in bytes, within a factor of two of the length of the JSON for texts without many escapes. */
 export function definitionBytes(definition: PipelineDefinition): number {
+  const bytes = known.get(definition) ?? measured(definition);
+  known.set(definition, bytes);
+  return bytes;
+}
+
+/** Of one that comes from another thread, as that has measured it. */
+export function knowDefinitionBytes(definition: PipelineDefinition, bytes: number): void {
+  known.set(definition, bytes);
+}
+
+function measured(definition: PipelineDefinition): number {
   const measure = new Measure();
   const { name, description, stages, concurrency, schedule, inputs = [], generation } = definition;
   const own = textBytes(name) + textBytes(description ?? '') + textBytes(JSON.stringify(definition.on ?? null));

@@ -2,8 +2,8 @@
  * Parsed files, remembered by their text: a process that checks a file at its door and then owns its run reads it once.
  * Remembering changes no answer, since the text alone decides it.
  */
-import type { ParseResult, PipelineDefinition } from '../model/definition.ts';
-import { definitionBytes } from './definition-bytes.ts';
+import type { ParseResult, PipelineDefinition, StageDefinition } from '../model/definition.ts';
+import { definitionBytes, knowDefinitionBytes } from './definition-bytes.ts';
 import { parsePipeline, type ParseOptions } from './parse.ts';
 
 const TEXTS_MAX = 256;
@@ -40,11 +40,13 @@ export function recall(text: string, { added }: ParseOptions = {}): ParseResult 
 
 /**
  * Takes over what another thread or process has made of a file with `options`, and remembers it where they decide nothing. Records that
- * have come from there have prototypes, which a definition's have not: keys such as `constructor` are data.
+ * have come from there have prototypes, which a definition's have not: keys such as `constructor` are data. `bytes`: of the definition, as
+ * `definitionBytes` has counted them there.
  */
-export function adoptForeign(text: string, options: ParseOptions, result: ParseResult): void {
+export function adoptForeign(text: string, options: ParseOptions, result: ParseResult, bytes?: number): void {
   if (!result.ok) return;
   removePrototypes(result.definition);
+  if (bytes !== undefined) knowDefinitionBytes(result.definition, bytes);
   if (isPlain(options)) remember(text, result);
 }
 
@@ -66,11 +68,15 @@ function forgetOldest(): void {
 
 function removePrototypes({ stages, generation }: PipelineDefinition): void {
   if (generation !== undefined) Object.setPrototypeOf(generation.env, null);
+  // The expansions of a matrix share their commands, which may be hundreds.
+  const seen = new Set<StageDefinition['commands']>();
   for (const { env, commands, matrix, place } of stages) {
     for (const service of place?.services ?? []) Object.setPrototypeOf(service.env, null);
     Object.setPrototypeOf(env, null);
-    for (const { bindings } of commands) Object.setPrototypeOf(bindings, null);
     if (matrix !== undefined) Object.setPrototypeOf(matrix.values, null);
+    if (seen.has(commands)) continue;
+    seen.add(commands);
+    for (const { bindings } of commands) Object.setPrototypeOf(bindings, null);
   }
 }
 

@@ -6,22 +6,25 @@
  *     any, and a request that came first would have the file read again.
  */
 import type { MessagePort } from 'node:worker_threads';
-import { adoptForeign, type ParseResult } from '@penstock/pipeline';
+import { adoptForeign, definitionBytes, type ParseResult } from '@penstock/pipeline';
 
 interface ReadFile {
   readonly text: string;
   readonly read: ParseResult;
+  /** Of its definition: measured once for both threads. */
+  readonly bytes: number | undefined;
 }
 
 export function tellOfFile(line: MessagePort, text: string, read: ParseResult): void {
-  const message: ReadFile = { text, read };
+  const message: ReadFile = { text, read, bytes: read.ok ? definitionBytes(read.definition) : undefined };
   line.postMessage(message);
 }
 
 /** Until the port is closed. */
 export function adoptFiles(line: MessagePort): void {
   line.on('message', (message: Partial<ReadFile>) => {
-    if (message.text !== undefined && message.read !== undefined) adoptForeign(message.text, {}, message.read);
+    const { text, read, bytes } = message;
+    if (text !== undefined && read !== undefined) adoptForeign(text, {}, read, bytes);
   });
   line.unref();
 }
