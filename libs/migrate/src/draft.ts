@@ -128,6 +128,23 @@ export function assertFewStages(count: number): void {
 
 const STAGES_MAX = 2_000;
 
+/** Throws `UnreadableSource` before a text is made of what is a few times as large as a file of ours may be: what all stages share is in each. */
+export function assertSmall(draft: Draft): void {
+  let left = SIZE_MAX;
+  const count = (value: unknown): void => {
+    left -= typeof value === 'string' ? value.length + 1 : 1;
+    if (left < 0) throw new UnreadableSource('what comes of it is too large for a pipeline file');
+    if (typeof value !== 'object' || value === null) return;
+    for (const [key, each] of Object.entries(value)) {
+      left -= key.length;
+      count(each);
+    }
+  };
+  count(fileOf(draft));
+}
+
+const SIZE_MAX = 4 * 1024 * 1024;
+
 /** The name, with a number where another stage is called so. */
 export function nameApart(name: string, taken: ReadonlySet<string>): string {
   let free = name;

@@ -1,6 +1,6 @@
 /** A CI file of another engine as a pipeline file of ours, with a list of what could not be translated. */
 import { parsePipeline, type Diagnostic } from '@penstock/pipeline';
-import { assertFewStages, draftText, nameApart, newStage, type Draft, type DraftStage } from './draft.ts';
+import { assertFewStages, assertSmall, draftText, nameApart, newStage, type Draft, type DraftStage } from './draft.ts';
 import { fromGithub } from './github/github.ts';
 import { fromGitlab } from './gitlab/gitlab.ts';
 import { countEntries, Ledger, type Note } from './ledger.ts';
@@ -38,8 +38,6 @@ const REPAIRS_MAX = 40;
 /** Of a name in the path of a problem, which may be shortened. */
 const SHOWN_MAX = 60;
 const UNTRANSLATED = missing('the script');
-/** Scripts of all stages: a few times what a file of ours may have. */
-const LENGTH_MAX = 4 * 1024 * 1024;
 
 /**
  * `file` is the path as it was named, by which a format is known and a pipeline is called that has no name.
@@ -62,8 +60,7 @@ export function migrate(
   ledger.tellRest(root);
   if (draft.stages.length === 0) throw new UnreadableSource(`it has no ${format === 'woodpecker' ? 'steps' : 'jobs'}`);
   assertFewStages(draft.stages.length);
-  const length = draft.stages.reduce((sum, { run }) => sum + run.reduce((all, command) => all + command.length, 0), 0);
-  if (length > LENGTH_MAX) throw new UnreadableSource('what comes of it is too large for a pipeline file');
+  assertSmall(draft);
   nameStagesApart(draft);
   dropUnknownBefore(draft, ledger);
   const problems = repaired(draft, ledger);

@@ -24,17 +24,37 @@ export function variableName(...parts: readonly string[]): string {
  * they are closed around it. Undefined from `reference` leaves nothing in its place.
  */
 export function substituted(script: string, reference: (expression: string) => string | undefined): string {
-  const pattern = /\$\{\{([\s\S]*?)\}\}/g;
+  const isInSingleQuotes = singleQuotesIn(script);
   let text = '';
   let from = 0;
-  for (const match of script.matchAll(pattern)) {
-    const before = script.slice(from, match.index);
-    text += before;
-    const value = reference((match[1] ?? '').trim()) ?? '';
-    text += value.includes('$') && isInSingleQuotes(script.slice(0, match.index)) ? `'"${value}"'` : value;
-    from = match.index + match[0].length;
+  for (const [start, end] of expressionsIn(script)) {
+    const value = reference(script.slice(start + 3, end - 2).trim()) ?? '';
+    text += script.slice(from, start);
+    text += value.includes('$') && isInSingleQuotes(start) ? `'"${value}"'` : value;
+    from = end;
   }
   return text + script.slice(from);
+}
+
+/** The text with each `${{ … }}` replaced by what `value` makes of what stands in it. */
+export function withoutExpressions(text: string, value: (inner: string) => string): string {
+  let result = '';
+  let from = 0;
+  for (const [start, end] of expressionsIn(text)) {
+    result += text.slice(from, start) + value(text.slice(start + 3, end - 2));
+    from = end;
+  }
+  return result + text.slice(from);
+}
+
+/** Where each `${{ … }}` begins and ends. One that does not end is none, and is looked for once. */
+function* expressionsIn(text: string): Generator<readonly [start: number, end: number]> {
+  for (let start = text.indexOf('${{'); start !== -1;) {
+    const close = text.indexOf('}}', start + 3);
+    if (close === -1) return;
+    yield [start, close + 2];
+    start = text.indexOf('${{', close + 2);
+  }
 }
 
 /**
@@ -42,10 +62,13 @@ export function substituted(script: string, reference: (expression: string) => s
  * makes of it.
  */
 export function inDoubleQuotes(text: string, reference: (expression: string) => string | undefined): string {
-  return text
-    .split(/(\$\{\{[\s\S]*?\}\})/)
-    .map((part, index) => (index % 2 === 0 ? escaped(part) : (reference(part.slice(3, -2).trim()) ?? '')))
-    .join('');
+  let result = '';
+  let from = 0;
+  for (const [start, end] of expressionsIn(text)) {
+    result += escaped(text.slice(from, start)) + (reference(text.slice(start + 3, end - 2).trim()) ?? '');
+    from = end;
+  }
+  return result + escaped(text.slice(from));
 }
 
 /** Within double quotes; a dollar too, unless variables are to be read. */
@@ -68,19 +91,29 @@ export function variablesOf(script: string): ReadonlySet<string> {
   return new Set(Array.from(script.matchAll(/\$\{?([A-Za-z_][A-Za-z0-9_]*)/g), ([, name = '']) => name));
 }
 
-/** Whether what comes behind this beginning of a script stands in single quotes; here-documents are taken to have none. */
-function isInSingleQuotes(before: string): boolean {
-  if (/<<-?\s*\w+[^\n]*\n(?:(?!\n\w+\n)[\s\S])*$/.test(before)) return false;
-  let quote = '';
-  for (let at = 0; at < before.length; at++) {
-    const char = before[at] ?? '';
-    if (quote === '' && char === '#' && /(^|\s)$/.test(before.slice(Math.max(0, at - 1), at))) {
-      const end = before.indexOf('\n', at);
-      if (end === -1) return false;
-      at = end;
-    } else if (char === '\\' && quote !== "'") at += 1;
-    else if (quote === '' && (char === "'" || char === '"')) quote = char;
-    else if (char === quote) quote = '';
-  }
-  return quote === "'";
+/** Whether a place of the script stands in single quotes; here-documents are taken to have none. To be asked from the front to the end. */
+function singleQuotesIn(script: string): (place: number) => boolean {
+  let [at, quote] = [0, ''];
+  let [lineFrom, isHereDocument] = [0, false];
+  let commentEnd = -1;
+  return (place) => {
+    for (let end = script.indexOf('\n', lineFrom); end !== -1 && end < place; end = script.indexOf('\n', lineFrom)) {
+      const line = script.slice(lineFrom, end);
+      if (/<<-?\s*\w/.test(line)) isHereDocument = true;
+      else if (/^\w+$/.test(line)) isHereDocument = false;
+      lineFrom = end + 1;
+    }
+    for (; at < place; at++) {
+      const char = script[at] ?? '';
+      if (quote === '' && char === '#' && (at === 0 || /\s/.test(script[at - 1] ?? ''))) {
+        if (commentEnd < at) commentEnd = script.indexOf('\n', at);
+        if (commentEnd === -1) commentEnd = script.length;
+        if (commentEnd >= place) return false;
+        at = commentEnd;
+      } else if (char === '\\' && quote !== "'") at += 1;
+      else if (quote === '' && (char === "'" || char === '"')) quote = char;
+      else if (char === quote) quote = '';
+    }
+    return !isHereDocument && quote === "'";
+  };
 }

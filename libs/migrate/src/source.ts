@@ -5,7 +5,18 @@
  *    file is dropped in silence (`Ledger.tellRest`).
  * SOURCE-2. Merge keys and aliases are written out here, within a bound of their own.
  */
-import { isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument, type Document, type Node } from 'yaml';
+import {
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+  type Alias,
+  type Document,
+  type Node,
+} from 'yaml';
 
 export interface SourceText {
   readonly kind: 'text';
@@ -49,33 +60,53 @@ const DEPTH_MAX = 64;
 export function readSource(text: string): SourceMap {
   if (text.length > LENGTH_MAX) throw new UnreadableSource('the file has more than 1 MiB');
   const lines = new LineCounter();
-  const document = parsed(text, lines);
+  const { document, targets } = parsed(text, lines);
   const [error] = document.errors;
   if (error !== undefined) {
     const { line } = lines.linePos(error.pos[0]);
     throw new UnreadableSource(`line ${line}: ${error.message.split('\n')[0] ?? 'it is no YAML'}`);
   }
-  const root = new Reader(document, lines).read(document.contents, 0);
+  const root = new Reader(targets, lines).read(document.contents, 0);
   if (root.kind !== 'map') throw new UnreadableSource('the file is no map of keys');
   return root;
 }
 
-function parsed(text: string, lineCounter: LineCounter): Document.Parsed {
+/** What each alias stands for: to look for one goes through the document, and there may be ten thousands of them. */
+type Targets = ReadonlyMap<Alias, Node>;
+
+function parsed(text: string, lineCounter: LineCounter): { document: Document.Parsed; targets: Targets } {
   try {
-    return parseDocument(text, { schema: 'failsafe', lineCounter, uniqueKeys: false, logLevel: 'error' });
+    const document = parseDocument(text, { schema: 'failsafe', lineCounter, uniqueKeys: false, logLevel: 'error' });
+    return { document, targets: targetsIn(document) };
   } catch (cause) {
     // Brackets a hundred thousand deep end the stack of the parser.
     throw new UnreadableSource('the file is nested too deeply', { cause });
   }
 }
 
+/** An alias stands for the last node before it that has its name. */
+function targetsIn(document: Document): Targets {
+  const anchors = new Map<string, Node>();
+  const targets = new Map<Alias, Node>();
+  visit(document, {
+    Alias: (_, alias) => {
+      const target = anchors.get(alias.source);
+      if (target !== undefined) targets.set(alias, target);
+    },
+    Value: (_, node) => {
+      if (node.anchor !== undefined) anchors.set(node.anchor, node);
+    },
+  });
+  return targets;
+}
+
 class Reader {
-  readonly #document: Document;
+  readonly #targets: Targets;
   readonly #lines: LineCounter;
   #nodes = 0;
 
-  constructor(document: Document, lines: LineCounter) {
-    this.#document = document;
+  constructor(targets: Targets, lines: LineCounter) {
+    this.#targets = targets;
     this.#lines = lines;
   }
 
@@ -85,7 +116,7 @@ class Reader {
       throw new UnreadableSource(`the file has more than ${NODES_MAX} values with all aliases`);
     if (depth > DEPTH_MAX) throw new UnreadableSource(`the file is nested more than ${DEPTH_MAX} levels deep`);
     const line = this.#lineOf(node);
-    if (isAlias(node)) return this.read(node.resolve(this.#document) ?? null, depth + 1);
+    if (isAlias(node)) return this.read(this.#targets.get(node) ?? null, depth + 1);
     if (isMap(node)) return { kind: 'map', line, entries: this.#entriesOf(node, depth) };
     if (isSeq(node))
       return {

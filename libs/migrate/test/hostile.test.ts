@@ -67,6 +67,72 @@ it('more jobs than a pipeline file may have stages are refused, before all those
   expect(() => migrate(text, { file: '.gitlab-ci.yml' })).toThrow('more than 2000 stages');
 });
 
+/** The same text for each number, below each other. */
+const many = (count: number, line: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => line(index)).join('\n');
+const script = (line: string): string => `on: push\njobs:\n  a:\n    steps:\n      - run: |\n          ${line}\n`;
+const step = (index: number): string => `  - {name: a${index}, image: b${index}, commands: [c]}`;
+
+/** Each of these took minutes, all memory or the stack. */
+const LARGE: readonly (readonly [what: string, format: (typeof FORMATS)[number], text: () => string])[] = [
+  ['expressions of a script', 'github', () => script('"${{ github.sha }}" '.repeat(30_000))],
+  ['expressions that do not end', 'github', () => script('${{'.repeat(300_000))],
+  ['the word of a here-document', 'github', () => script(`<<${'a'.repeat(400_000)} \${{ github.sha }}`)],
+  ['here-documents of a line', 'github', () => script(`${'<<a '.repeat(200_000)} \${{ github.sha }}`)],
+  ['a comment', 'github', () => script(`# ${'${{ github.sha }}'.repeat(50_000)}`)],
+  [
+    'keys of a cache',
+    'github',
+    () =>
+      `on: push\njobs: {a: {steps: [{uses: actions/cache@v4, with: {path: x, key: '${'${{hashFiles('.repeat(70_000)})'}}]}}`,
+  ],
+  [
+    'jobs that need each other',
+    'github',
+    () => `on: push\njobs:\n${many(12_000, (i) => `  a${i}: {needs: a${i + 1}}`)}`,
+  ],
+  ['negations', 'github', () => `on: push\njobs: {a: {if: "${'!'.repeat(3_900)}github.actor", steps: [{run: x}]}}`],
+  ['parentheses', 'gitlab', () => `a: {script: [x], rules: [{if: '${'('.repeat(300_000)}$A${')'.repeat(300_000)}'}]}`],
+  ['rules', 'gitlab', () => `a:\n  script: [x]\n  rules:\n${many(20_000, (i) => `    - {if: '$A == "${i}"'}`)}`],
+  ['aliases', 'gitlab', () => `x: &a {script: [y]}\nb: [${'*a,'.repeat(55_000)}]\nc: {script: [x]}`],
+  [
+    'what jobs extend',
+    'gitlab',
+    () =>
+      `.b:\n  script: [x]\n  variables:\n${many(25_000, (i) => `    A${i}: b`)}\n${many(1_900, (i) => `j${i}: {extends: .b}`)}`,
+  ],
+  [
+    'stages with files for all after them',
+    'gitlab',
+    () =>
+      `stages:\n${many(1_999, (i) => `  - s${i}`)}\n${many(1_999, (i) => `j${i}: {stage: s${i}, script: [x], artifacts: {paths: [x]}}`)}`,
+  ],
+  [
+    'combinations',
+    'woodpecker',
+    () => `matrix:\n  include:\n${many(10_000, (i) => `    - {A: ${i}, B: ${i}}`)}\nsteps:\n${many(1_900, step)}`,
+  ],
+  [
+    'services',
+    'woodpecker',
+    () => `services:\n${many(9_000, (i) => `  s${i}: {image: x}`)}\nsteps:\n${many(1_900, step)}`,
+  ],
+];
+
+it.each(LARGE)('very many, or very long: %s', (_what, format, text) => {
+  expect(['translated', 'refused']).toContain(outcomeOf(text(), format));
+});
+
+function outcomeOf(text: string, format: (typeof FORMATS)[number]): 'translated' | 'refused' {
+  try {
+    migrate(text, { file: 'x.yml', format });
+    return 'translated';
+  } catch (error) {
+    if (!(error instanceof UnreadableSource)) throw error;
+    return 'refused';
+  }
+}
+
 /** Each rule says that none before it fits: what comes of them is longer than a condition may be. */
 const MANY = Array.from({ length: 60 }, (_, index) => `'$CI_COMMIT_BRANCH == "release/${index}"'`);
 

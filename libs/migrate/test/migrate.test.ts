@@ -276,6 +276,22 @@ jobs:
     expect(told(made)).toEqual(["4: the condition of 'a': contains(fromJSON('[1]'), github.x)"]);
   });
 
+  it.each([
+    ['success()', undefined],
+    ["success() && github.ref == 'refs/heads/main'", "run.ref == 'refs/heads/main'"],
+    ['success() || failure()', 'success() || failure()'],
+    ['always() && success()', 'always() && success()'],
+    // There a side that asks for no status holds after a failure, too, once another side asks for one.
+    ["success() || github.actor == 'ada'", "always() && (success() || run.actor == 'ada')"],
+    ['!success()', 'always() && !(success())'],
+  ])('lets a job begin after a failure exactly where its condition does: %s', (condition, when) => {
+    const { notes, text } = github(
+      `on: push\njobs:\n  before: {steps: [{run: x}]}\n  a:\n    needs: before\n    if: "${condition}"\n    steps: [{run: y}]\n`,
+    );
+    expect(notes).toEqual([]);
+    expect(/^    when: (.*)$/m.exec(text)?.[1]?.replace(/^(["'])(.*)\1$/, '$2')).toBe(when);
+  });
+
   it('finds out by a stage of its own what only a shell can say, so that the others are skipped', () => {
     const { text } = github(
       "on: push\njobs:\n  a:\n    if: startsWith(github.ref, 'refs/tags/v')\n    steps: [{run: make}]\n",

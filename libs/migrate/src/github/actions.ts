@@ -188,7 +188,7 @@ function cache({ stage, ledger, step, given, template }: ActionContext): readonl
 
 function cacheKey(text: string, template: (text: string) => string | undefined): string | undefined {
   const hashes: string[] = [];
-  const marked = text.replaceAll(/\$\{\{\s*hashFiles\(([^)]*)\)\s*\}\}/gi, (_, patterns: string) => {
+  const marked = text.replaceAll(/\$\{\{\s*hashFiles\(([^)]{0,2000})\)\s*\}\}/gi, (_, patterns: string) => {
     hashes.push(patterns);
     return `\u2060${hashes.length - 1}\u2060`;
   });

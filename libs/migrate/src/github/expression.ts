@@ -20,6 +20,8 @@ const POWER: Readonly<Record<string, number>> = {
   '>=': 4,
 };
 const LENGTH_MAX = 4_000;
+/** Of parentheses, negations and calls within each other. */
+const DEPTH_MAX = 100;
 
 /** Undefined where it is no expression. */
 export function parseExpression(text: string): Expression | undefined {
@@ -40,6 +42,7 @@ export function parseExpression(text: string): Expression | undefined {
 class ExpressionParser {
   readonly #tokens: readonly string[];
   #at = 0;
+  #depth = 0;
 
   constructor(tokens: readonly string[]) {
     this.#tokens = tokens;
@@ -64,6 +67,14 @@ class ExpressionParser {
   }
 
   #unary(): Expression | undefined {
+    if (this.#depth >= DEPTH_MAX) return undefined;
+    this.#depth += 1;
+    const expression = this.#withinDepth();
+    this.#depth -= 1;
+    return expression;
+  }
+
+  #withinDepth(): Expression | undefined {
     if (this.#taken('!')) {
       const of = this.#unary();
       return of === undefined ? undefined : { kind: 'not', of };

@@ -1,6 +1,14 @@
 /** A workflow of GitHub Actions: a stage for each job, its steps one after the other in one script. */
 import { ALWAYS, Conditions, shellOf, type Condition } from '../condition.ts';
-import { newDraft, newStage, stageName, type Draft, type DraftInput, type DraftStage } from '../draft.ts';
+import {
+  assertFewStages,
+  newDraft,
+  newStage,
+  stageName,
+  type Draft,
+  type DraftInput,
+  type DraftStage,
+} from '../draft.ts';
 import { GITHUB_VARIABLES, preludeOf } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
 import { takeFlag } from '../words.ts';
@@ -93,6 +101,8 @@ class Workflow {
 
   jobs(jobs: SourceMap | undefined, defaults: SourceMap | undefined): void {
     const entries = takeAll(jobs);
+    // Before each of very many is looked at for all that come before it.
+    assertFewStages(entries.length);
     for (const { key } of entries) this.#stages.set(key, stageName(key));
     this.#conditions.keepApartFrom([...this.#stages.values()]);
     for (const { key, value } of entries)

@@ -18,7 +18,7 @@ import {
   type Condition,
 } from '../condition.ts';
 import type { DraftStage } from '../draft.ts';
-import { variableName } from '../shell-text.ts';
+import { variableName, withoutExpressions } from '../shell-text.ts';
 import { parseExpression, type Expression } from './expression.ts';
 
 export interface Names {
@@ -156,7 +156,7 @@ export function secretName(name: string): string {
 /** A text with expressions of ours in place of GitHub's; undefined where one of them has no counterpart. */
 export function templateOf(text: string, names: Names): string | undefined {
   let isKnown = true;
-  const result = text.replaceAll(/\$\{\{([\s\S]*?)\}\}/g, (_, inner: string) => {
+  const result = withoutExpressions(text, (inner) => {
     const expression = parseExpression(inner);
     if (expression?.kind === 'value') return expression.value;
     if (expression?.kind === 'name') {
@@ -185,12 +185,31 @@ function templatePart(expression: Expression, names: Names): string | undefined 
 
 /** A script ends at the first step that fails: what comes behind has had no failure before it. */
 const WHATEVER_WAS_BEFORE: Condition = { kind: 'fact', when: 'always()', shell: 'true' };
+const SUCCESS: Condition = { kind: 'fact', when: 'success()', shell: 'true' };
 
 /** What `if` says. `stage` is where a step's condition stands; without it, what holds for a job. */
 export function conditionOf(text: string, names: Names): Condition {
   const inner = /^\s*\$\{\{([\s\S]*)\}\}\s*$/.exec(text)?.[1] ?? text.replaceAll(/\$\{\{|\}\}/g, ' ');
   const expression = parseExpression(inner);
-  return expression === undefined ? { kind: 'unknown', text } : conditionOfExpression(expression, names);
+  if (expression === undefined) return { kind: 'unknown', text };
+  const condition = conditionOfExpression(expression, names);
+  return names.stage === undefined ? withSuccess(condition) : condition;
+}
+
+/** Of a job: that nothing before it has failed is what `when` says by itself, where it asks for no status. */
+function withSuccess(condition: Condition): Condition {
+  const sides = condition.kind === 'and' ? condition.sides : [condition];
+  const rest = sides.filter((side) => side !== SUCCESS);
+  const others = all(rest);
+  if (!asksFor(others, /\(\)/)) return others;
+  // A side that says nothing of failures holds after one, too.
+  return asksFor(condition, /^(always|failure)\(\)/) ? condition : all([WHATEVER_WAS_BEFORE, condition]);
+}
+
+function asksFor(condition: Condition, status: RegExp): boolean {
+  if (condition.kind === 'fact') return condition.when !== undefined && status.test(condition.when);
+  if (condition.kind === 'not') return asksFor(condition.of, status);
+  return (condition.kind === 'and' || condition.kind === 'or') && condition.sides.some((side) => asksFor(side, status));
 }
 
 function conditionOfExpression(expression: Expression, names: Names): Condition {
@@ -230,7 +249,7 @@ function callOf(call: Expression & { readonly kind: 'call' }, names: Names): Con
   const [first, second] = call.arguments;
   if (call.name === 'always') return WHATEVER_WAS_BEFORE;
   if (call.name === 'failure') return { kind: 'fact', when: 'failure()', shell: 'false' };
-  if (call.name === 'success') return ALWAYS;
+  if (call.name === 'success') return names.stage === undefined ? SUCCESS : ALWAYS;
   if (first?.kind !== 'name' || second?.kind !== 'value' || !/^[\w./@+-]*$/.test(second.value)) return unknownOf(call);
   const pattern = { startswith: `${second.value}*`, contains: `*${second.value}*`, endswith: `*${second.value}` }[
     call.name

@@ -5,12 +5,15 @@ import { textsOf, UnreadableSource, type SourceEntry, type SourceMap, type Sourc
 const DEPTH_MAX = 11;
 /** Of all lists together, once references are written out. */
 const ITEMS_MAX = 50_000;
+/** Entries of all jobs together, with what they extend. */
+const ENTRIES_MAX = 500_000;
 
 export class Extended {
   readonly #root: SourceMap;
   readonly #ledger: Ledger;
   readonly #bases = new Map<string, readonly SourceEntry[]>();
   #items = 0;
+  #entries = 0;
 
   constructor(root: SourceMap, ledger: Ledger) {
     this.#root = root;
@@ -20,13 +23,13 @@ export class Extended {
   /** The job with all that it extends; its entries are its own, so that each job says what it has asked for. */
   whole(job: SourceMap, level = 0): SourceMap {
     const named = job.entries.find(({ key }) => key === 'extends');
-    const own = job.entries.map(unseen);
+    const own = this.#unseen(job.entries);
     if (named === undefined || level >= DEPTH_MAX) return { ...job, entries: own };
     named.seen = true;
     let entries: SourceEntry[] = [];
     for (const name of textsOf(named.value)) {
       const base = this.#baseOf(name, level);
-      if (base !== undefined) entries = merged(entries, base.map(unseen));
+      if (base !== undefined) entries = merged(entries, this.#unseen(base));
       else
         this.#ledger.tell(
           named.line,
@@ -35,6 +38,22 @@ export class Extended {
         );
     }
     return { ...job, entries: merged(entries, own) };
+  }
+
+  /** A copy, of which nobody has asked for anything. */
+  #unseen(entries: readonly SourceEntry[]): SourceEntry[] {
+    this.#entries += entries.length;
+    if (this.#entries > ENTRIES_MAX) throw new UnreadableSource('what its jobs extend makes too much of it');
+    return entries.map((entry) => ({ ...entry, seen: false, value: this.#unseenNode(entry.value) }));
+  }
+
+  #unseenNode(node: SourceNode): SourceNode {
+    if (node.kind === 'map') return { ...node, entries: this.#unseen(node.entries) };
+    if (node.kind === 'list') {
+      this.#entries += node.items.length;
+      return { ...node, items: node.items.map((item) => this.#unseenNode(item)) };
+    }
+    return node;
   }
 
   /** Each is put together once, however many extend it. */
@@ -73,16 +92,6 @@ export class Extended {
       this.#root,
     );
   }
-}
-
-/** A copy, of which nobody has asked for anything. */
-function unseen(entry: SourceEntry): SourceEntry {
-  return { ...entry, seen: false, value: unseenNode(entry.value) };
-}
-
-function unseenNode(node: SourceNode): SourceNode {
-  if (node.kind === 'map') return { ...node, entries: node.entries.map(unseen) };
-  return node.kind === 'list' ? { ...node, items: node.items.map(unseenNode) } : node;
 }
 
 /** Maps are merged key by key; anything else of the later one stands. */

@@ -353,16 +353,11 @@ class GitlabFile {
   #order({ stage, map, order }: Job, jobs: readonly Job[]): void {
     const needs = take(map, 'needs');
     const dependencies = take(map, 'dependencies');
-    const from = (ids: readonly string[]): void => {
-      for (const id of ids) {
-        const before = jobs.find((job) => job.id === id);
-        if (
-          before !== undefined &&
-          keepsFiles(before, this.#default) &&
-          !stage.artifacts.from.includes(before.stage.name)
-        )
-          stage.artifacts.from.push(before.stage.name);
-      }
+    const from = (given: readonly (Job | undefined)[]): void => {
+      const names = new Set(stage.artifacts.from);
+      for (const before of given)
+        if (before !== undefined && keepsFiles(before, this.#default)) names.add(before.stage.name);
+      stage.artifacts.from = [...names];
     };
     if (needs !== undefined) {
       for (const item of needs.kind === 'list' ? needs.items : [needs]) {
@@ -384,17 +379,17 @@ class GitlabFile {
           continue;
         }
         if (!stage.after.includes(before.stage.name)) stage.after.push(before.stage.name);
-        if (wantsFiles) from([before.id]);
+        if (wantsFiles) from([before]);
       }
     } else {
       const earlier = jobs.filter((job) => job.order < order && !this.#isOptional(job));
       const last = Math.max(-1, ...earlier.map((job) => job.order));
       stage.after.push(...earlier.filter((job) => job.order === last).map((job) => job.stage.name));
-      if (dependencies === undefined) from(earlier.map(({ id }) => id));
+      if (dependencies === undefined) from(earlier);
     }
     if (dependencies !== undefined) {
       stage.artifacts.from = [];
-      from(textsOf(dependencies));
+      from(textsOf(dependencies).map((id) => jobs.find((job) => job.id === id)));
     }
   }
 

@@ -34,6 +34,8 @@ export interface ConditionContext {
   readonly byHand: Map<string, StartByHand>;
 }
 
+/** Each says that none before it fits: of more the condition would be longer than one may be. */
+const RULES_MAX = 200;
 const WHENS: ReadonlySet<string> = new Set(['on_success', 'on_failure', 'always', 'manual', 'delayed', 'never']);
 
 /** When the job runs. Its stage is told as well whether it may fail, which is the rules' to say too. */
@@ -110,6 +112,10 @@ function rulesOf(context: ConditionContext, node: SourceNode, job: OwnWords): Co
   const before: Condition[] = [];
   for (const item of extended.items(node)) {
     if (item.kind !== 'map') continue;
+    if (before.length >= RULES_MAX) {
+      markSeen(node);
+      return { kind: 'unknown', text: `more than ${RULES_MAX} of them` };
+    }
     const text = takeText(item, 'if');
     const condition = text === undefined ? ALWAYS : conditionOfRule(text, names);
     const variables = takeMap(item, 'variables');

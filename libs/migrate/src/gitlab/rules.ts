@@ -16,6 +16,9 @@ import { quoted } from '../shell-text.ts';
 
 const TOKEN =
   /\s*(?:(&&|\|\||==|!=|=~|!~|[()])|(\$\w+|\$\{\w+\})|("[^"]*"|'[^']*')|(\/(?:[^/\\]|\\.)*\/[a-z]*)|(null))/y;
+/** Of a rule: twice what a condition of ours may have. */
+const LENGTH_MAX = 4_000;
+const SHOWN_MAX = 100;
 const SOURCES: Readonly<Record<string, string>> = lookup({
   push: 'push',
   merge_request_event: 'pull_request',
@@ -43,6 +46,7 @@ export interface RuleNames {
 
 /** What stands after `if`. */
 export function conditionOfRule(text: string, names: RuleNames): Condition {
+  if (text.length > LENGTH_MAX) return { kind: 'unknown', text: `${text.slice(0, SHOWN_MAX)}…` };
   const tokens: string[] = [];
   TOKEN.lastIndex = 0;
   let end = 0;

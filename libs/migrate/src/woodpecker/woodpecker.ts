@@ -12,7 +12,7 @@ import {
   unknownIn,
   type Condition,
 } from '../condition.ts';
-import { nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
+import { assertFewStages, nameApart, newDraft, newStage, stageName, type Draft, type DraftStage } from '../draft.ts';
 import { axesOf } from '../axes.ts';
 import { WOODPECKER_VARIABLES } from '../host-variables.ts';
 import type { Ledger } from '../ledger.ts';
@@ -30,6 +30,7 @@ import {
   takeTexts,
   textEntries,
   textsOf,
+  UnreadableSource,
   type SourceEntry,
   type SourceMap,
   type SourceNode,
@@ -42,6 +43,9 @@ const EVENTS: Readonly<Record<string, Condition>> = lookup({
   cron: triggerIs('schedule'),
   manual: triggerIs('api'),
 });
+
+/** Services are those of each step here. */
+const SERVED_MAX = 100_000;
 
 export function fromWoodpecker(root: SourceMap, ledger: Ledger, name: string): Draft {
   const draft = newDraft(name);
@@ -68,7 +72,9 @@ class WoodpeckerFile {
     const ledger = this.#ledger;
     for (const key of ['variables', 'version']) markSeen(take(root, key));
     const matrix = this.#matrix(takeMap(root, 'matrix'));
-    this.#axes = [...Object.keys(matrix?.axes ?? {}), ...(matrix?.include ?? []).flatMap(Object.keys)];
+    this.#axes = [
+      ...new Set([...Object.keys(matrix?.axes ?? {}), ...(matrix?.include ?? []).flatMap((one) => Object.keys(one))]),
+    ];
     startsInto(this.#draft, take(root, 'when') ?? take(root, 'branches'), ledger);
     for (const [key, what, remedy] of [
       ['depends_on', 'other workflows that come before', 'write their steps into one file'],
@@ -90,6 +96,10 @@ class WoodpeckerFile {
       .filter((label) => !['amd64', ''].includes(label));
     const services = this.#services(take(root, 'services'));
     const steps = stepsOf(take(root, 'steps') ?? take(root, 'pipeline'));
+    // Before each of very many is told apart from all others.
+    assertFewStages(steps.length);
+    if (Object.keys(services).length * steps.length > SERVED_MAX)
+      throw new UnreadableSource('its services beside each of its steps are too much for a pipeline file');
     this.#conditions.keepApartFrom(steps.map(({ key }) => stageName(key)));
     const byName = new Set<string>();
     const usesOrder = steps.some(
