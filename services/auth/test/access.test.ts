@@ -3,7 +3,16 @@ import { buckets, watchLeases } from '@penstock/bus';
 import { callAuth, revocationKeys } from '@penstock/identity';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { accessGrantsSpec } from '../src/model/collections.ts';
-import { afterEachList, Browser, fragmentOf, isArrival, loginByWeb, makeWorld, type World } from './support.ts';
+import {
+  afterEachGet,
+  afterEachList,
+  Browser,
+  fragmentOf,
+  isArrival,
+  loginByWeb,
+  makeWorld,
+  type World,
+} from './support.ts';
 
 let world: World;
 beforeAll(async () => {
@@ -74,6 +83,43 @@ describe('access', () => {
     const { access_token: token } = await loginByWeb(server);
     const { id } = (await server.get('/auth/me', { authorization: `Bearer ${token}` })).body;
     expect(await grantsOf(String(id))).toEqual([]);
+  });
+
+  describe('that is changed while its user logs in for the first time', () => {
+    /** Somebody of this name logs in between the look at the grant and what is made of it. */
+    async function changedBesideLogin(login: string, id: number, change: () => Promise<unknown>): Promise<string> {
+      let userId = '';
+      let isDue = false;
+      const store = afterEachGet(world.store, accessGrantsSpec.name, async () => {
+        if (!isDue) return;
+        isDue = false;
+        world.host.account = { id, login };
+        const { access_token: token } = await loginByWeb(server);
+        userId = String((await server.get('/auth/me', { authorization: `Bearer ${token}` })).body['id']);
+      });
+      const server = await world.server({ store });
+      await grant(login, 'admin');
+      isDue = true;
+      await change();
+      return userId;
+    }
+
+    it('is told to every gateway, which may have asked for it since', async () => {
+      const told: string[] = [];
+      const watch = watchLeases(world.bus, buckets.revocations, ({ key }) => told.push(key));
+      await watch.ready;
+      const liam = await changedBesideLogin('liam', 44, () =>
+        callAuth(world.bus, 'access.revoke', { ...SHOP, ...asker, login: 'liam' }),
+      );
+      expect(await grantsOf(liam)).toEqual([]);
+      await expect.poll(() => told.filter((key) => key === revocationKeys.access(liam))).toHaveLength(2);
+      watch.stop();
+    });
+
+    it('has the role that was given last', async () => {
+      const mona = await changedBesideLogin('mona', 45, () => grant('mona', 'read'));
+      expect(await grantsOf(mona)).toEqual(['Acme/shop read']);
+    });
   });
 
   it('goes by the login at the embedded provider, where nobody vouches for anything, as approvals do', async () => {

@@ -167,16 +167,30 @@ export function afterEachList(
   name: string,
   meanwhile: (rows: readonly { readonly id: string }[]) => Promise<unknown>,
 ): DocumentStore {
+  return afterEach(store, name, 'list', (rows) => meanwhile(rows as readonly { readonly id: string }[]));
+}
+
+/** The same for the reading of one. */
+export function afterEachGet(store: DocumentStore, name: string, meanwhile: () => Promise<unknown>): DocumentStore {
+  return afterEach(store, name, 'get', meanwhile);
+}
+
+function afterEach(
+  store: DocumentStore,
+  name: string,
+  method: 'get' | 'list',
+  meanwhile: (found: unknown) => Promise<unknown>,
+): DocumentStore {
   return instead(store, {
     collection: (spec: CollectionSpec) => {
-      const found = store.collection(spec);
-      if (spec.name !== name) return found;
-      const list: typeof found.list = async (selection) => {
-        const rows = await found.list(selection);
-        await meanwhile(rows);
-        return rows;
+      const collection = store.collection(spec);
+      if (spec.name !== name) return collection;
+      const read = async (...asked: never[]): Promise<unknown> => {
+        const found = await (collection[method] as (...asked: never[]) => Promise<unknown>)(...asked);
+        await meanwhile(found);
+        return found;
       };
-      return instead(found, { list });
+      return instead(collection, { [method]: read });
     },
   });
 }

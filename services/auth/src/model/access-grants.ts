@@ -78,7 +78,11 @@ export class AccessGrants {
       step: 0,
     };
     if (known === null) await this.#insert(row);
-    else await this.#rows.replaceNewer([row]);
+    else {
+      const { stale } = await this.#rows.replaceNewer([row]);
+      // Somebody has logged in with the name since it was read, or others give it too: what was asked for last is to stand.
+      if (stale.length > 0) return await this.grant(of, { login, role, by });
+    }
     await this.#told(userId);
     return shown(row);
   }
@@ -177,9 +181,11 @@ export class AccessGrants {
   }
 
   async #end({ id, userId }: GrantRow): Promise<boolean> {
-    const deleted = await this.#rows.delete(id);
+    const deleted = await this.#rows.delete(id, { userId });
     await this.#told(userId);
-    return deleted;
+    // Somebody may have logged in with the name since it was read: whose it is then is told.
+    const bound = deleted ? null : await this.#rows.get(id);
+    return bound === null ? deleted : await this.#end(bound);
   }
 
   /** ACCESS-3: after the change is kept, so that whoever asks then is told of it. */
