@@ -1,8 +1,11 @@
 /** `rerunPipeline`, and what a run says of its lineage (P30). */
+import { request } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import type { IngestCalls } from '@penstock/bus';
 import { NotFound } from '@penstock/errors';
 import { answerCalls } from '@penstock/service';
+import type { AuditEntry } from '@penstock/store';
 import type { TestUser } from './fake-auth.ts';
 import { API_KEY, graphql, makeWorld, runIdFor, type World } from './harness.ts';
 
@@ -147,6 +150,40 @@ describe('P30: rerunPipeline', () => {
       { id, tenants: ['service'], dryRun: false, repeats: { run: id, runId: again.id, actor: 'api-key' } },
     ]);
     expect(again).toMatchObject({ parentRunId: id, rootRunId: id });
+    calls.stop();
+  });
+
+  it('of a run without stages is in the audit log, also where its caller does not wait for what comes of it', async () => {
+    const recorded = Promise.withResolvers<AuditEntry>();
+    const app = await world.gateway({ audit: { record: recorded.resolve, newest: async () => [] } });
+    await app.listen({ host: '127.0.0.1', port: 0 });
+    const id = runIdFor('service/demo');
+    world.owner.adopt(id, '', 'service', { kind: 'webhook' });
+    world.owner.commit(id, [{ type: 'run_completed', at: Date.now(), status: 'FAILED', reason: 'pipeline_file' }]);
+    const hasLeft = Promise.withResolvers<void>();
+    app.server.once('request', (_request, response) => response.once('close', hasLeft.resolve));
+    const asked = Promise.withResolvers<string>();
+    const calls = answerCalls(world.bus, 'webhook-ingest', {
+      replay: async ({ repeats }: IngestCalls['replay']['request']) => {
+        asked.resolve(repeats?.runId ?? '');
+        await hasLeft.promise;
+        return {};
+      },
+    });
+    const leaving = request(`http://127.0.0.1:${(app.server.address() as AddressInfo).port}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${API_KEY}` },
+    });
+    leaving.on('error', () => {});
+    leaving.end(JSON.stringify({ query: `mutation { rerunPipeline(id: "${id}") { run { id } } }` }));
+    const again = await asked.promise;
+    leaving.destroy();
+    expect(await recorded.promise).toMatchObject({
+      actor: 'api-key',
+      action: 'run.rerun',
+      target: `${id} ${again}`,
+      outcome: 'UNAVAILABLE',
+    });
     calls.stop();
   });
 

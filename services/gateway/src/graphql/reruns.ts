@@ -1,4 +1,5 @@
 /** Runs that repeat others (P30): `rerunPipeline`, and what a run and its stages say about it. */
+import { Unavailable } from '@penstock/errors';
 import { actorOf } from '@penstock/identity';
 import { isReached, runIdTime, type RunId, type RunView, type StageView } from '@penstock/run';
 import type { RunReads } from '@penstock/run-client';
@@ -64,10 +65,20 @@ export function rerunsModule({ trigger, reads, audit, now }: RerunsOptions): Gra
           args: RerunArguments,
           { caller, address, clientGone }: GraphqlContext,
         ): Promise<TriggerResult> => {
-          const result = await trigger.rerun(caller, args, clientGone);
-          const target = `${args.id ?? ''} ${result.run.id}`;
-          audit.record({ at: now(), actor: actorOf(caller), action: 'run.rerun', target, outcome: 'ok', ip: address });
-          return result;
+          const record = (runId: unknown, outcome: string): void => {
+            const target = `${args.id ?? ''} ${String(runId)}`;
+            audit.record({ at: now(), actor: actorOf(caller), action: 'run.rerun', target, outcome, ip: address });
+          };
+          try {
+            const result = await trigger.rerun(caller, args, clientGone);
+            record(result.run.id, 'ok');
+            return result;
+          } catch (error) {
+            // It names a run that may come all the same: nobody waited for its delivery to be decided, or an owner did not answer.
+            if (error instanceof Unavailable && 'runId' in error.extensions)
+              record(error.extensions['runId'], error.code);
+            throw error;
+          }
         },
       },
       PipelineRun: {
