@@ -115,9 +115,10 @@ class PullConsumer implements DeliveryConsumer {
     this.#onAnew = options.onAnew ?? (() => {});
     this.#perSecond = options.perSecond ?? (() => Infinity);
     this.#inbox = wire.newInbox();
+    const receive = wire.received((message: Msg) => this.#receive(message));
     this.#subscription = wire.connection.subscribe(`${this.#inbox}.*`, {
       callback: (error, message) =>
-        error === null ? this.#receive(message) : wire.log.error({ err: error }, 'the deliveries cannot be heard'),
+        error === null ? receive(message) : wire.log.error({ err: error }, 'the deliveries cannot be heard'),
     });
     this.#working = setInterval(() => this.#sayWorking(), ACK_WAIT_MS / 3);
     this.#silence = setInterval(() => this.#pull(), HEARTBEAT_MS * 2.5);

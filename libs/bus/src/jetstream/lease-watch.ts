@@ -175,12 +175,13 @@ class BucketWatch<V> implements LeaseWatch {
     const consumer = `watch_${randomUUID()}`;
     let subscription: Subscription | undefined;
     const silence = setInterval(() => this.#endRound('the consumer is silent'), HEARTBEAT_MS * 2.5);
+    const receive = this.#wire.received((message: Msg) => this.#receive(round, message));
     try {
       subscription = this.#wire.connection.subscribe(this.#wire.newInbox(), {
         callback: (error, message) => {
           silence.refresh();
           if (this.current) this.heardAt = bootMs();
-          if (error === null) this.#receive(round, message);
+          if (error === null) receive(message);
           else this.#endRound(error.message);
         },
       });

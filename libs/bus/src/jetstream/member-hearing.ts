@@ -22,30 +22,28 @@ export function hearMembers<V>(bus: Bus, handler: (event: LeaseEvent<V>) => void
     clearTimeout(silence.get(key));
     if (silence.delete(key)) handler({ kind: 'expired', key, revision: 0 });
   };
+  const receive = wire.received(({ subject, data }) => {
+    const key = subject.slice(prefix.length);
+    const known = silence.get(key);
+    if (data.length === 0) return gone(key);
+    if (known !== undefined) return void known.refresh();
+    if (silence.size >= MEMBERS_MAX) return;
+    let value: V;
+    try {
+      value = parseJson<V>(data);
+    } catch (cause) {
+      return wire.log.warn({ err: cause, key }, 'a membership that is not JSON');
+    }
+    silence.set(
+      key,
+      setTimeout(() => gone(key), SILENT_MS),
+    );
+    handler({ kind: 'put', key, value, revision: 0 });
+  });
   const subscription = wire.connection.subscribe(`${prefix}*`, {
     callback: (error, message) => {
-      if (error !== null) {
-        wire.log.error({ err: error }, 'the memberships of schedulers are not heard');
-        return;
-      }
-      const key = message.subject.slice(prefix.length);
-      const known = silence.get(key);
-      if (message.data.length === 0) gone(key);
-      else if (known !== undefined) known.refresh();
-      else if (silence.size < MEMBERS_MAX) {
-        let value: V;
-        try {
-          value = parseJson<V>(message.data);
-        } catch (cause) {
-          wire.log.warn({ err: cause, key }, 'a membership that is not JSON');
-          return;
-        }
-        silence.set(
-          key,
-          setTimeout(() => gone(key), SILENT_MS),
-        );
-        handler({ kind: 'put', key, value, revision: 0 });
-      }
+      if (error === null) receive(message);
+      else wire.log.error({ err: error }, 'the memberships of schedulers are not heard');
     },
   });
   return {

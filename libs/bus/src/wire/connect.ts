@@ -4,6 +4,7 @@ import { backoffMs, pause } from '@penstock/async';
 import { BROKER_BACKOFF } from './backoff.ts';
 import type { Bus } from './bus.ts';
 import { BrokerAway, BrokerTooOld } from '../contract/errors.ts';
+import { takeForeignHeaders } from './foreign-headers.ts';
 import { NatsBus } from './nats-bus.ts';
 import { connectByTcp } from './transport.ts';
 import { Wire } from './wire.ts';
@@ -53,6 +54,7 @@ const RECONNECT_BACKOFF = { ...BROKER_BACKOFF, maxMs: 2_000 };
 
 /** Throws `BrokerAway` (nobody there in time, or wrong credentials without `openSocket`) or `BrokerTooOld` (below 2.14). */
 export async function connectBus(options: ConnectOptions): Promise<Bus> {
+  takeForeignHeaders();
   const inboxPrefix = options.inboxPrefix ?? '_INBOX';
   const connection = await dial(options, inboxPrefix);
   const version = connection.info?.version ?? '0.0.0';

@@ -83,7 +83,7 @@ export class Wire {
   }
 
   /** What takes messages by whatever way: it throws no more (WIRE-3). */
-  received(receive: (message: WireMessage) => void): (message: WireMessage) => void {
+  received<M extends WireMessage>(receive: (message: M) => void): (message: M) => void {
     return guarded('bus.message', { log: this.log }, receive);
   }
 
