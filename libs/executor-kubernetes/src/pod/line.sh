@@ -2,7 +2,8 @@
 # of output (on 1) and answers (on 2). A new line ends the one before it; what was sent and not taken is sent again.
 #
 #   in:   "attach <out> <err>" blocks up to these were taken: send from there     "ack <stream> <n>" so many blocks were taken
-#         "ask" the time is asked for, to be answered by "until <ms>"             "put <name> <mark>" the lines up to the mark
+#         "ask" the time is asked for, to be answered by "until <ms>"
+#         "put <name> <mark> <bytes>" so many bytes of lines, and then what stands behind the name once more
 #         "file <name> <text>" the text, from now on     "go", "stop <ms>", "bye" are for the guard
 #   out:  on 2: "hello <uid> <state>", "ask <ms>"; on 1: "blocks <stream> <first> <count>", so many lines of `wc -c`, "data" and the bytes;
 #         "masks <size>" and the bytes that the file of the masks holds, before what was printed after them;
@@ -97,7 +98,16 @@ while read -r order first second; do
     put)
       # For the stage's user to read; nobody else has this folder.
       umask 022
-      while IFS= read -r text && [ "$text" != "$second" ]; do printf '%s\n' "$text"; done >"$first"
+      : >"$first"
+      # A shell reads byte by byte, which takes minutes of a large job on a full node: all but the mark is another program's to read.
+      size=0
+      while [ "$size" -lt "${second##* }" ]; do
+        before=$size
+        dd bs=$((${second##* } - size)) count=1 2>/dev/null >>"$first"
+        size=$(wc -c <"$first")
+        [ "$size" -gt "$before" ] || break
+      done
+      while IFS= read -r text && [ "$text" != "$second" ]; do printf '%s\n' "$text"; done >>"$first"
       umask 077
       ;;
     file)
