@@ -7,7 +7,7 @@
  * STAGE-POD-3. It ends when the stage's container is seen terminated, or when the last answered fence and FENCE_MS have passed, or where `go`
  *     was never sent, or no fence was answered and none will be. Phases and absence prove nothing.
  * STAGE-POD-4. A block of output is acknowledged when the sink has it, and the next line begins behind the last one that was: none is lost
- *     and none comes twice, however many lines break.
+ *     and none comes twice, however many lines break. What cannot be written here for want of room is asked for again.
  * STAGE-POD-5. What it is to know after its process has ended is on record before it counts: the Pod's name before its creation, `go`
  *     before it is sent, output and ending before they are acknowledged. So a later process goes on where the record ends.
  */
@@ -82,6 +82,13 @@ const HAND_OVER_MS = 10_000;
 const DELETE_TRIES_MAX = 5;
 const READY_MS = 60_000;
 const NOT_BROUGHT = 'its Pod ended before its files could be brought out of it';
+/** Of what a guard has sent and the sink has not taken: both windows of output, what is masked in it, and the stage's own files. */
+const HELD_BYTES_MAX = 16 * 1024 ** 2;
+/** Besides its bytes. */
+const FRAME_BYTES = 256;
+/** What passes: a disk of the runner's own that is full, or out of order for a moment. */
+const DISK_CODES: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EMFILE', 'ENFILE']);
+const DISK_RETRY_MS = 2_000;
 const TELL_WAIT_MS = 3_000;
 const WAITS_TOLD_MAX = 10;
 /** Node fires a longer timer at once. */
@@ -128,6 +135,9 @@ export class StagePod implements StageProcess {
   #bringFault: string | null = null;
   readonly #taken: Record<PodStream, number> = { out: 0, err: 0 };
   #taking: Promise<void> = Promise.resolve();
+  #heldBytes = 0;
+  /** Something that this line has brought could not be written: what came behind it is none of it either. */
+  #isUntaken = false;
   #done: PodEnding | null = null;
   #leaving: Promise<void> | null = null;
   readonly #leavingStopped = new AbortController();
@@ -400,6 +410,7 @@ export class StagePod implements StageProcess {
       if (!this.#areFoldersThere) await this.#bringFolders();
       // STAGE-POD-4: what an earlier line has brought is in the sink.
       await this.#taking;
+      this.#isUntaken = false;
       if (this.#over.signal.aborted) return;
       this.#line = new Line(this.#holding.cluster, this.#plan.name, {
         onHello: (uid, state) => this.#onHello(uid, state),
@@ -448,8 +459,9 @@ export class StagePod implements StageProcess {
   /** STAGE-POD-1. Also where it is not known whether an earlier line has brought it: the guard begins once. */
   #begin(line: Line): void {
     for (const [name, text] of this.#job.files) {
-      const mark = `-- ${randomUUID()} --`;
-      line.send(`put ${name} ${mark}\n${text.endsWith('\n') ? text : `${text}\n`}${mark}`);
+      const lines = text.endsWith('\n') ? text : `${text}\n`;
+      const mark = `-- ${randomUUID()} -- ${Buffer.byteLength(lines)}`;
+      line.send(`put ${name} ${mark}\n${lines}${mark}`);
     }
     if (!this.#wasBegun) {
       this.#record?.keep(podNotes.begun(bootClockMs()));
@@ -475,16 +487,33 @@ export class StagePod implements StageProcess {
   }
 
   #onFrame(frame: LineFrame): void {
+    const bytes = FRAME_BYTES + ('bytes' in frame ? frame.bytes.length : 0);
+    this.#heldBytes += bytes;
+    // A guard of ours waits until it is told that its output was taken.
+    if (this.#heldBytes > HELD_BYTES_MAX) throw new BadLine('more than may wait to be taken');
     this.#taking = this.#taking
       .then(() => this.#take(frame))
-      .catch((error: unknown) => {
-        this.#nonsense ??= error instanceof BadLine ? error : new BadLine(String(error));
-        this.#wake();
+      .catch((error: unknown) => this.#onUntaken(error))
+      .then(() => {
+        this.#heldBytes -= bytes;
       });
   }
 
+  #onUntaken(error: unknown): void {
+    if (DISK_CODES.has((error as NodeJS.ErrnoException).code)) {
+      this.#holding.warn(
+        error,
+        `what the stage in the Pod ${this.#plan.name} has left cannot be written; it is tried again`,
+      );
+      this.#isUntaken = true;
+      this.#line?.close();
+      this.#connectAt = bootClockMs() + DISK_RETRY_MS;
+    } else this.#nonsense ??= error instanceof BadLine ? error : new BadLine(String(error));
+    this.#wake();
+  }
+
   async #take(frame: LineFrame): Promise<void> {
-    if (this.#nonsense !== null) return;
+    if (this.#nonsense !== null || this.#isUntaken) return;
     if (frame.kind === 'blocks') {
       const { stream, first, count, bytes } = frame;
       if (first !== this.#taken[stream]) throw new BadLine(`block ${first} of ${stream} after ${this.#taken[stream]}`);

@@ -64,4 +64,25 @@ describe('frames of a line', () => {
   ])('%s is refused, and costs nothing', (text) => {
     expect(() => new FrameReader().push(Buffer.from(text))).toThrow(BadLine);
   });
+
+  it.each([
+    'masks 1\nxmasks 1\nxmasks',
+    'outputs 1\nxoutputs 1\nx',
+    'outputs 1\nxmasks 1\nx',
+    'done 0 exit\ndone 0 exit\n',
+    'done 0 exit\nblocks out 0 1\n',
+  ])('%j is refused: no line says so twice', (text) => {
+    expect(() => new FrameReader().push(Buffer.from(text))).toThrow(BadLine);
+  });
+
+  // An array of as many pieces, from which each was taken as the first, took minutes and hundreds of megabytes.
+  it('may come byte by byte, also the largest', () => {
+    const pieces = Array.from({ length: 16 }, (_none, at) => Buffer.alloc(64 * 1024, at));
+    const bytes = blocks('out', 0, pieces);
+    const reader = new FrameReader();
+    const frames: LineFrame[] = [];
+    for (let at = 0; at < bytes.length; at += 1) frames.push(...reader.push(bytes.subarray(at, at + 1)));
+    expect(frames).toHaveLength(1);
+    expect(frames[0]?.kind === 'blocks' && frames[0].bytes.equals(Buffer.concat(pieces))).toBe(true);
+  });
 });

@@ -27,8 +27,10 @@ const OUTPUTS_BYTES_MAX = 2 * (256 * 1024 + 1) + 1;
 const MASKS_BYTES_MAX = 64 * 1024 + 1;
 const LINE_FEED = 0x0a;
 
+/** A frame whose bytes come: they are put together here, for nobody else says in what pieces they arrive. */
 interface Awaited {
-  readonly bytes: number;
+  readonly bytes: Buffer;
+  have: number;
   readonly make: (bytes: Buffer) => LineFrame;
 }
 
@@ -39,27 +41,43 @@ interface Announced {
   readonly sizes: number[];
 }
 
+/** What may come behind a frame of a kind; of the others anything may. So nothing is said again and again by one line. */
+const BEHIND: Readonly<Record<string, readonly string[] | undefined>> = {
+  masks: ['blocks', 'outputs'],
+  outputs: ['done'],
+  done: [],
+};
+
 export class FrameReader {
-  readonly #pieces: Buffer[] = [];
-  #held = 0;
+  /** As far as it has come. */
+  #header = '';
+  #last = '';
   /** While the lines with the sizes of announced blocks come. */
   #announced: Announced | null = null;
   #awaited: Awaited | null = null;
 
   /** Frames that are whole by now. @throws BadLine */
   push(piece: Buffer): LineFrame[] {
-    this.#pieces.push(piece);
-    this.#held += piece.length;
     const frames: LineFrame[] = [];
-    for (;;) {
-      if (this.#awaited !== null) {
-        if (this.#held < this.#awaited.bytes) return frames;
-        frames.push(this.#awaited.make(this.#take(this.#awaited.bytes)));
+    for (let at = 0; ;) {
+      const awaited = this.#awaited;
+      if (awaited !== null) {
+        const copied = piece.copy(awaited.bytes, awaited.have, at);
+        at += copied;
+        awaited.have += copied;
+        if (awaited.have < awaited.bytes.length) return frames;
         this.#awaited = null;
+        frames.push(awaited.make(awaited.bytes));
         continue;
       }
-      const header = this.#takeHeader();
-      if (header === null) return frames;
+      const found = piece.indexOf(LINE_FEED, at);
+      const end = found < 0 ? piece.length : found;
+      if (this.#header.length + end - at > HEADER_CHARACTERS_MAX) throw new BadLine('a header that is too long');
+      this.#header += piece.toString('latin1', at, end);
+      if (found < 0) return frames;
+      const header = this.#header;
+      this.#header = '';
+      at = end + 1;
       const frame = this.#onHeader(header);
       if (frame !== null) frames.push(frame);
     }
@@ -70,7 +88,9 @@ export class FrameReader {
       this.#onSize(header, this.#announced);
       return null;
     }
-    const [word, ...rest] = header.split(' ');
+    const [word = '', ...rest] = header.split(' ');
+    if (BEHIND[this.#last]?.includes(word) === false) throw new BadLine(header);
+    this.#last = word;
     if (word === 'blocks') {
       const [stream, first, count] = rest;
       if ((stream !== 'out' && stream !== 'err') || numberIn(count, BLOCKS_MAX) === 0) throw new BadLine(header);
@@ -83,11 +103,11 @@ export class FrameReader {
       return null;
     }
     if (word === 'outputs') {
-      this.#awaited = { bytes: numberIn(rest[0], OUTPUTS_BYTES_MAX), make: (bytes) => ({ kind: 'outputs', bytes }) };
+      this.#await(numberIn(rest[0], OUTPUTS_BYTES_MAX), (bytes) => ({ kind: 'outputs', bytes }));
       return null;
     }
     if (word === 'masks') {
-      this.#awaited = { bytes: numberIn(rest[0], MASKS_BYTES_MAX), make: (bytes) => ({ kind: 'masks', bytes }) };
+      this.#await(numberIn(rest[0], MASKS_BYTES_MAX), (bytes) => ({ kind: 'masks', bytes }));
       return null;
     }
     const [code, cause] = rest;
@@ -105,35 +125,12 @@ export class FrameReader {
     const own = sizes.slice(0, count);
     if (own.length < count || own.some((size) => size > BLOCK_BYTES_MAX)) throw new BadLine(line);
     this.#announced = null;
-    this.#awaited = {
-      bytes: own.reduce((sum, size) => sum + size, 0),
-      make: (bytes) => ({ kind: 'blocks', stream, first, count, bytes }),
-    };
+    const total = own.reduce((sum, size) => sum + size, 0);
+    this.#await(total, (bytes) => ({ kind: 'blocks', stream, first, count, bytes }));
   }
 
-  #takeHeader(): string | null {
-    let before = 0;
-    for (const piece of this.#pieces) {
-      const end = piece.indexOf(LINE_FEED);
-      if (before + (end < 0 ? piece.length : end) > HEADER_CHARACTERS_MAX)
-        throw new BadLine('a header that is too long');
-      if (end >= 0) return this.#take(before + end + 1).toString('latin1', 0, before + end);
-      before += piece.length;
-    }
-    return null;
-  }
-
-  #take(bytes: number): Buffer {
-    const taken: Buffer[] = [];
-    for (let left = bytes; left > 0;) {
-      const piece = this.#pieces.shift();
-      if (piece === undefined) break;
-      taken.push(piece.subarray(0, left));
-      if (piece.length > left) this.#pieces.unshift(piece.subarray(left));
-      left -= Math.min(left, piece.length);
-    }
-    this.#held -= bytes;
-    return taken.length === 1 && taken[0] !== undefined ? taken[0] : Buffer.concat(taken);
+  #await(bytes: number, make: Awaited['make']): void {
+    this.#awaited = { bytes: Buffer.allocUnsafeSlow(bytes), have: 0, make };
   }
 }
 

@@ -3,6 +3,7 @@
  * and frames, and not what they are for.
  *
  * POD-LINE-1. A line that is silent for SILENCE_MS is broken: the guard is asked the time every ASK_MS, and answers.
+ * POD-LINE-2. So is one that takes nothing of what it is told: its other end may be a stranger's, and no more than ORDERS_WAITING_MAX wait for it.
  */
 import type { Cluster, ExecSocket } from '../cluster/cluster.ts';
 import { BadLine, ClusterError } from '../errors.ts';
@@ -12,6 +13,8 @@ import { FrameReader, type LineFrame } from './frames.ts';
 const ASK_MS = 1_000;
 const SILENCE_MS = 5_000;
 const ANSWER_CHARACTERS_MAX = 8_192;
+/** Far more than both windows of output have acknowledgements. */
+const ORDERS_WAITING_MAX = 1_000;
 /** Of one message to the API server. */
 const MESSAGE_BYTES_MAX = 64 * 1024;
 
@@ -33,7 +36,9 @@ export class Line {
   #heardAt = performance.now();
   #asking: NodeJS.Timeout | undefined;
   #isOver = false;
+  #isGreeted = false;
   #sending: Promise<void>;
+  #waiting = 0;
 
   /** It opens by itself, and ends by itself where that fails. */
   constructor(cluster: Cluster, pod: string, listener: LineListener) {
@@ -63,8 +68,13 @@ export class Line {
   }
 
   #sendBytes(bytes: Buffer): void {
+    if (this.#isOver) return;
+    this.#waiting += 1;
+    if (this.#waiting > ORDERS_WAITING_MAX)
+      return this.#end(new ClusterError(0, 'the guard of the Pod takes nothing of what it is told'));
     this.#sending = this.#sending
       .then(async () => {
+        this.#waiting -= 1;
         for (let at = 0; at < bytes.length && !this.#isOver; at += MESSAGE_BYTES_MAX)
           await this.#socket?.send(bytes.subarray(at, at + MESSAGE_BYTES_MAX));
       })
@@ -88,11 +98,18 @@ export class Line {
     for (let end = this.#said.indexOf('\n'); end >= 0; end = this.#said.indexOf('\n')) {
       const [word, ...rest] = this.#said.slice(0, end).split(' ');
       this.#said = this.#said.slice(end + 1);
-      if (word === 'hello') this.#listener.onHello(rest[0] ?? '', rest[1] ?? '');
+      if (word === 'hello') this.#greet(rest[0] ?? '', rest[1] ?? '');
       else if (word === 'ask' && /^\d{1,15}$/.test(rest[0] ?? '')) this.#listener.onAsk(Number(rest[0]));
     }
     // Complaints of the shell are of no use to anybody; they only must not grow.
     if (this.#said.length > ANSWER_CHARACTERS_MAX) throw new BadLine('a line that is too long');
+  }
+
+  /** Once: it is told all that its stage is. */
+  #greet(uid: string, state: string): void {
+    if (this.#isGreeted) throw new BadLine('hello, again');
+    this.#isGreeted = true;
+    this.#listener.onHello(uid, state);
   }
 
   #guarded(callback: () => void): void {

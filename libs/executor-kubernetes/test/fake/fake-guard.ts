@@ -8,6 +8,8 @@ const WINDOW_BLOCKS = 4;
 type Stream = 'out' | 'err';
 
 export class FakeGuard {
+  /** How many lines it has had. */
+  lines = 0;
   /** How often its stage was started. */
   starts = 0;
   /** Until when it may run, on the boot clock. */
@@ -17,7 +19,7 @@ export class FakeGuard {
   /** Orders that never arrive, as with a line that breaks. */
   loses: RegExp | null = null;
   readonly lost: string[] = [];
-  readonly #uid: string;
+  readonly uid: string;
   readonly #onEnd: (code: number, message: string) => void;
   readonly #blocks: Record<Stream, Buffer[]> = { out: [], err: [] };
   readonly #taken: Record<Stream, number> = { out: 0, err: 0 };
@@ -33,7 +35,7 @@ export class FakeGuard {
   readonly #asksAtOnce: boolean;
 
   constructor(uid: string, onEnd: (code: number, message: string) => void, asksAtOnce: boolean) {
-    this.#uid = uid;
+    this.uid = uid;
     this.#onEnd = onEnd;
     this.#asksAtOnce = asksAtOnce;
   }
@@ -42,6 +44,7 @@ export class FakeGuard {
   connect(socket: FakeSocket): void {
     this.#socket?.close();
     this.#socket = socket;
+    this.lines += 1;
     this.#orders = '';
     this.#putting = null;
     this.#isTold = false;
@@ -49,7 +52,7 @@ export class FakeGuard {
       if (bytes[0] === 0 && this.#socket === socket) this.#onOrders(bytes.toString('utf8', 1));
     };
     const state = this.starts === 0 ? 'waiting' : this.#code === null ? 'running' : `done ${this.#code} exit`;
-    this.#say(2, `hello ${this.#uid} ${state}\n`);
+    this.#say(2, `hello ${this.uid} ${state}\n`);
     if (this.#asksAtOnce) this.#say(2, `ask ${Math.floor(bootClockMs())}\n`);
   }
 
@@ -64,6 +67,11 @@ export class FakeGuard {
     this.#code = code;
     this.#outputs = outputs;
     this.#pump();
+  }
+
+  /** As one that a stage has in its hands: whatever it likes, on the channel of the blocks or that of the answers. */
+  forge(channel: 1 | 2, text: string | Buffer): void {
+    this.#say(channel, text);
   }
 
   /** Its line breaks. */
