@@ -7,9 +7,11 @@ function onOf(text: string) {
   return parsed.definition.on;
 }
 
+const noTurn = () => Promise.resolve();
+
 async function ruleOf(text: string, event: Partial<PullRequest> = {}): Promise<string | true> {
   const { branch = 'main', type = 'opened', paths = null } = event;
-  const match = await matchesPullRequest(onOf(text), { branch, type }, () => Promise.resolve(paths));
+  const match = await matchesPullRequest(onOf(text), { branch, type }, () => Promise.resolve(paths), noTurn);
   return match.matched || match.rule;
 }
 
@@ -17,14 +19,16 @@ describe('on.pull_request', () => {
   it('where `on` stands, only its events match; where it is absent or empty, all do', async () => {
     const push = { ref: 'refs/heads/main', paths: null };
     expect(await ruleOf('{}')).toBe(true);
-    expect(await matchesPullRequest(undefined, { branch: 'x', type: 'opened' }, () => Promise.resolve(null))).toEqual({
+    expect(
+      await matchesPullRequest(undefined, { branch: 'x', type: 'opened' }, () => Promise.resolve(null), noTurn),
+    ).toEqual({
       matched: true,
     });
     expect(await ruleOf('{push: {}}')).toBe('pull_request');
-    expect(matchesPush(onOf('{pull_request: }'), push)).toEqual({ matched: false, rule: 'push' });
+    expect(await matchesPush(onOf('{pull_request: }'), push, noTurn)).toEqual({ matched: false, rule: 'push' });
     expect([
       await ruleOf('{push: , pull_request: }'),
-      matchesPush(onOf('{push: , pull_request: }'), push).matched,
+      (await matchesPush(onOf('{push: , pull_request: }'), push, noTurn)).matched,
     ]).toEqual([true, true]);
   });
 
@@ -52,10 +56,15 @@ describe('on.pull_request', () => {
     expect(await ruleOf(text, { paths: null })).toBe(true);
     const asked: string[] = [];
     const ask = (branch: string) =>
-      matchesPullRequest(onOf(text), { branch, type: 'opened' }, () => {
-        asked.push(branch);
-        return Promise.resolve(null);
-      });
+      matchesPullRequest(
+        onOf(text),
+        { branch, type: 'opened' },
+        () => {
+          asked.push(branch);
+          return Promise.resolve(null);
+        },
+        noTurn,
+      );
     await ask('other');
     await ask('main');
     expect(asked).toEqual(['main']);

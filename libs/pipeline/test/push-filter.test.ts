@@ -4,8 +4,11 @@ import { Glob } from '../src/push/glob.ts';
 
 const branch = (name: string, paths: readonly string[] | null = null) => ({ ref: `refs/heads/${name}`, paths });
 const tag = (name: string) => ({ ref: `refs/tags/${name}`, paths: null });
-const rule = (match: ReturnType<typeof matchesPush>): string | true =>
-  match.matched ? true : match.rule.replace('push.', '');
+const noTurn = () => Promise.resolve();
+const rule = async (on: Parameters<typeof matchesPush>[0], push: Parameters<typeof matchesPush>[1]) => {
+  const match = await matchesPush(on, push, noTurn);
+  return match.matched ? true : match.rule.replace('push.', '');
+};
 
 describe('patterns', () => {
   it.each([
@@ -44,6 +47,21 @@ describe('patterns', () => {
     expect(1_000_000_000 - counted.left).toBeLessThan(1_000 * 500);
   });
 
+  it('nothing matches any more once the effort is used up, not even in the midst of a name', () => {
+    const effort = { left: 1_000 };
+    expect(new Glob('**').matches('a'.repeat(10_000), effort)).toBe(false);
+    expect(effort.left).toBeGreaterThan(-1_000);
+  });
+
+  it('a pattern may have as many possibilities at one place as it has characters', () => {
+    const glob = new Glob(`${'{a,}'.repeat(60)}b`);
+    expect([`${'a'.repeat(60)}b`, 'b', `${'a'.repeat(61)}b`].map((text) => glob.matches(text))).toEqual([
+      true,
+      true,
+      false,
+    ]);
+  });
+
   it('the last pattern of a list that fits decides', () => {
     const list = new GlobList(['release/**', '!release/old/**', 'release/old/kept']);
     expect(['release/1', 'release/old/2', 'release/old/kept', 'main'].map((name) => list.includes(name))).toEqual([
@@ -56,37 +74,49 @@ describe('patterns', () => {
 });
 
 describe('on.push', () => {
-  it('where it is absent or empty, every push is wanted', () => {
+  it('where it is absent or empty, every push is wanted', async () => {
     for (const on of [undefined, {}, { push: {} }])
-      expect(
-        [branch('x'), tag('v1'), { ref: 'refs/notes/x', paths: null }].map((push) => matchesPush(on, push).matched),
-      ).toEqual([true, true, true]);
+      for (const push of [branch('x'), tag('v1'), { ref: 'refs/notes/x', paths: null }])
+        expect(await rule(on, push)).toBe(true);
   });
 
-  it('only branches given: tags do not match, and the reverse', () => {
-    expect(rule(matchesPush({ push: { branches: ['main'] } }, tag('main')))).toBe('branches');
-    expect(rule(matchesPush({ push: { branchesIgnore: ['x'] } }, tag('v1')))).toBe('branches');
-    expect(rule(matchesPush({ push: { tags: ['v*'] } }, branch('v1')))).toBe('tags');
-    expect(rule(matchesPush({ push: { tags: ['v*'], branches: ['main'] } }, tag('v1')))).toBe(true);
-    expect(rule(matchesPush({ push: { tags: ['v*'], branches: ['main'] } }, branch('other')))).toBe('branches');
+  it('only branches given: tags do not match, and the reverse', async () => {
+    expect(await rule({ push: { branches: ['main'] } }, tag('main'))).toBe('branches');
+    expect(await rule({ push: { branchesIgnore: ['x'] } }, tag('v1'))).toBe('branches');
+    expect(await rule({ push: { tags: ['v*'] } }, branch('v1'))).toBe('tags');
+    expect(await rule({ push: { tags: ['v*'], branches: ['main'] } }, tag('v1'))).toBe(true);
+    expect(await rule({ push: { tags: ['v*'], branches: ['main'] } }, branch('other'))).toBe('branches');
   });
 
-  it('the -ignore forms name the rule that held the push back', () => {
-    expect(rule(matchesPush({ push: { branchesIgnore: ['wip/**'] } }, branch('wip/a/b')))).toBe('branches-ignore');
-    expect(rule(matchesPush({ push: { tagsIgnore: ['*-rc'] } }, tag('v1-rc')))).toBe('tags-ignore');
-    expect(rule(matchesPush({ push: { pathsIgnore: ['docs/**'] } }, branch('main', ['docs/a', 'docs/b'])))).toBe(
+  it('the -ignore forms name the rule that held the push back', async () => {
+    expect(await rule({ push: { branchesIgnore: ['wip/**'] } }, branch('wip/a/b'))).toBe('branches-ignore');
+    expect(await rule({ push: { tagsIgnore: ['*-rc'] } }, tag('v1-rc'))).toBe('tags-ignore');
+    expect(await rule({ push: { pathsIgnore: ['docs/**'] } }, branch('main', ['docs/a', 'docs/b']))).toBe(
       'paths-ignore',
     );
-    expect(rule(matchesPush({ push: { pathsIgnore: ['docs/**'] } }, branch('main', ['docs/a', 'src/b'])))).toBe(true);
+    expect(await rule({ push: { pathsIgnore: ['docs/**'] } }, branch('main', ['docs/a', 'src/b']))).toBe(true);
   });
 
-  it('paths: one changed path that fits is enough, unknown ones fit always, and tags are not held to them', () => {
-    expect(rule(matchesPush({ push: { paths: ['src/**'] } }, branch('main', ['docs/a', 'src/b'])))).toBe(true);
-    expect(rule(matchesPush({ push: { paths: ['src/**'] } }, branch('main', ['docs/a'])))).toBe('paths');
-    expect(rule(matchesPush({ push: { paths: ['src/**'] } }, branch('main')))).toBe(true);
-    expect(rule(matchesPush({ push: { paths: ['src/**'] } }, { ref: 'refs/tags/v1', paths: ['docs/a'] }))).toBe(true);
-    expect(rule(matchesPush({ push: { paths: ['src/**', '!src/gen/**'] } }, branch('main', ['src/gen/x'])))).toBe(
-      'paths',
-    );
+  it('paths: one changed path that fits is enough, unknown ones fit always, and tags are not held to them', async () => {
+    expect(await rule({ push: { paths: ['src/**'] } }, branch('main', ['docs/a', 'src/b']))).toBe(true);
+    expect(await rule({ push: { paths: ['src/**'] } }, branch('main', ['docs/a']))).toBe('paths');
+    expect(await rule({ push: { paths: ['src/**'] } }, branch('main'))).toBe(true);
+    expect(await rule({ push: { paths: ['src/**'] } }, { ref: 'refs/tags/v1', paths: ['docs/a'] })).toBe(true);
+    expect(await rule({ push: { paths: ['src/**', '!src/gen/**'] } }, branch('main', ['src/gen/x']))).toBe('paths');
+  });
+
+  it('patterns of strangers that take long give others their turn, and what takes too long counts as not known', async () => {
+    const patterns = Array.from({ length: 100 }, (_, index) => `${'**a'.repeat(80)}${index}`);
+    const names = ['a'.repeat(1_000)];
+    let turns = 0;
+    const giveTurn = () => Promise.resolve(void (turns += 1));
+    for (const push of [branch(names[0] ?? ''), branch('main', names)]) {
+      turns = 0;
+      const on = push.paths === null ? { push: { branches: patterns } } : { push: { paths: patterns } };
+      await matchesPush(on, push, giveTurn);
+      expect(turns).toBeGreaterThan(20);
+    }
+    const many = branch('main', Array.from({ length: 5 }, () => names).flat());
+    expect(await rule({ push: { paths: patterns } }, many)).toBe(true);
   });
 });

@@ -22,39 +22,64 @@ type Item =
 const anything = (): boolean => true;
 const notSlash = (character: string): boolean => character !== '/';
 const END = 0;
+const NOWHERE: Position = { next: [] };
+
+/** What matching may still cost: a unit for each character and each possibility that is followed beside it. */
+export interface Effort {
+  left: number;
+}
 
 export class Glob {
   readonly #positions: Position[] = [{ next: [] }];
   readonly #start: number;
+  /** By position, the step at which it was reached last: two steps never have one number. */
+  readonly #reachedAt: Uint32Array;
+  #step = 0;
 
   /** Without a leading `!`, which is for the list that it stands in. Any text is a pattern: what is not closed stands for itself. */
   constructor(pattern: string) {
     this.#start = this.#build(readItems(pattern), END);
+    this.#reachedAt = new Uint32Array(this.#positions.length);
   }
 
-  /** `effort` counts down with what the matching costs; callers that match many names bound the whole by it. */
-  matches(text: string, effort: { left: number } = { left: Infinity }): boolean {
-    let active = this.#closure([this.#start]);
+  /** `effort` counts down with what the matching costs, and nothing matches once it is used up: callers bound many matches by it. */
+  matches(text: string, effort: Effort = { left: Infinity }): boolean {
+    const positions = this.#positions;
+    let active: number[] = [];
+    let before: number[] = [];
+    let step = this.#nextStep();
+    this.#reach(this.#start, step, active);
     for (const character of text) {
-      effort.left -= active.size + 1;
-      const reached: number[] = [];
-      for (const at of active) {
-        const position = this.#positions[at];
-        if (position?.takes?.(character) === true) reached.push(...position.next);
+      effort.left -= active.length + 1;
+      if (effort.left <= 0) return false;
+      [before, active] = [active, before];
+      active.length = 0;
+      step = this.#nextStep();
+      for (const at of before) {
+        const { takes, next } = positions[at] ?? NOWHERE;
+        if (takes?.(character) === true) for (const reached of next) this.#reach(reached, step, active);
       }
-      if (reached.length === 0) return false;
-      active = this.#closure(reached);
+      if (active.length === 0) return false;
     }
-    return active.has(END);
+    return active.includes(END);
   }
 
-  #closure(from: readonly number[]): Set<number> {
-    const found = new Set<number>(from);
-    for (const at of found) {
-      const position = this.#positions[at];
-      if (position !== undefined && position.takes === undefined) for (const next of position.next) found.add(next);
+  #nextStep(): number {
+    this.#step += 1;
+    if (this.#step > 0xffff_ffff) {
+      this.#reachedAt.fill(0);
+      this.#step = 1;
     }
-    return found;
+    return this.#step;
+  }
+
+  /** Notes the position, or all that it stands for, each once in a step. As deep as a pattern has characters, of which it has hundreds. */
+  #reach(at: number, step: number, active: number[]): void {
+    if (this.#reachedAt[at] === step) return;
+    this.#reachedAt[at] = step;
+    const { takes, next } = this.#positions[at] ?? NOWHERE;
+    if (takes !== undefined || at === END) active.push(at);
+    else for (const reached of next) this.#reach(reached, step, active);
   }
 
   /** From the last item to the first, so that each knows where it goes on. */
@@ -150,7 +175,17 @@ export class GlobList {
     });
   }
 
-  includes(text: string, effort?: { left: number }): boolean {
+  includes(text: string, effort?: Effort): boolean {
     return this.#patterns.findLast(({ glob }) => glob.matches(text, effort))?.out === false;
+  }
+
+  /** The same, which asks after each pattern whether others are to have a turn before the next. */
+  async includesInTurns(text: string, effort: Effort, turn: () => Promise<void> | undefined): Promise<boolean> {
+    for (const { out, glob } of this.#patterns.toReversed()) {
+      if (glob.matches(text, effort)) return !out;
+      const others = turn();
+      if (others !== undefined) await others;
+    }
+    return false;
   }
 }

@@ -2,6 +2,7 @@
  * From a delivery to its decision: clone, find the pipeline, look at what it wants to run for. What the push or its
  * repository got wrong is a decision too; what failed on our side (store, registry away) is thrown, and tried again.
  */
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { callService } from '@penstock/service';
 import type { Bus } from '@penstock/bus';
 import {
@@ -217,8 +218,13 @@ async function decideAbout(delivery: Delivery, schedule: PushSchedule, sources: 
   passed('read', `the pipeline '${definition.name}'`);
   const match =
     pullRequest === undefined
-      ? matchesPush(definition.on, delivery)
-      : await matchesPullRequest(definition.on, pullRequest, () => changedPaths(commit, delivery, pullRequest.branch));
+      ? await matchesPush(definition.on, delivery, othersTurn)
+      : await matchesPullRequest(
+          definition.on,
+          pullRequest,
+          () => changedPaths(commit, delivery, pullRequest.branch),
+          othersTurn,
+        );
   const more = definition.on?.pullRequest?.cancelSuperseded === false ? { keepsSuperseded: true } : {};
   if (!match.matched)
     return { ...skipped('matched', `filtered by on.${match.rule}`, source, definition.name), ...more };
