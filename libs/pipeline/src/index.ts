@@ -22,7 +22,7 @@ export type { ExtensionManifest } from './file/drafts.ts';
 export { parsePipeline } from './file/parse.ts';
 export { ServerTemplate, type TemplateValues } from './file/server-template.ts';
 export { resolveInputs } from './file/resolve-inputs.ts';
-export { matchesPullRequest, matchesPush, type GiveTurn, type PullRequest } from './push/push-filter.ts';
+export { matchesPullRequest, matchesPush, type PullRequest } from './push/push-filter.ts';
 export { cronOf } from './file/cron.ts';
 export { newestTick, nextTick, ticksBetween } from './model/cron.ts';
 export { workdirFault } from './file/workdir.ts';

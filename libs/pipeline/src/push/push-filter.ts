@@ -21,7 +21,7 @@ export interface PullRequest {
 type EventMatch = { readonly matched: true } | { readonly matched: false; readonly rule: string };
 
 /** Gives others their turn: matching the patterns of strangers may take a second, and everybody's requests wait meanwhile. */
-export type GiveTurn = () => Promise<void>;
+type GiveTurn = () => Promise<void>;
 
 /** A second of matching for each key of a filter. What is left of a longer list of paths counts as not known. */
 const EFFORT_MAX = 20_000_000;
