@@ -32,7 +32,7 @@ export function createLogger(options: LoggerOptions): Logger {
   const readable = (options.format ?? (process.stderr.isTTY ? 'readable' : 'json')) === 'readable';
   const colour = process.stderr.isTTY && options.destination === undefined && process.env['NO_COLOR'] === undefined;
   const redact = createRedact(options.secrets ?? []);
-  const destination: DestinationStream = options.destination ?? pino.destination({ dest: 2, sync: true });
+  const destination: DestinationStream = options.destination ?? standardError();
   return pino(
     {
       level: options.level ?? 'info',
@@ -50,6 +50,20 @@ export function createLogger(options: LoggerOptions): Logger {
       },
     },
   );
+}
+
+/** Standard error may be a file, and its disk full: what cannot be written is lost, nothing is thrown at who logs, and the next line is tried. */
+function standardError(): DestinationStream {
+  const open = (): ReturnType<typeof pino.destination> => {
+    const stream = pino.destination({ dest: 2, sync: true });
+    // One that has failed would keep every line from then on.
+    stream.on('error', () => {
+      if (current === stream) current = open();
+    });
+    return stream;
+  };
+  let current = open();
+  return { write: (line) => current.write(line) };
 }
 
 /** Made anew for each line: it is written into. */

@@ -1,3 +1,6 @@
+import { spawnSync } from 'node:child_process';
+import { openSync, closeSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { LoggedError } from '@penstock/errors';
 import { createLogger } from '../src/index.ts';
@@ -19,6 +22,20 @@ describe('logger', () => {
     });
     expect(lines[0]).toMatch(/\n$/);
   });
+
+  it.skipIf(process.platform !== 'linux')(
+    'throws nothing at who logs where standard error is a file on a full disk',
+    () => {
+      const full = openSync('/dev/full', 'w');
+      try {
+        const program = join(import.meta.dirname, 'fixtures', 'logs-in-turns.ts');
+        const { status, stdout } = spawnSync(process.execPath, [program], { stdio: ['ignore', 'pipe', full] });
+        expect({ status, stdout: stdout.toString() }).toEqual({ status: 0, stdout: 'alive' });
+      } finally {
+        closeSync(full);
+      }
+    },
+  );
 
   it('keeps what is below its level to itself', () => {
     const { lines, logger } = capture({ level: 'warn' });
