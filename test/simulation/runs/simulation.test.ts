@@ -4,8 +4,8 @@ import { expectedFaults } from './expected-marks.ts';
 import { simulate } from './simulate.ts';
 
 /** A sample of the seeds of `simulation.long.test.ts`: enough for each kind of fault. */
-const SEEDS = 200;
-/** Some 70 s of two processors that have nothing else to do. */
+const SEEDS = 80;
+/** Some 25 s of two processors that have nothing else to do. */
 const PATIENT_MS = 360_000;
 
 describe('the simulation', () => {
