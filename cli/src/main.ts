@@ -20,5 +20,4 @@ const { runCli } = await import('./cli.ts');
 
 const terminal = new Terminal();
 const code = await runCli(process.argv.slice(2), { env: process.env, cwd: process.cwd(), terminal });
-await terminal.flush();
-process.exit(code);
+process.exit(await terminal.ended(code));

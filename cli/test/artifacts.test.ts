@@ -1,9 +1,10 @@
 /** Files that stages of a local run keep. */
 import { execFileSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, folder, linesOf, penstock, pipeline } from './command.ts';
+import { answering, RUN_ID } from './fake-server.ts';
 
 describe('penstock run keeps files', { timeout: 120_000 }, () => {
   it('they lie beside the file, by run and stage, and those of an earlier run are not kept again', async () => {
@@ -66,6 +67,47 @@ describe('penstock run keeps files', { timeout: 120_000 }, () => {
     const { code, stdout } = await penstock(['run', '--json'], { cwd });
     const events = eventsOf(stdout);
     expect([code, linesOf(events, 'change'), linesOf(events, 'last')]).toEqual([0, ['built'], ['changed']]);
+  });
+});
+
+describe('penstock run goes on, and only the stage fails,', { timeout: 120_000 }, () => {
+  it('where kept files cannot be laid out for it', async () => {
+    const cwd = folder(
+      pipeline(
+        "  build: {run: 'printf x > out', artifacts: out, workspace: fresh}\n  use: {run: 'true', after: build}\n  beside: {run: cat out, after: build, workspace: fresh}",
+      ),
+    );
+    execFileSync('git', ['init', '-q'], { cwd });
+    mkdirSync(join(cwd, 'out'));
+    const { code, stdout, stderr } = await penstock(['run', '--json', '-j1'], { cwd });
+    const events = eventsOf(stdout);
+    const completed = events.filter(({ type }) => type === 'stage_completed');
+    expect([code, stderr, events.at(-1)?.type]).toEqual([1, '', 'pipeline_completed']);
+    expect(Object.fromEntries(completed.map(({ stage, status, reason }) => [stage, [status, reason]]))).toEqual({
+      build: ['SUCCESS', undefined],
+      use: ['FAILED', 'checkout'],
+      beside: ['SUCCESS', undefined],
+    });
+    expect(linesOf(events, 'use')).toEqual([
+      expect.stringMatching(/^the stage cannot start: the files of 'build' cannot be laid out: /),
+    ]);
+  });
+});
+
+describe('penstock artifacts --download', () => {
+  it('replaces nothing that is there already: a stage may be called as a folder of somebody’s work', async () => {
+    const cwd = folder();
+    mkdirSync(join(cwd, 'docs'));
+    writeFileSync(join(cwd, 'docs/guide.md'), 'mine');
+    const kept = { key: 'a', value: '/x', sizeBytes: '1', sha256: '00', expiresAt: '2026-01-01T00:00:00.000Z' };
+    const { env } = await answering({
+      run: { id: RUN_ID, status: 'SUCCESS', stages: [{ name: 'build' }, { name: 'docs' }] },
+      artifacts: ['build', 'docs'].map((stage) => ({ stage, ...kept })),
+    });
+    const { code, stdout, stderr } = await penstock(['artifacts', RUN_ID, '--download', '.'], { cwd, env });
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('/docs is there already: remove it')]);
+    expect(readFileSync(join(cwd, 'docs/guide.md'), 'utf8')).toBe('mine');
+    expect(readdirSync(cwd)).toEqual(['docs']);
   });
 });
 

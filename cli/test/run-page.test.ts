@@ -124,6 +124,16 @@ describe('short forms of stages’ names', () => {
     }
   });
 
+  it('tells thousands of names apart that are cut to the same', () => {
+    const names = Array.from(
+      { length: 20_000 },
+      (_, index) => `integration tests of ${index} with the newest database`,
+    );
+    const labels = new StageLabels(names, 28);
+    expect(new Set(names.map((name) => labels.labelOf(name))).size).toBe(names.length);
+    expect(labels.labelOf(names[1] ?? '')).toMatch(/~2$/);
+  });
+
   it('leave the axes’ names out before anything else, and a name that fits as it is', () => {
     const labels = new StageLabels(['test (node=24, os=linux)', 'test (node=26, os=linux)', 'lint'], 18);
     expect(labels.labelOf('test (node=24, os=linux)')).toBe('test (24, linux)');

@@ -1,8 +1,8 @@
 import { resolve, join } from 'node:path';
-import { mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
 import { systemReason } from '@penstock/errors';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command-line/command.ts';
-import { EXIT, UsageError } from '../process/errors.ts';
+import { EXIT, NotWritten, UsageError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { tableLines } from '../output/table.ts';
 import { contentOf, keptFiles, type KeptOnServer } from '../server/artifacts.ts';
@@ -18,7 +18,7 @@ const spec: CommandSpec = {
   usage: '[options] <run> [stage]',
   about:
     'Lists the files that the stages of a run on a server keep, or of one stage, and with `--download` fetches them: into a folder for each stage, ' +
-    'all at once or not at all. Each is checked against the hash that the server lists.',
+    'all at once or not at all; what is there already is never replaced. Each is checked against the hash that the server lists.',
   options: {
     download: { type: 'string', value: 'DIR', text: 'Fetch them into this folder, which is made where it is missing.' },
     json: { type: 'boolean', text: 'The list as JSON, on one line.' },
@@ -78,9 +78,9 @@ async function download(client: ServerClient, files: readonly KeptOnServer[], ta
   try {
     await mkdir(target, { recursive: true });
     incoming = await mkdtemp(join(target, '.penstock-'));
-    for (const [stage, ofStage] of Map.groupBy(files, (file) => file.stage)) {
-      // A stage's name may hold anything; coded like this it is one name of a folder.
-      const name = encodeURIComponent(stage).replaceAll('.', '%2E');
+    const byFolder = Map.groupBy(files, (file) => folderOf(file.stage));
+    for (const name of byFolder.keys()) await assertFree(join(target, name));
+    for (const [name, ofStage] of byFolder) {
       const folder = join(incoming, name);
       await mkdir(folder);
       const byPath = new Map(ofStage.map((file) => [file.path, file]));
@@ -89,7 +89,6 @@ async function download(client: ServerClient, files: readonly KeptOnServer[], ta
         ofStage.map(({ path, sizeBytes, sha256 }) => ({ path, sizeBytes, sha256, executable: false })),
         ({ path }) => contentOf(client, byPath.get(path) as KeptOnServer),
       );
-      await rm(join(target, name), { recursive: true, force: true });
       await rename(folder, join(target, name));
     }
     await rmdir(incoming);
@@ -97,6 +96,20 @@ async function download(client: ServerClient, files: readonly KeptOnServer[], ta
     if (incoming !== undefined) await rm(incoming, { recursive: true, force: true });
     throw (error as NodeJS.ErrnoException).code === undefined
       ? error
-      : new UsageError(`the files cannot be written to ${printableText(target)} (${systemReason(error)})`, 'artifacts');
+      : new NotWritten(`the files cannot be written to ${printableText(target)} (${systemReason(error)})`, {
+          cause: error,
+        });
   }
+}
+
+/** A stage's name may hold anything; coded like this it is one name of a folder. */
+function folderOf(stage: string): string {
+  return encodeURIComponent(stage).replaceAll('.', '%2E');
+}
+
+/** Stages are called like folders of a checkout, `test` or `docs`: what stands there may be somebody's work. */
+async function assertFree(folder: string): Promise<void> {
+  const there = await lstat(folder).catch(() => undefined);
+  if (there !== undefined)
+    throw new NotWritten(`${printableText(folder)} is there already: remove it, or name another folder to download to`);
 }

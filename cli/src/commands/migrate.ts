@@ -1,4 +1,4 @@
-import { open } from 'node:fs/promises';
+import { open, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { FORMATS, migrate, UnreadableSource, type Format, type Migration } from '@penstock/migrate';
@@ -95,8 +95,12 @@ async function writeNew(path: string, shown: string, text: string): Promise<void
     const file = await open(path, 'wx');
     try {
       await file.writeFile(text);
-    } finally {
       await file.close();
+    } catch (error) {
+      // Half of it would be in the way of the next try.
+      await file.close().catch(() => {});
+      await rm(path, { force: true });
+      throw error;
     }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

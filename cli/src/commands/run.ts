@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { systemReason } from '@penstock/errors';
 import type { ParseResult, PipelineDefinition } from '@penstock/pipeline';
 import type { RunState } from '@penstock/run';
 import { wholeNumber } from '../command-line/arguments.ts';
@@ -10,13 +11,13 @@ import { EXIT, RefusedFile } from '../process/errors.ts';
 import type { Resolution } from '../extensions/file-extensions.ts';
 import { dieOf, Interrupts } from '../process/interrupts.ts';
 import { LocalExecutors, shellsAtOnce } from '../local/local-executors.ts';
-import type { LocalWorkspace } from '../local/local-workspace.ts';
 import { inheritedEnvironment } from '../local/inherited-environment.ts';
 import { COLOR_OPTIONS, colorChoice } from '../command-line/color-options.ts';
 import { badInput, INPUT_OPTIONS, inputValues } from '../command-line/input-values.ts';
 import { SECRET_OPTIONS, secretValues } from '../command-line/secret-options.ts';
 import { JsonReporter } from '../output/json-reporter.ts';
 import type { OutputWriter } from '../output/output-writer.ts';
+import { printableText } from '../output/printable-text.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import { readPipelineFile, type PipelineFile } from '../command-line/pipeline-file.ts';
@@ -209,9 +210,14 @@ export async function execute(
       terminal.note('penstock: cancelling; what runs has 10 s to end, a second ^C ends it at once.');
       local.cancel();
     },
-    again: (signal) => void leave(signal, executors, workspace, terminal.out),
+    again: (signal) => void leave(signal, executors, removed, terminal.out),
   });
   const workspace = new LocalWorkspace(cwd);
+  // What another user has left there, from a container perhaps, changes nothing of how the run has ended.
+  const removed = (): Promise<void> =>
+    workspace.remove().catch((error: unknown) => {
+      terminal.note(`penstock: ${workspace.scratch} could not be removed: ${printableText(systemReason(error))}`);
+    });
   const local = new LocalRun({
     id,
     definition,
@@ -245,16 +251,16 @@ export async function execute(
       (isReaderGone ? EXIT.brokenPipe : ending.status === 'SUCCESS' ? EXIT.success : EXIT.failure)
     );
   } finally {
-    clearedUp = clearUp(executors, workspace, hasSettled);
+    clearedUp = clearUp(executors, removed, hasSettled);
     await clearedUp;
   }
 }
 
-async function clearUp(executors: LocalExecutors, workspace: LocalWorkspace, hasSettled: boolean): Promise<void> {
+async function clearUp(executors: LocalExecutors, remove: () => Promise<void>, hasSettled: boolean): Promise<void> {
   const closed = executors.close();
   // Nobody is left who writes to the folder of a run that has settled: it goes while the helpers end.
   if (!hasSettled) await closed;
-  await Promise.all([closed, workspace.remove()]);
+  await Promise.all([closed, remove()]);
 }
 
 function withoutVariables(
@@ -268,13 +274,13 @@ function withoutVariables(
 async function leave(
   signal: NodeJS.Signals,
   executors: LocalExecutors,
-  workspace: LocalWorkspace,
+  remove: () => Promise<void>,
   out: OutputWriter,
 ): Promise<void> {
   // The last output of what is killed waits for the terminal, which may be stopped.
   const impatience = setTimeout(() => out.discard(), LAST_WORDS_MS);
   await executors.close();
   clearTimeout(impatience);
-  await workspace.remove();
+  await remove();
   setTimeout(() => dieOf(signal), LAST_WORDS_MS);
 }

@@ -17,8 +17,11 @@ import {
   nothingMatchesLine,
   type Collection,
 } from '@penstock/artifacts';
+import { systemReason } from '@penstock/errors';
 import type { AttemptVerdict, StageUser } from '@penstock/executor';
 import type { StageArtifacts, StageWork } from '@penstock/run';
+import { printableText } from '../output/printable-text.ts';
+import { WorkspaceProblem } from '../process/errors.ts';
 
 export interface LeftLocally {
   readonly asked: NonNullable<StageWork['artifacts']>;
@@ -84,7 +87,12 @@ export class LocalArtifacts {
   /** Copies what stages have kept into a new folder. */
   async layOut(stages: readonly string[], folder: string): Promise<void> {
     for (const stage of stages)
-      await cp(this.#folderOf(stage), folder, { recursive: true, verbatimSymlinks: true, force: true });
+      await cp(this.#folderOf(stage), folder, { recursive: true, verbatimSymlinks: true, force: true }).catch(
+        (cause: unknown) => {
+          const why = printableText(systemReason(cause));
+          throw new WorkspaceProblem(`the files of '${printableText(stage)}' cannot be laid out: ${why}`, { cause });
+        },
+      );
   }
 
   /** The shared folder lacks what stages with a folder of their own have kept. Once: later stages may have changed it. */
@@ -92,7 +100,10 @@ export class LocalArtifacts {
     for (const stage of stages) {
       const there = this.#inShared.get(stage) ?? this.layOut([stage], this.#shared);
       this.#inShared.set(stage, there);
-      await there;
+      await there.catch((error: unknown) => {
+        this.#inShared.delete(stage);
+        throw error;
+      });
     }
   }
 

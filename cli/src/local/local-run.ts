@@ -25,6 +25,7 @@ import {
   giveTree,
   withLogins,
 } from '@penstock/executor';
+import { systemReason } from '@penstock/errors';
 import { imageSecretsOf, type PipelineDefinition } from '@penstock/pipeline';
 import {
   endsEventStream,
@@ -378,12 +379,17 @@ export class LocalRun {
       if (kept.status === 'success') await caches.save(toSave, cached);
       return resultOf({ ...kept, ...(report === undefined ? {} : { report }), added });
     } catch (error) {
-      if (!(error instanceof WorkspaceProblem)) throw error;
-      output.remark(`the stage cannot start: ${error.message}`);
+      const why = attempt.process === undefined ? whyNotStarted(error) : undefined;
+      if (why === undefined) throw error;
+      output.remark(`the stage cannot start: ${why}`);
       return resultOf(failedBecause('checkout'));
     } finally {
       if (attempt.process === undefined) ahead?.preparation.discard();
-      if (copy !== undefined) await workspace.discard(copy);
+      // Files of another user, as a container may leave them, are no failure of the stage.
+      if (copy !== undefined)
+        await workspace
+          .discard(copy)
+          .catch((error: unknown) => output.remark(`${copy} could not be removed: ${systemReason(error)}`));
     }
   }
 
@@ -431,6 +437,12 @@ export class LocalRun {
     this.#lastAt = Math.max(this.#lastAt, Math.round(performance.timeOrigin + performance.now()));
     return this.#lastAt;
   }
+}
+
+/** What is wrong with its folder or the disk is this stage's alone; undefined: it is a fault of ours. */
+function whyNotStarted(error: unknown): string | undefined {
+  if (error instanceof WorkspaceProblem) return error.message;
+  return error instanceof Error && 'syscall' in error ? systemReason(error) : undefined;
 }
 
 function specOf({ commands, shell, timeoutMs }: StageWork, cwd: string, env: StageSpec['env']): StageSpec {

@@ -23,7 +23,8 @@ const COPIES_MAX = 16;
 export class LocalWorkspace {
   /** Shared by the stages. */
   readonly folder: string;
-  readonly #scratch = mkdtempSync(join(tmpdir(), 'penstock-run-'));
+  /** What the run makes for itself lies here. */
+  readonly scratch = mkdtempSync(join(tmpdir(), 'penstock-run-'));
   #outputFiles = 0;
   #copies = 0;
   #listed: Promise<Buffer[]> | undefined;
@@ -35,7 +36,7 @@ export class LocalWorkspace {
   /** For `$SERVICE_OUTPUT`; the file is there where the stage declares outputs. */
   outputFile(declaresOutputs: boolean): string {
     this.#outputFiles += 1;
-    const path = join(this.#scratch, `output-${this.#outputFiles}`);
+    const path = join(this.scratch, `output-${this.#outputFiles}`);
     if (declaresOutputs) writeFileSync(path, '', { mode: 0o600 });
     return path;
   }
@@ -43,7 +44,7 @@ export class LocalWorkspace {
   /** A new folder with the files that git knows. Throws WorkspaceProblem. */
   async fresh(signal: AbortSignal): Promise<string> {
     this.#copies += 1;
-    const copy = join(this.#scratch, `workspace-${this.#copies}`);
+    const copy = join(this.scratch, `workspace-${this.#copies}`);
     // Only the list is shared: the files may have changed since the last copy, which is what stages are for.
     this.#listed ??= listFiles(this.folder);
     await copyFiles(await this.#listed, this.folder, copy, signal);
@@ -56,7 +57,7 @@ export class LocalWorkspace {
   }
 
   async remove(): Promise<void> {
-    await removeTreeHere(this.#scratch);
+    await removeTreeHere(this.scratch);
   }
 }
 

@@ -5,7 +5,8 @@
  *  OUTPUT-1 One write is under way at a time, and one begins within GATHER_MS; what comes meanwhile is gathered and goes out together.
  *  OUTPUT-2 Memory is bounded by the callers: `write` answers a promise once more than QUEUED_BYTES_MAX wait, and a caller
  *     that can wait does so before it brings more.
- *  OUTPUT-3 A reader that has gone (EPIPE) is announced once through `closed`; later writes are dropped, as after `discard`.
+ *  OUTPUT-3 A reader that has gone (EPIPE), or a disk that is full, is announced once through `closed`, and `failure` says which it was;
+ *     later writes are dropped, as after `discard`.
  */
 import { write as writeToDescriptor } from 'node:fs';
 
@@ -22,8 +23,10 @@ const RETRY_MS_MIN = 2;
 const RETRY_MS_MAX = 50;
 
 export class OutputWriter {
-  /** Resolves if the reader goes away; never otherwise. */
+  /** Resolves if nothing can be written any more; never otherwise. */
   readonly closed: Promise<void>;
+  /** Why nothing can. */
+  failure: NodeJS.ErrnoException | undefined;
   readonly #fd: number;
   #filling: Buffer = Buffer.allocUnsafeSlow(BLOCK_BYTES);
   #filled = 0;
@@ -146,6 +149,7 @@ export class OutputWriter {
       if (error?.code === 'EAGAIN') {
         setTimeout(() => this.#writeAll(block, from, Math.min(retryMs * 2, RETRY_MS_MAX)), retryMs);
       } else if (error !== null) {
+        this.failure = error;
         this.#close();
       } else if (from + written < block.length) {
         this.#writeAll(block, from + written, RETRY_MS_MIN);

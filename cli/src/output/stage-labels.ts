@@ -10,6 +10,8 @@ export class StageLabels {
   readonly #cellsMax: number;
   readonly #labels = new Map<string, string>();
   readonly #taken = new Set<string>();
+  /** By what names are cut to, the next number that tells one of them apart. */
+  readonly #marked = new Map<string, number>();
 
   /** Of the names known beforehand those that fit have their labels before a shortened one could take them. */
   constructor(names: readonly string[], cellsMax: number) {
@@ -42,11 +44,14 @@ export class StageLabels {
       if (cellsOf(candidate) <= this.#cellsMax && !this.#taken.has(candidate)) return candidate;
     }
     const cut = cutMiddle(values, this.#cellsMax);
-    for (let number = 2, label = cut; ; number += 1) {
-      if (!this.#taken.has(label)) return label;
+    let label = cut;
+    // Thousands may be cut to the same: each goes on where the one before it has found a place.
+    for (let number = this.#marked.get(cut) ?? 2; this.#taken.has(label); number += 1) {
       const mark = `~${number}`;
       label = `${cutMiddle(values, this.#cellsMax - mark.length)}${mark}`;
+      this.#marked.set(cut, number + 1);
     }
+    return label;
   }
 }
 

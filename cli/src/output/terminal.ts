@@ -1,5 +1,7 @@
 /** Where a command writes: our standard output and standard error, and whether to colour them. */
 import { isatty } from 'node:tty';
+import { systemReason } from '@penstock/errors';
+import { EXIT } from '../process/errors.ts';
 import { OutputWriter } from './output-writer.ts';
 
 /** Nothing can be told in less. */
@@ -37,6 +39,20 @@ export class Terminal {
   /** Resolves when all of it has been written, or nobody reads it any more. */
   async flush(): Promise<void> {
     await Promise.all([this.out.flush(), this.err.flush()]);
+  }
+
+  /** Flushes; the exit code then is another where what was asked for has not reached its reader. */
+  async ended(exitCode: number): Promise<number> {
+    await this.flush();
+    const { failure } = this.out;
+    if (failure === undefined) return exitCode;
+    const isReaderGone = failure.code === 'EPIPE';
+    if (!isReaderGone) {
+      this.note(`penstock: the output could not be written whole: ${systemReason(failure)}`);
+      await this.err.flush();
+    }
+    if (exitCode !== EXIT.success && exitCode !== EXIT.brokenPipe) return exitCode;
+    return isReaderGone ? EXIT.brokenPipe : EXIT.failure;
   }
 }
 

@@ -40,6 +40,12 @@ export class FileError extends CommandError {
   readonly exitCode = EXIT.usage;
 }
 
+/** What was asked for cannot be written where it was to go. */
+export class NotWritten extends CommandError {
+  readonly tag = 'NotWritten';
+  readonly exitCode = EXIT.failure;
+}
+
 /** The pipeline file has problems, which have been shown already. */
 export class RefusedFile extends CommandError {
   readonly tag = 'RefusedFile';
@@ -59,6 +65,9 @@ export class ServerUnreached extends ServerError {
   readonly tag = 'ServerUnreached';
   readonly exitCode = EXIT.unreached;
 }
+
+/** It does not answer at this moment, which a moment later may be over: a wrong address or another server never is. */
+export class ServerAway extends ServerUnreached {}
 
 /** The server refuses the caller or what it asks for. */
 export class ServerRefused extends ServerError {

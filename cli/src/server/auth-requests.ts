@@ -1,5 +1,5 @@
 /** Requests to the server's `/auth` endpoints, which take and give JSON. */
-import { ServerUnreached } from '../process/errors.ts';
+import { ServerAway, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { foreignAnswer } from './graphql.ts';
 import { ANSWER_MS_MAX, readBody, serverClient, unreachable } from './http-client.ts';
@@ -33,10 +33,13 @@ export async function askAuth(
     throw unreachable(server, error);
   }
   const body = parseJson(text);
-  if (typeof body !== 'object' || body === null) throw new ServerUnreached(foreignAnswer(server.base, status));
+  if (typeof body !== 'object' || body === null) {
+    const Failure = status >= 500 ? ServerAway : ServerUnreached;
+    throw new Failure(foreignAnswer(server.base, status));
+  }
   if (status === 404)
     throw new ServerUnreached(`${server.base} knows no logins: is it a Penstock server of this version?`);
-  if (status >= 500) throw new ServerUnreached(`the server ${server.base} cannot do that now${messageOf(body)}`);
+  if (status >= 500) throw new ServerAway(`the server ${server.base} cannot do that now${messageOf(body)}`);
   return { status, body };
 }
 

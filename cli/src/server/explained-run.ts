@@ -1,6 +1,7 @@
 /** What the server knows about why a run waits or has failed, in a few requests. */
+import { endsEventStream } from '@penstock/run/public-events';
 import type { ExplainedRun, ExplainedStage, ExplainedWait, FailedStage, SinceGreen } from '../output/explained-run.ts';
-import { fieldAnswered, notOurs } from './graphql.ts';
+import { fieldAnswered, hasEnded, notOurs } from './graphql.ts';
 import type { ServerClient } from './http-client.ts';
 import { fieldOf, listOf, parseJson } from './json.ts';
 import { isPublicEvent } from './public-event.ts';
@@ -31,7 +32,6 @@ export async function explainedRun(client: ServerClient, id: string, signal: Abo
   const [pipelineName, status, startedAt] = ['pipelineName', 'status', 'startedAt'].map((name) => textOf(run, name));
   const stages = listOf(run, 'stages').map((stage) => stageOf(stage) ?? notOurs(client));
   if (pipelineName == null || status == null || startedAt == null) return notOurs(client);
-  const hasEnded = status !== 'PENDING' && status !== 'QUEUED' && status !== 'RUNNING';
   const failed = stages.filter((stage) => stage.status === 'FAILED');
   return {
     id,
@@ -45,7 +45,9 @@ export async function explainedRun(client: ServerClient, id: string, signal: Abo
     waitingOn: listOf(run, 'waitingOn').map(waitOf),
     stages: stages.filter(({ waitingOn }) => waitingOn.length > 0),
     running: stages.filter((stage) => stage.status === 'RUNNING').map(({ name }) => name),
-    failed: hasEnded ? await withLastLines(client, id, failed, signal) : failed.map((stage) => failedStage(stage, [])),
+    failed: hasEnded(status)
+      ? await withLastLines(client, id, failed, signal)
+      : failed.map((stage) => failedStage(stage, [])),
     ...(status === 'FAILED' ? { sinceGreen: await sinceGreen(client, run, { id, pipelineName }) } : {}),
   };
 }
@@ -68,13 +70,15 @@ async function withLastLines(
     await readLogStream({
       client,
       runId,
-      follow: false,
+      // It has ended: everything comes, however slowly.
+      follow: true,
       signal,
       onMessage: ({ data }) => {
         const event = parseJson(data);
-        if (!isPublicEvent(event) || event.type !== 'stage_completed') return { isLast: false, atMs: 0 };
-        if (wanted.delete(event.stage)) lines.set(event.stage, lastLinesOf(event.logs));
-        return { isLast: wanted.size === 0, atMs: Date.parse(event.timestamp) };
+        if (!isPublicEvent(event)) return { isLast: false, atMs: Number.NaN };
+        if (event.type === 'stage_completed' && wanted.delete(event.stage))
+          lines.set(event.stage, lastLinesOf(event.logs));
+        return { isLast: wanted.size === 0 || endsEventStream(event), atMs: Date.parse(event.timestamp) };
       },
       room: () => {},
       note: () => {},

@@ -12,7 +12,7 @@ import type { StageTally } from '../output/stage-tally.ts';
 import { wantsColor } from '../output/terminal.ts';
 import { TextReporter } from '../output/text-reporter.ts';
 import { GateNotes } from './gate-notes.ts';
-import { findRun, type RunOnServer } from './graphql.ts';
+import { findRun, hasEnded, type RunOnServer } from './graphql.ts';
 import { parseJson } from './json.ts';
 import type { ServerClient } from './http-client.ts';
 import { isPublicEvent } from './public-event.ts';
@@ -64,15 +64,18 @@ type RunReporter = (TextReporter | JsonReporter | StageReporter) & { readonly ta
 
 /** Resolves to the exit code: how the run ended. Leaves the run alone, whatever happens here. */
 export async function followRun(options: FollowOptions): Promise<number> {
-  const { client, run, follow, context } = options;
+  const { client, run, context } = options;
   const { terminal } = context;
+  // Of a run that has ended the server sends everything, however slowly: a pause in it says nothing.
+  const isOver = hasEnded(run.status);
+  const follow = options.follow || isOver;
   const reporter = reporterOf(options);
   const gate = new TailGate(options.tail ?? Infinity, {
     show: (held) => show(held, reporter),
     passOver: (event) => reporter.tally.take(event),
   });
   if (options.tail === undefined) gate.open();
-  const gates = follow ? new GateNotes(client, run.id, (line) => terminal.note(line)) : undefined;
+  const gates = follow && !isOver ? new GateNotes(client, run.id, (line) => terminal.note(line)) : undefined;
   const stop = new AbortController();
   let exitBySignal: number | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
@@ -90,7 +93,9 @@ export async function followRun(options: FollowOptions): Promise<number> {
       follow,
       signal: stop.signal,
       onMessage: selection(options.only, gate, gates),
-      onCaughtUp: () => gate.open(),
+      onCaughtUp: () => {
+        if (!isOver) gate.open();
+      },
       room: () => terminal.out.room(),
       note: (line) => terminal.note(line),
     });

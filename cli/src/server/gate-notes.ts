@@ -57,9 +57,15 @@ export class GateNotes {
       if (!isOpen || typeof name !== 'string' || this.#told.has(name)) continue;
       this.#told.add(name);
       const shown = printableText(name);
+      const word = shellWord(shown);
       this.#note(
-        `penstock: '${shown}' waits for approval: penstock approve ${this.#runId} ${shown}, or penstock reject ${this.#runId} ${shown}`,
+        `penstock: '${shown}' waits for approval: penstock approve ${this.#runId} ${word}, or penstock reject ${this.#runId} ${word}`,
       );
     }
   }
+}
+
+/** As it can be copied into a shell: a stage may be called `deploy; reboot`. */
+function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

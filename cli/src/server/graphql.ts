@@ -131,6 +131,13 @@ async function newRun(
   }
 }
 
+const ENDED: ReadonlySet<string> = new Set(['SUCCESS', 'FAILED', 'SKIPPED', 'CANCELLED']);
+
+/** Of a status that this command does not know it is not said. */
+export function hasEnded(status: string): boolean {
+  return ENDED.has(status);
+}
+
 /** Undefined: there is no such run for this caller. */
 export async function findRun(client: ServerClient, id: string): Promise<RunOnServer | undefined> {
   const answer = await ask(client, `query ($id: String!) { run(id: $id) { ${RUN_FIELDS} } }`, { id });

@@ -1,5 +1,5 @@
 /** Requests to a server of ours: the token, deadlines, bounded answers, and one sentence for each way to fail. */
-import { ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
+import { ServerAway, ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import type { ServerCredentials } from './credentials.ts';
 import type { ServerAddress } from './server-address.ts';
@@ -57,7 +57,7 @@ export function unreachable(server: ServerAddress, error: unknown): ServerError 
   const start = server.isLoopback
     ? "; start one with 'penstock serve', or name another with --server"
     : '; check the address and the network';
-  return new ServerUnreached(`cannot reach the server ${server.base} (${causeOf(error)})${start}`, { cause: error });
+  return new ServerAway(`cannot reach the server ${server.base} (${causeOf(error)})${start}`, { cause: error });
 }
 
 export function causeOf(error: unknown): string {

@@ -8,7 +8,7 @@
  *  LOGSTREAM-4 Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
  */
 import { pauseOrAbort } from '@penstock/async';
-import { ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
+import { ServerAway, ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { ReconnectWaits } from './reconnect-waits.ts';
 import { EventStreamParser, type StreamMessage } from './event-stream-parser.ts';
@@ -64,11 +64,12 @@ export async function readLogStream(options: LogStreamOptions): Promise<StreamEn
       end = await readConnection(options, state);
     } catch (error) {
       if (options.signal.aborted) return 'aborted';
-      if (error instanceof ServerError) throw error;
+      // A login is renewed at the same server: while that is away it cannot be, either.
+      const isAway = !(error instanceof ServerError) || error instanceof ServerAway;
       // A server that was never there is a wrong address, not an outage.
-      if (state.lastEventId === '' && state.awaySince === undefined && !state.reached)
-        throw unreachable(options.client.server, error);
-      cause = causeOf(error);
+      const wasThere = state.lastEventId !== '' || state.awaySince !== undefined || state.reached === true;
+      if (!isAway || !wasThere) throw unreachable(options.client.server, error);
+      cause = causeOf(error instanceof ServerAway ? (error.cause ?? error) : error);
       end = 'cut';
     }
     if (options.signal.aborted) return 'aborted';

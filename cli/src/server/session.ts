@@ -3,7 +3,7 @@
  * How long it lasts is counted from when it came, by this machine's clock: the server's may show another time.
  */
 import type { CommandContext } from '../command-line/command.ts';
-import { ServerRefused } from '../process/errors.ts';
+import { ServerAway, ServerRefused } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from './auth-requests.ts';
 import type { ServerCredentials } from './credentials.ts';
@@ -34,6 +34,8 @@ async function renewed(env: CommandContext['env'], server: ServerAddress, login:
       `your login to ${server.base} has ended: log in again with 'penstock login --server ${server.base}', or forget it with 'penstock logout --server ${server.base}'`,
     );
   }
+  if (status === 429)
+    throw new ServerAway(`the server ${server.base} renews no more logins from here for now${messageOf(body)}`);
   const accessToken = fieldOf(body, 'access_token');
   if (status !== 200 || typeof accessToken !== 'string')
     throw new ServerRefused(`the server did not renew the login (${status}${messageOf(body)})`);

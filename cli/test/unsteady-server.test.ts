@@ -1,0 +1,85 @@
+/** What is read of a server that is slow, or away for a moment. */
+import type { ServerResponse } from 'node:http';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { keepLogin } from '../src/server/logins.ts';
+import { serverAddress } from '../src/server/server-address.ts';
+import { eventsOf, folder, linesOf, penstock, start } from './command.ts';
+import {
+  fakeServer,
+  frame,
+  knownRun,
+  openStream,
+  resumable,
+  RUN_ID,
+  sentEvents,
+  type FakeServer,
+} from './fake-server.ts';
+
+const EVENTS = sentEvents(
+  { type: 'stage_started', stage: 'build', status: 'Running', attempt: 1 },
+  { type: 'stage_log', stage: 'build', stream: 'stdout', line: 'first' },
+  { type: 'stage_log', stage: 'build', stream: 'stdout', line: 'second' },
+  { type: 'stage_completed', stage: 'build', status: 'Failed', logs: 'second', reason: 'exit', exitCode: 2 },
+  { type: 'pipeline_completed', status: 'FAILED' },
+);
+
+/** Sends the beginning of the run's stream, and the rest when that is over. */
+async function pausing(status: string, pause: Promise<void>): Promise<FakeServer> {
+  return await fakeServer({
+    graphql: (request) => knownRun(request, status),
+    logs: [
+      (_, response: ServerResponse) => {
+        openStream(response);
+        response.write(EVENTS.slice(0, 2).map(frame).join(''));
+        void pause.then(() => response.end(EVENTS.slice(2).map(frame).join('')));
+      },
+    ],
+  });
+}
+
+describe('a server that pauses in the middle of the log', () => {
+  it('is waited for where the run has ended: without --follow, too, everything is shown, and how it ended', async () => {
+    const rest = Promise.withResolvers<void>();
+    const key = { SERVICE_API_KEY: 'secret-key' };
+    const [ended, live] = [await pausing('FAILED', rest.promise), await pausing('RUNNING', rest.promise)];
+    const command = start(['logs', '--json', RUN_ID], { cwd: folder(), env: { ...key, SERVICE_URL: ended.url } });
+    await command.until('stdout', 'first');
+    // Of a run that goes on such a pause means that there is no more so far: it is as long as it takes this one to end.
+    const asLong = await penstock(['logs', RUN_ID], { cwd: folder(), env: { ...key, SERVICE_URL: live.url } });
+    expect([asLong.code, asLong.stderr]).toEqual([0, expect.stringContaining('the run goes on')]);
+    rest.resolve();
+    const { code, stdout, stderr } = await command.ended;
+    expect([code, linesOf(eventsOf(stdout)), stderr]).toEqual([1, ['first', 'second'], '']);
+  });
+});
+
+describe('a server that is away while the login has to be renewed', () => {
+  it('is waited for: the log goes on where it was', async () => {
+    const cwd = folder();
+    const env = { XDG_CONFIG_HOME: join(cwd, 'settings') };
+    // Never good for long enough: each request asks for another.
+    const claims = Buffer.from(JSON.stringify({ exp: Math.floor(Date.now() / 1000) })).toString('base64url');
+    const accessToken = `e30.${claims}.sig`;
+    let isAway = false;
+    const { url, cursors } = await fakeServer({
+      logs: [
+        (request, response) => {
+          isAway = true;
+          resumable(EVENTS, 300)(request, response);
+        },
+        resumable(EVENTS, Infinity),
+      ],
+      refresh: (response) => {
+        if (isAway) response.destroy();
+        else response.writeHead(200).end(JSON.stringify({ access_token: accessToken, user: {} }));
+        isAway = false;
+      },
+    });
+    const server = serverAddress(url, {});
+    await keepLogin(env, server, { server: server.base, login: 'ada', refreshToken: 'rt_1', accessToken });
+    const { code, stdout } = await penstock(['logs', '--json', RUN_ID], { cwd, env: { ...env, SERVICE_URL: url } });
+    expect([code, linesOf(eventsOf(stdout))]).toEqual([1, ['first', 'second']]);
+    expect(cursors).toEqual([undefined, 'c2']);
+  });
+});
