@@ -7,7 +7,7 @@
  *  GROWN-2 A text means in the rerun what it means in its parent, or is not taken over at all.
  */
 import { PIPELINE_LIMITS } from '@penstock/pipeline';
-import { addedTextOptions, fitsDecision, joinedTo, NotAdded, planAfter } from './added-stages.ts';
+import { fitsDecision, joinedTo, NotAdded, planAfter } from './added-stages.ts';
 import type { RunEvent, StagesAdded } from './events.ts';
 import type { Plan, PlannedStage } from './plan.ts';
 import type { RunState } from './state.ts';
@@ -30,8 +30,9 @@ export interface GrownPlan {
 export function withAllAdded(parent: RepeatedRun, plan: Plan, fileBytes: number): GrownPlan {
   const { stages } = parent.state;
   let left = PIPELINE_LIMITS.runTextsBytesMax - fileBytes;
+  const readsAlike = hasSameGeneration(stages.plan, plan);
   const grown = grownPlan(parent, plan, ({ definition: { name } }, before, { bytes }) => {
-    if (bytes > left || !isReadAlike(stages.plan, before, name)) return false;
+    if (bytes > left || !readsAlike || !isReadAlike(stages.plan, before, name)) return false;
     left -= bytes;
     return true;
   });
@@ -84,16 +85,24 @@ function joinedWhereRoom(plan: Plan, event: StagesAdded): StagesAdded | undefine
   }
 }
 
-/** GROWN-2: what the text is read with is the same, the place and the rights of its stage among it. */
-function isReadAlike(old: Plan, plan: Plan, name: string): boolean {
-  if (old.definition === plan.definition) return true;
-  return isSame(readWith(old, name), readWith(plan, name));
+/**
+ * GROWN-2, of all texts at once: what each is read with, its stage left aside. It has the manifests of all extensions, and there may be
+ * a thousand stages that have added others.
+ */
+function hasSameGeneration({ definition: old }: Plan, { definition }: Plan): boolean {
+  if (old === definition) return true;
+  const readWith = ({ generation, inputs = [] }: Plan['definition']): object => ({ generation, inputs });
+  return isSame(readWith(old), readWith(definition));
 }
 
-/** The names that are there already are left to the plan: in the old one they are those that it has added. */
-function readWith(plan: Plan, name: string): object | undefined {
-  const options = addedTextOptions(plan, name);
-  return options && { ...options, added: { ...options.added, taken: undefined } };
+/** GROWN-2, of the text of one stage: the place and the rights of that are the same. */
+function isReadAlike(old: Plan, plan: Plan, name: string): boolean {
+  return old.definition === plan.definition || isSame(rightsOf(old, name), rightsOf(plan, name));
+}
+
+function rightsOf({ stages, indexOf }: Plan, name: string): object | undefined {
+  const { definition, depth } = stages[indexOf.get(name) ?? -1] ?? {};
+  return definition?.generates && { depth, ceiling: definition.generates };
 }
 
 export function isSame(a: unknown, b: unknown): boolean {

@@ -8,6 +8,7 @@
  *  RERUN-4 A stage that has added others is taken over with them, unless something that it comes after executes: what they are may
  *    follow from that.
  */
+import type { StageDefinition } from '@penstock/pipeline';
 import { isSame, withAdopted, withAllAdded, type GrownPlan, type RepeatedRun } from './grown-plan.ts';
 import type { Plan, PlannedStage } from './plan.ts';
 import type { RunState } from './state.ts';
@@ -171,11 +172,31 @@ function reachedFrom(
 /** RERUN-3. Undefined: all are. */
 function unchangedIn(old: Plan, plan: Plan): ReadonlySet<number> | undefined {
   if (old.definition === plan.definition) return undefined;
+  const isUnchanged = comparison();
   const changed = plan.stages.filter(
-    ({ definition }) => !isSame(old.stages[old.indexOf.get(definition.name) ?? -1]?.definition, definition),
+    ({ definition }) => !isUnchanged(old.stages[old.indexOf.get(definition.name) ?? -1]?.definition, definition),
   );
   const touched = reachedFrom(changed, plan);
   return new Set(plan.stages.map(({ index }) => index).filter((index) => !touched.has(index)));
+}
+
+/** Of stages of two files. What the expansions of a matrix share, hundreds of commands maybe, is compared once for all of them. */
+function comparison(): (old: StageDefinition | undefined, definition: StageDefinition) => boolean {
+  const known = new WeakMap<object, WeakMap<object, boolean>>();
+  const isSamePart = (a: unknown, b: unknown): boolean => {
+    if (a === b) return true;
+    if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false;
+    let others = known.get(a);
+    if (others === undefined) known.set(a, (others = new WeakMap()));
+    const same = others.get(b) ?? isSame(a, b);
+    others.set(b, same);
+    return same;
+  };
+  return (old, definition) => {
+    if (old === undefined || old === definition) return old === definition;
+    const keys = new Set([...Object.keys(old), ...Object.keys(definition)]) as Set<keyof StageDefinition>;
+    return [...keys].every((key) => isSamePart(old[key], definition[key]));
+  };
 }
 
 const before = new WeakMap<Plan, readonly Uint32Array[]>();

@@ -243,6 +243,24 @@ describe('a stage that has added others (RERUN-4)', () => {
     expect(large).toMatchObject({ ok: true, stages: [0, 3] });
   });
 
+  it('is asked for what its text is read with alone: what all texts are read with is compared once', () => {
+    const count = 20;
+    const generators = Array.from({ length: count }, (_, index) => stage(`g${index}`, { generates: CEILING }));
+    const file = generating(...generators, stage('last'));
+    const parent = new DrivenRun(file);
+    for (const { name } of generators) {
+      add(parent, name, 'x: {run: a}');
+      succeed(parent, `${name}/x`);
+    }
+    succeed(parent, 'last');
+    let reads = 0;
+    const env = { toJSON: () => ((reads += 1), {}) } as unknown as Record<string, []>;
+    const edited = { ...file, generation: { env, extensions: [] } };
+    const adoption = adoptionOf({ state: parent.run, events: parent.events }, planOf(edited), { from: ['last'] });
+    expect(adoption.ok && adoption.stages).toHaveLength(2 * count);
+    expect(reads).toBe(1);
+  });
+
   it('comes after what is decided anew and skipped: it runs again', () => {
     const file = generating(
       stage('a'),

@@ -126,6 +126,21 @@ describe('what a rerun takes over', () => {
     ]);
   });
 
+  it('with another file compares what the stages of a matrix share once', () => {
+    let reads = 0;
+    const shared = () => [{ toJSON: () => ((reads += 1), { script: 'make', bindings: {} }) }] as unknown as [];
+    const file = (last: string) =>
+      pipeline(...matrix('m', 20, { commands: shared() }), stage('z', { commands: [{ script: last, bindings: {} }] }));
+    const old = file('old');
+    const parent = parentOf(
+      old,
+      old.stages.map(({ name }) => name),
+    );
+    reads = 0;
+    expect(adopted(parent, { from: ['z'] }, file('new'))).toHaveLength(20);
+    expect(reads).toBe(2);
+  });
+
   it('no gate before anything that executes (RERUN-2)', () => {
     const definition = pipeline(
       gate('early'),
