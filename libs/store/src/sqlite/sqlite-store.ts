@@ -38,7 +38,7 @@ export interface SqliteStoreOptions {
    * tokens, which are in no journal. In batches it costs next to nothing; `normal` is for tests.
    */
   readonly synchronous?: 'full' | 'normal' | undefined;
-  /** Of each call; default 10 s, more than two checkpoints on a slow disk. */
+  /** Of each call, opening apart; default 10 s, more than two checkpoints on a slow disk. */
   readonly deadlineMs?: number | undefined;
 }
 

@@ -17,6 +17,8 @@ import type { WorkerAnswer, WorkerCall, WorkerStart } from './worker.ts';
 /** A projector and a gateway have a few dozen calls under way; thousands mean that the disk has stopped. */
 const CALLS_MAX = 4_000;
 const CALL_BYTES_MAX = 256 * 1024 * 1024;
+/** Where a release has declared another index, opening builds it: over millions of documents that takes minutes. A lock is waited for no longer than by a call. */
+const OPEN_MS_MAX = 10 * 60_000;
 /** After closing begins; SQLite's last checkpoint writes some MiB. */
 const CLOSE_MS = 10_000;
 /** What is new in the thread lives for one call. With the default it grows to ten times that, which nobody ever asks back. */
@@ -52,7 +54,7 @@ export class WorkerLink {
     const { deadlineMs, ...database } = options;
     const link = new WorkerLink({ ...database, specs }, deadlineMs);
     try {
-      await link.call({ kind: 'ping' });
+      await link.call({ kind: 'ping' }, 0, OPEN_MS_MAX);
       return link;
     } catch (error) {
       await link.close();
@@ -60,7 +62,7 @@ export class WorkerLink {
     }
   }
 
-  call<O extends Operation>(operation: O, bytes = 0): Promise<Results[O['kind']]> {
+  call<O extends Operation>(operation: O, bytes = 0, deadlineMs = this.#deadlineMs): Promise<Results[O['kind']]> {
     return new Promise((resolve, reject) => {
       if (this.#closing !== null) return reject(this.#error({ tag: 'unavailable', problem: 'it was closed' }));
       if (this.#pending.size >= CALLS_MAX || (this.#pendingBytes > 0 && this.#pendingBytes + bytes > CALL_BYTES_MAX)) {
@@ -68,11 +70,11 @@ export class WorkerLink {
       }
       const worker = (this.#worker ??= this.#startWorker());
       const id = ++this.#lastId;
-      const expiresAtMs = monotonicMs() + this.#deadlineMs;
+      const expiresAtMs = monotonicMs() + deadlineMs;
       if (this.#pending.size === 0) worker.ref();
       this.#pending.set(id, { resolve, reject, bytes, expiresAtMs });
       this.#pendingBytes += bytes;
-      this.#timer ??= setTimeout(() => this.#expire(), this.#deadlineMs);
+      this.#timer ??= setTimeout(() => this.#expire(), deadlineMs);
       worker.postMessage({ id, expiresAtMs, operation } satisfies WorkerCall);
     });
   }
