@@ -13,6 +13,7 @@ import { Grants } from '../src/artifacts/grants.ts';
 import { IncomingUploads } from '../src/artifacts/incoming.ts';
 import { ArtifactKeeper } from '../src/artifacts/keeper.ts';
 import type { SweptRun } from '../src/artifacts/sweep.ts';
+import { KeptUsage } from '../src/artifacts/usage.ts';
 import { registryCollections } from '../src/index.ts';
 
 const RUN = '01976d3a-0000-7000-8000-000000000001' as RunId;
@@ -33,6 +34,7 @@ let keeper: ArtifactKeeper;
 let another: ArtifactKeeper;
 let incoming: IncomingUploads;
 let now: number;
+let boot: number;
 /** By run and runner. */
 let living: Map<string, LivingAttempt>;
 let runs: Map<string, SweptRun>;
@@ -45,6 +47,7 @@ beforeEach(async () => {
   store = await openSqliteStore({ path: join(folder, 'store.db'), collections: registryCollections });
   objects = await openFolderStore(join(folder, 'objects'));
   now = Date.now();
+  boot = 0;
   living = new Map([[`${RUN} here`, { tenant: 't', key: 'k', expireMs: 7 * DAY }]]);
   runs = new Map();
   takers = new Map();
@@ -64,7 +67,7 @@ beforeEach(async () => {
   incoming = new IncomingUploads();
   const grants = new Grants(bus);
   const runOf = async (id: string): Promise<SweptRun | null> => runs.get(id) ?? null;
-  const parts = { bus, store, objects, runOf, now: () => now, grants, incoming };
+  const parts = { bus, store, objects, runOf, now: () => now, time: { bootNow: () => boot }, grants, incoming };
   keeper = new ArtifactKeeper(parts);
   another = new ArtifactKeeper(parts);
 });
@@ -314,6 +317,29 @@ describe('KEEPER-3: what lies there and counts for no key yet', () => {
     await keeper.sweep();
     expect(await stored()).toEqual([]);
     await put(32);
+  });
+
+  it('is not taken from by a list that is sealed again: it counted before', async () => {
+    const usage = new KeptUsage(store, () => now);
+    const list = { runId: RUN, tenant: 's', key: 's', manifest: 'm', bytes: 5, weight: 7, expiresAt: now + DAY };
+    await usage.add(list);
+    const since = now;
+    now += 1;
+    await usage.add(list);
+    expect(await usage.weightByRun('s', new Map([[RUN, since]]))).toEqual(new Map([[RUN, 7]]));
+    expect(await usage.weightByRun('s', new Map([[RUN, now]]))).toEqual(new Map());
+  });
+
+  it('is what has expired, wherever that was uploaded', async () => {
+    living.set(`${RUN} small`, { tenant: 's', key: 's', expireMs: 1, artifactBytes: 8 * PART_BYTES });
+    for (let each = 0; each < 4; each += 1) {
+      await seal(await put(8));
+      now += 1;
+      boot += 10_000;
+    }
+    const [request, data] = [by(), randomBytes(PART_BYTES)];
+    await another.begin('small', { ...request, files: 1, bytes: PART_BYTES });
+    await expect(another.put('small', { ...request, sha256: sumOf(data), data })).rejects.toThrow(QuotaExceeded);
   });
 
   it('is not what has failed', async () => {

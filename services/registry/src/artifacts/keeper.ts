@@ -67,7 +67,11 @@ export class ArtifactKeeper {
     this.#contents = new Contents(options.objects, 'artifacts/', options.door);
     this.#grants = options.grants;
     this.#usage = new KeptUsage(options.store, options.now, options.time);
-    this.#unsealed = new Unsealed({ ...options, sealedOf: (key) => orUnavailable(this.#usage.weightByRun(key)) });
+    this.#unsealed = new Unsealed({
+      ...options,
+      sealedOf: (key, since) => orUnavailable(this.#usage.weightByRun(key, since)),
+      expiredOf: (key) => this.#usage.expiredOf(key),
+    });
   }
 
   async begin(runner: string, request: BeginRequest): Promise<void> {

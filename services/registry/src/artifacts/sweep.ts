@@ -128,11 +128,11 @@ async function sweepRun(
 /** The counts of what no run names any more. */
 async function sweepLists({ usage, runOf }: SweepParts, expired: number, before: number): Promise<number> {
   let forgotten = 0;
-  for await (const { id, runId, manifest } of usage.storedBefore(before)) {
+  for await (const { id, key, runId, manifest } of usage.storedBefore(before)) {
     const run = await runOf(runId);
     if (run?.open === true) continue;
     if (run !== null && listsOf(run, expired).includes(manifest)) continue;
-    await usage.forget(id);
+    await usage.forget({ id, key });
     forgotten += 1;
   }
   return forgotten;

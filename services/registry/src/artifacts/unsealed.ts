@@ -1,11 +1,13 @@
 /**
- * What each key has had stored here and nothing counts yet: what an attempt has stored that came to nothing, what is on its way in, what
- * has expired and was not swept. It owns these sums, of this process alone; what counts already others say, when there would be too much.
+ * What each key has had stored here and nothing counts yet: what an attempt has stored that came to nothing, what is on its way in. It
+ * owns these sums, of this process alone; what counts already others say, when there would be too much.
  *
  *  UNSEALED-1 What is stored counts before its first byte is taken, until a list or an entry counts as much, its storing has failed, or
  *     the sweep has been there.
  *  UNSEALED-2 It is at most UNSEALED_TIMES what the key may keep, or UNSEALED_BYTES_MIN, in contents of CONTENT_BYTES_MIN at least. Whose
  *     tier keeps any number is not counted.
+ *  UNSEALED-3 A group of which all counts elsewhere is forgotten, so that nothing stays of the runs of a day. If more comes of it, that
+ *     begins anew: what was counted elsewhere before is not taken from it.
  */
 import { machineTime, type Time } from '@penstock/async';
 import type { LivingAttempt } from '@penstock/bus';
@@ -19,6 +21,7 @@ interface Group {
   underway: number;
   /** Tells whether anything came while others were asked. */
   changes: number;
+  readonly begunAt: number;
   changedAt: number;
 }
 
@@ -27,11 +30,15 @@ interface OfKey {
   bytes: number;
   read: Promise<void> | undefined;
   readAt: number;
+  /** So many groups are a reason to ask others, too. */
+  groupsKnown: number;
 }
 
 export interface UnsealedOptions {
-  /** Of these groups of a key: how many bytes count elsewhere by now; Infinity: all there is, or it is not there. */
-  sealedOf(key: string, groups: readonly string[]): Promise<ReadonlyMap<string, number>>;
+  /** Of these groups of a key: how many bytes count elsewhere since then; Infinity: all there is, or it is not there. */
+  sealedOf(key: string, since: ReadonlyMap<string, number>): Promise<ReadonlyMap<string, number>>;
+  /** How much of what counts elsewhere is bounded here all the same: its time is over, and it was not swept. As last read. */
+  readonly expiredOf?: ((key: string) => number) | undefined;
   /** Milliseconds since 1970. */
   readonly now: () => number;
   /** Default: any number. */
@@ -49,6 +56,10 @@ const UNSEALED_BYTES_MIN = 16 * 1024 ** 2;
 const CONTENT_BYTES_MIN = 1024;
 /** Others are asked again after this. */
 const READ_HOLDS_MS = 10_000;
+/** What has not changed for so long is no more on its way to be counted, by the clock of whatever registry. */
+const SETTLED_MS = 10 * 60_000;
+/** Fewer are not worth the asking. */
+const GROUPS_KNOWN_MIN = 1_000;
 
 export class Unsealed {
   readonly #options: UnsealedOptions;
@@ -81,11 +92,13 @@ export class Unsealed {
 
   /** What was stored before this time, and of which nothing comes any more, if `isSwept`. */
   async forget(before: number, isSwept: (group: string) => Promise<boolean> | boolean): Promise<void> {
-    for (const [key, ofKey] of this.#keys)
-      for (const [id, group] of ofKey.groups) {
-        if (group.underway > 0 || group.changedAt >= before || !(await isSwept(id))) continue;
-        if (group.underway === 0 && group.changedAt < before) this.#drop(key, ofKey, id);
-      }
+    const isDue = (group: Group): boolean => group.underway === 0 && group.changedAt < before;
+    for (const [key, ofKey] of this.#keys) {
+      // What counts elsewhere by now needs no look of its own.
+      if (ofKey.groups.values().some(isDue)) await this.#read(key, ofKey).catch(() => {});
+      for (const [id, group] of ofKey.groups)
+        if (isDue(group) && (await isSwept(id)) && isDue(group)) this.#drop(key, ofKey, id);
+    }
   }
 
   /** No turn of others comes between the look and the count. */
@@ -99,22 +112,25 @@ export class Unsealed {
   }
 
   #fits(by: Bounded, group: string, bytes: number): boolean {
+    const expired = this.#options.expiredOf?.(by.key) ?? 0;
     const ofKey = this.#keys.get(by.key);
-    if (ofKey === undefined) return bytes <= bytesMax(by);
+    if (ofKey === undefined) return expired + bytes <= bytesMax(by);
     const isRoom = ofKey.groups.has(group) || ofKey.groups.size < (this.#options.groupsMax ?? Infinity);
-    return isRoom && ofKey.bytes + weightOf(bytes) <= bytesMax(by);
+    return isRoom && ofKey.bytes + expired + weightOf(bytes) <= bytesMax(by);
   }
 
   #change(key: string, id: string, bytes: number, underway: number): void {
     let ofKey = this.#keys.get(key);
     if (ofKey === undefined) {
-      ofKey = { groups: new Map(), bytes: 0, read: undefined, readAt: -Infinity };
+      ofKey = { groups: new Map(), bytes: 0, read: undefined, readAt: -Infinity, groupsKnown: GROUPS_KNOWN_MIN };
       this.#keys.set(key, ofKey);
     }
     let group = ofKey.groups.get(id);
     if (group === undefined) {
-      group = { bytes: 0, sealed: 0, underway: 0, changes: 0, changedAt: 0 };
+      group = { bytes: 0, sealed: 0, underway: 0, changes: 0, begunAt: this.#options.now(), changedAt: 0 };
       ofKey.groups.set(id, group);
+      // Nobody waits for it, and who has too much asks for itself.
+      if (ofKey.groups.size > ofKey.groupsKnown) this.#readAgain(key).catch(() => {});
     }
     ofKey.bytes -= unsealedOf(group);
     group.bytes += bytes;
@@ -150,18 +166,22 @@ export class Unsealed {
   }
 
   async #read(key: string, ofKey: OfKey): Promise<void> {
-    const changes = new Map([...ofKey.groups].map(([id, group]) => [id, group.changes]));
-    const sealed = await this.#options.sealedOf(key, [...changes.keys()]);
+    const groups = [...ofKey.groups];
+    const changes = new Map(groups.map(([id, group]) => [id, group.changes]));
+    const since = new Map(groups.map(([id, { begunAt }]) => [id, begunAt - SETTLED_MS / 2]));
+    const sealed = await this.#options.sealedOf(key, since);
+    const settled = this.#options.now() - SETTLED_MS;
     for (const [id, group] of ofKey.groups) {
       const bytes = sealed.get(id) ?? 0;
-      if (bytes === Infinity) {
-        if (group.underway === 0 && group.changes === changes.get(id)) this.#drop(key, ofKey, id);
-        continue;
-      }
+      const isStill = group.underway === 0 && group.changes === changes.get(id);
+      if (isStill && (bytes === Infinity || (bytes >= group.bytes && group.changedAt < settled)))
+        this.#drop(key, ofKey, id);
+      if (bytes === Infinity || ofKey.groups.get(id) !== group) continue;
       ofKey.bytes -= unsealedOf(group);
       group.sealed = bytes;
       ofKey.bytes += unsealedOf(group);
     }
+    ofKey.groupsKnown = Math.max(GROUPS_KNOWN_MIN, 2 * ofKey.groups.size);
   }
 }
 

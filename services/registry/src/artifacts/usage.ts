@@ -4,7 +4,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { machineTime, type Time } from '@penstock/async';
-import type { Collection, DocumentStore } from '@penstock/store';
+import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { keptSpec } from '../catalogue/collections.ts';
 
 export interface Kept {
@@ -18,17 +18,27 @@ export interface Kept {
   readonly expiresAt: number;
 }
 
+interface Sum {
+  /** Of what counts. */
+  bytes: number;
+  /** As what all of it counts that is over and was not swept (`weightOf`). */
+  readonly expired: number;
+  readonly until: number;
+}
+
 const PAGE = 500;
 /** A sum is read anew after this. */
 const SUM_HOLDS_MS = 10_000;
 const SUMS_MAX = 1_000;
 const SALT_MAX = 2 ** 47;
 
+type Listed = Pick<DocumentOf<typeof keptSpec>, 'runId' | 'bytes' | 'weight' | 'storedAt' | 'firstAt' | 'expiresAt'>;
+
 export class KeptUsage {
   readonly #kept: Collection<typeof keptSpec>;
   readonly #now: () => number;
   readonly #time: Pick<Time, 'bootNow'>;
-  readonly #sums = new Map<string, { bytes: number; readonly until: number }>();
+  readonly #sums = new Map<string, Sum>();
 
   constructor(store: DocumentStore, now: () => number, time: Pick<Time, 'bootNow'> = machineTime) {
     this.#time = time;
@@ -39,30 +49,48 @@ export class KeptUsage {
   async bytesOf(key: string): Promise<number> {
     const known = this.#sums.get(key);
     if (known !== undefined && known.until > this.#time.bootNow()) return known.bytes;
-    let bytes = 0;
-    for await (const each of this.#countedOf(key)) bytes += each.bytes;
+    return (await this.#read(key)).bytes;
+  }
+
+  /** What lists of a key weigh that were stored first since then, by run, also those that are over; read anew. */
+  async weightByRun(key: string, since: ReadonlyMap<string, number>): Promise<Map<string, number>> {
+    const weights = new Map<string, number>();
+    await this.#read(key, (list) => {
+      const { runId } = list;
+      if (firstAtOf(list) >= (since.get(runId) ?? Infinity))
+        weights.set(runId, (weights.get(runId) ?? 0) + weightIn(list));
+    });
+    return weights;
+  }
+
+  /** As last read. */
+  expiredOf(key: string): number {
+    return this.#sums.get(key)?.expired ?? 0;
+  }
+
+  async #read(key: string, look: (list: Listed) => void = () => {}): Promise<Sum> {
+    let [bytes, expired] = [0, 0];
+    for await (const list of this.#of(key)) {
+      if (list.expiresAt > this.#now()) bytes += list.bytes;
+      else expired += weightIn(list);
+      look(list);
+    }
+    const sum = { bytes, expired, until: this.#time.bootNow() + SUM_HOLDS_MS };
     this.#sums.delete(key);
-    this.#sums.set(key, { bytes, until: this.#time.bootNow() + SUM_HOLDS_MS });
+    this.#sums.set(key, sum);
     for (const oldest of this.#sums.keys()) {
       if (this.#sums.size <= SUMS_MAX) break;
       this.#sums.delete(oldest);
     }
-    return bytes;
-  }
-
-  /** What lists of a key that count weigh, by run; read anew. */
-  async weightByRun(key: string): Promise<Map<string, number>> {
-    const sums = new Map<string, number>();
-    for await (const { runId, bytes, weight } of this.#countedOf(key))
-      sums.set(runId, (sums.get(runId) ?? 0) + Math.max(weight, bytes));
-    return sums;
+    return sum;
   }
 
   async add(kept: Kept): Promise<void> {
     const id = `${kept.runId}|${kept.manifest}`;
-    const { stale } = await this.#kept.replaceNewer([
-      { id, ...kept, storedAt: this.#now(), salt: randomInt(SALT_MAX) },
-    ]);
+    const known = await this.#kept.get(id);
+    const storedAt = this.#now();
+    const firstAt = known === null ? storedAt : firstAtOf(known);
+    const { stale } = await this.#kept.replaceNewer([{ id, ...kept, storedAt, firstAt, salt: randomInt(SALT_MAX) }]);
     const sum = this.#sums.get(kept.key);
     if (stale.length === 0 && sum !== undefined) sum.bytes += kept.bytes;
   }
@@ -77,16 +105,25 @@ export class KeptUsage {
     }
   }
 
-  async forget(id: string): Promise<void> {
+  async forget({ id, key }: Pick<Kept, 'key'> & { readonly id: string }): Promise<void> {
     await this.#kept.delete(id);
+    this.#sums.delete(key);
   }
 
-  async *#countedOf(key: string): AsyncGenerator<Pick<Kept, 'runId' | 'bytes' | 'weight'>, void> {
+  async *#of(key: string): AsyncGenerator<Listed, void> {
     for (let after: { readonly id: string } | undefined; ;) {
       const page = await this.#kept.list({ where: { key }, limit: PAGE, after });
-      for (const each of page) if (each.expiresAt > this.#now()) yield each;
+      yield* page;
       if (page.length < PAGE) return;
       after = page.at(-1);
     }
   }
+}
+
+function firstAtOf({ firstAt, storedAt }: Pick<Listed, 'firstAt' | 'storedAt'>): number {
+  return firstAt === 0 ? storedAt : firstAt;
+}
+
+function weightIn({ bytes, weight }: Pick<Kept, 'bytes' | 'weight'>): number {
+  return Math.max(weight, bytes);
 }

@@ -86,7 +86,7 @@ export class CacheKeeper {
     this.#unsealed = new Unsealed({
       ...options,
       groupsMax: UNSEALED_MAX,
-      sealedOf: (key, archives) => orUnavailable(this.#sealedOf(key, archives)),
+      sealedOf: (key, archives) => orUnavailable(this.#sealedOf(key, [...archives.keys()])),
     });
     this.#damage = new DamageChecks({
       head: ({ scope, sha256 }) => this.#contents.head(cacheScopeId(scope), sha256),

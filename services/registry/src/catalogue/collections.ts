@@ -86,6 +86,8 @@ export const keptSpec = {
     weight: 'integer',
     /** Milliseconds since 1970. */
     storedAt: 'integer',
+    /** When it was stored for the first time; 0 in documents of before. */
+    firstAt: 'integer',
     expiresAt: 'integer',
     /** Tells what was stored in one millisecond apart. */
     salt: 'integer',
