@@ -38,3 +38,13 @@ it('takes no name that no list of kept files can hold', () => {
 it('says which folders a pattern names as if they were files', () => {
   expect(pick(['dist'], ['dist/a']).folders).toEqual(['dist']);
 });
+
+// Each folder of each path was looked at: that took a minute, and more memory than a runner has.
+it('looks at paths of thousands of folders as at any other, as many as a list of them holds', () => {
+  const names = '/a'.repeat(2_000);
+  const files = Array.from({ length: 16_000 }, (_none, at) => `${String(at).padStart(5, '0')}${names}`);
+  const links = Object.fromEntries(Array.from({ length: 2_000 }, (_none, at) => [`link-${at}`, 'a/'.repeat(2_000)]));
+  const found = pick(['00007/a/a', 'link-*'], files, links);
+  expect(found.folders).toEqual(['00007/a/a']);
+  expect([found.files, found.links.length]).toEqual([[], 2_000]);
+});

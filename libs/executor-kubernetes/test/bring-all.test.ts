@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { leftTreeOf } from '@penstock/executor';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Cluster } from '../src/cluster/cluster.ts';
 import { bringAllIn, bringAllOut, faultsOfAll } from '../src/pod/bring-all.ts';
@@ -95,17 +96,12 @@ it('where the server is away it is for the caller to try again', async () => {
 it('what is brought out comes one by one: one that fails leaves its reason, and the next one comes', async () => {
   const folder = join(home, 'from');
   writeFileSync(join(folder, 'a'), '1');
-  const everything = ({ files }: { readonly files: readonly string[] }) => ({ files, links: [], folders: [] });
+  const everything = (list: Uint8Array) => Promise.resolve({ ...leftTreeOf(list), folders: [] });
   const leavings = ['no/such', 'good', 'unwanted'].map((name) => ({
     folder,
     into: join(home, name),
     isWanted: () => name !== 'unwanted',
-    pick:
-      name === 'no/such'
-        ? () => {
-            throw new Error('nobody knows');
-          }
-        : everything,
+    pick: name === 'no/such' ? () => Promise.reject(new Error('nobody knows')) : everything,
   }));
   const faults = faultsOfAll(leavings, 'it never ran');
   const spec = stageOf('true', { leavings });

@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import type { StageLeavings } from '@penstock/executor';
+import { leftTreeOf, type StageLeavings } from '@penstock/executor';
 import { pack } from 'tar-stream';
 import type { Cluster } from '../src/cluster/cluster.ts';
 import { bringOut } from '../src/pod/leavings.ts';
@@ -67,10 +67,11 @@ function bring(
   return bringOut({ cluster: cluster as Cluster, pod: 'p', leavings, bytesMax, signal });
 }
 
-const everything: StageLeavings['pick'] = ({ files, links }) => ({ files, links: [...links.keys()], folders: [] });
+const everything: StageLeavings['pick'] = (list) => Promise.resolve({ ...leftTreeOf(list), folders: [] });
 const only =
   (...files: readonly string[]): StageLeavings['pick'] =>
-  () => ({ files, links: [], folders: [] });
+  () =>
+    Promise.resolve({ files, links: new Map(), folders: [] });
 
 async function archiveOf(
   ...entries: readonly (readonly [header: Parameters<ReturnType<typeof pack>['entry']>[0], text: string])[]
@@ -125,9 +126,10 @@ it('looks below those paths alone that are asked for, whatever their names', asy
     writeFileSync(join(folder, name, 'file'), name);
   }
   symlinkSync('b', join(folder, 'link'));
-  const look: StageLeavings['pick'] = ({ files, links }) => {
+  const look: StageLeavings['pick'] = (list) => {
+    const { files, links } = leftTreeOf(list);
     seen.push(...files, ...links.keys());
-    return { files, links: [...links.keys()], folders: [] };
+    return everything(list);
   };
   expect(await bring(look, 1_000, ['-delete', 'c/file', 'link', 'gone'])).toEqual([]);
   expect(seen.toSorted()).toEqual(['-delete/file', 'c/file', 'link']);
@@ -135,11 +137,9 @@ it('looks below those paths alone that are asked for, whatever their names', asy
 });
 
 it('tells what kept it from choosing', async () => {
-  await expect(
-    bring(() => {
-      throw new Error('the patterns take too long to match');
-    }),
-  ).rejects.toThrow('the patterns take too long to match');
+  await expect(bring(() => Promise.reject(new Error('the patterns take too long to match')))).rejects.toThrow(
+    'the patterns take too long to match',
+  );
 });
 
 it('brings more files than one command can be given', async () => {

@@ -9,6 +9,7 @@ export { sweepContainers } from './container/sweep.ts';
 export type {
   Executor,
   ExecutorKind,
+  LeftPick,
   OutputSink,
   OutputStreamName,
   StageExit,
@@ -25,6 +26,7 @@ export type {
   StageUser,
   StopReason,
 } from './contract/port.ts';
+export { leftTreeOf, type LeftTree, plainPath } from './contract/left-tree.ts';
 export { Guard } from './guard/guard.ts';
 export { Chunker } from './output/chunker.ts';
 export { maskedOutputs, MaskingSink } from './output/mask.ts';

@@ -73,7 +73,7 @@ it('with none asked for nothing is made', async () => {
   expect(await restoreForAttempt(caching({}), prepared, true)).toBe(prepared);
 });
 
-it('of what a stage has left that is brought out which is to be saved, and no more', () => {
+it('of what a stage has left that is brought out which is to be saved, and no more', async () => {
   const left = leftInside().of({} as Job, prepared.folders, [NPM, BUILT]);
   const [workspace, ofHome] = left?.cached?.parts ?? [];
   expect(workspace).toMatchObject({ folder: prepared.folders.workspace, below: ['node_modules', 'out'] });
@@ -87,16 +87,14 @@ it('of what a stage has left that is brought out which is to be saved, and no mo
     '../escape',
     'node_modules/../x',
   ];
-  const links = new Map([
-    ['node_modules/.bin/tool', '../a'],
-    ['elsewhere', 'a'],
-  ]);
-  expect(workspace?.pick({ files, links })).toEqual({
+  const links = ['node_modules/.bin/tool', '../a', 'elsewhere', 'a'];
+  const list = Buffer.from([...files.map((path) => `./${path}`), '', ...links, ''].join('\0'));
+  expect(await workspace?.pick(list)).toEqual({
     files: ['node_modules/a', 'out/x.o'],
-    links: ['node_modules/.bin/tool'],
+    links: new Map([['node_modules/.bin/tool', '../a']]),
     folders: [],
   });
-  expect(ofHome?.pick({ files, links })).toMatchObject({ files: ['.npm/c'], links: [] });
+  expect(await ofHome?.pick(list)).toMatchObject({ files: ['.npm/c'], links: new Map() });
   expect(workspace?.isWanted({ kind: 'exit', code: 0 })).toBe(true);
   expect(workspace?.isWanted({ kind: 'exit', code: 1 })).toBe(false);
   expect(left?.all).toEqual(left?.cached?.parts);

@@ -178,7 +178,7 @@ describe('an attempt (P16)', () => {
       folder: '',
       into: '/left',
       isWanted: () => true,
-      pick: () => ({ files: [], links: [], folders: [] }),
+      pick: () => Promise.resolve({ files: [], links: new Map(), folders: [] }),
     };
     leftInside.of = () => ({ kept: leavings, cached: undefined, all: [leavings] });
     const specs: StageSpec[] = [];

@@ -2,6 +2,7 @@
  * Which paths of a tree elsewhere patterns ask for, where the tree can only be listed: so no more than those is brought here, and
  * `collectFiles` finds on the copy what it would have found there. Names and links are a stranger's.
  */
+import { ArtifactsFailed } from '../errors.ts';
 import { pathFault } from '../manifest.ts';
 import { Patterns } from '../reading/patterns.ts';
 
@@ -23,19 +24,19 @@ interface PickedPaths {
 
 /** As the kernel follows. */
 const LINKS_MAX = 40;
+/** No file is kept whose path has more. */
+const PATH_LENGTH_MAX = 1_024;
 
+/** @throws ArtifactsFailed */
 export function pickPaths(patterns: readonly string[], { files, links }: ListedTree): PickedPaths {
   const matcher = new Patterns(patterns);
   const isFile = new Set(files);
   const picked = { files: new Set<string>(), links: new Set<string>(), folders: new Set<string>() };
-  const seen = new Set<string>();
+  // By the lengths of what is named, not by the folders that a path has: a stranger's may have thousands.
+  const lengths = new Set(patterns.map(({ length }) => length));
   const see = (path: string): void => {
-    for (let at = path.indexOf('/'); at !== -1; at = path.indexOf('/', at + 1)) {
-      const folder = path.slice(0, at);
-      if (seen.has(folder)) continue;
-      seen.add(folder);
-      if (matcher.name(folder)) picked.folders.add(folder);
-    }
+    for (const length of lengths)
+      if (path[length] === '/' && matcher.name(path.slice(0, length))) picked.folders.add(path.slice(0, length));
   };
   for (const path of files) {
     see(path);
@@ -48,6 +49,7 @@ export function pickPaths(patterns: readonly string[], { files, links }: ListedT
     for (const link of way.links) picked.links.add(link);
     if (way.end !== undefined && isFile.has(way.end) && pathFault(way.end) === undefined) picked.files.add(way.end);
   }
+  if (matcher.isExhausted) throw new ArtifactsFailed('artifacts', 'the patterns take too long to match');
   return { files: [...picked.files], links: [...picked.links], folders: [...picked.folders] };
 }
 
@@ -58,18 +60,23 @@ function wayOf(
 ): { readonly links: readonly string[]; readonly end: string | undefined } {
   const followed: string[] = [];
   const waiting = path.split('/');
-  const reached: string[] = [];
+  let reached = '';
+  const above: string[] = [];
   while (waiting.length > 0) {
     const name = waiting.shift() ?? '';
     if (name === '' || name === '.') continue;
     if (name === '..') {
-      if (reached.pop() === undefined) return { links: followed, end: undefined };
+      const parent = above.pop();
+      if (parent === undefined) return { links: followed, end: undefined };
+      reached = parent;
       continue;
     }
-    const at = [...reached, name].join('/');
+    const at = reached === '' ? name : `${reached}/${name}`;
+    if (at.length > PATH_LENGTH_MAX) return { links: followed, end: undefined };
     const target = links.get(at);
     if (target === undefined) {
-      reached.push(name);
+      above.push(reached);
+      reached = at;
       continue;
     }
     if (pathFault(at) !== undefined || followed.length >= LINKS_MAX) return { links: followed, end: undefined };
@@ -77,5 +84,5 @@ function wayOf(
     if (target.startsWith('/')) return { links: followed, end: undefined };
     waiting.unshift(...target.split('/'));
   }
-  return { links: followed, end: reached.join('/') };
+  return { links: followed, end: reached };
 }

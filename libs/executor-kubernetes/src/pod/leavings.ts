@@ -7,7 +7,7 @@ import { createWriteStream } from 'node:fs';
 import { chmod, copyFile, mkdir, symlink, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import type { StageLeavings } from '@penstock/executor';
+import { plainPath, type LeftPick, type StageLeavings } from '@penstock/executor';
 import { extract } from 'tar-stream';
 import type { Cluster, ExecSocket, ExecStatus } from '../cluster/cluster.ts';
 import { ClusterError, NotBroughtOut } from '../errors.ts';
@@ -23,10 +23,7 @@ const BELOW_CHARACTERS_MAX = 4_000;
 const PERMISSIONS = 0o777;
 /** Its owner is to read it here. */
 const READABLE = 0o400;
-/** Parts the files from the links in a list; no name is empty. */
-const LINKS_FOLLOW = '';
-
-/** Names end with NUL; after the files comes an empty one, then each link and what it says. */
+/** As `leftTreeOf` reads it. */
 const LIST = [
   'cd "$1" || exit 3',
   'shift',
@@ -54,21 +51,20 @@ interface BringOut {
 /** The paths of files that were asked for and did not come. @throws NotBroughtOut; ClusterError; the signal's reason */
 export async function bringOut({ cluster, pod, leavings, bytesMax, signal }: BringOut): Promise<readonly string[]> {
   const { into, pick } = leavings;
-  const tree = treeOf(await listOf(cluster, pod, leavings, signal));
-  const { files, links, folders } = picked(pick, tree);
+  const { files, links, folders } = await picked(pick, await listOf(cluster, pod, leavings, signal));
   await mkdir(into, { mode: 0o700 });
   // Every folder that anything stands in is one before the first link is made.
-  for (const each of new Set([...folders, ...[...files, ...links].map((path) => dirname(path))]))
+  for (const each of new Set([...folders, ...[...files, ...links.keys()].map((path) => dirname(path))]))
     await mkdir(join(into, each), { recursive: true });
   const missing = new Set(files);
   if (files.length > 0) await fetch({ cluster, pod, leavings, bytesMax, signal }, missing);
-  for (const each of links) await symlink(tree.links.get(each) ?? '', join(into, each)).catch(unlessThere);
+  for (const [each, says] of links) await symlink(says, join(into, each)).catch(unlessThere);
   return [...missing];
 }
 
-function picked(pick: StageLeavings['pick'], tree: Parameters<StageLeavings['pick']>[0]): ReturnType<typeof pick> {
+async function picked(pick: StageLeavings['pick'], list: Buffer): Promise<LeftPick> {
   try {
-    return pick(tree);
+    return await pick(list);
   } catch (error) {
     throw new NotBroughtOut(error instanceof Error ? error.message : String(error), { cause: error });
   }
@@ -137,18 +133,18 @@ async function unpack(
   };
   for await (const entry of archive) {
     const { name, type, size = 0, mode = 0, mtime, linkname = '' } = entry.header;
-    const path = plain(name);
+    const path = plainPath(name);
     const place = join(into, path);
     if (missing.has(path) && (type === 'file' || type === 'contiguous-file')) {
       count(size);
       await pipeline(entry, createWriteStream(place, { flags: 'wx', mode: 0o600 }));
       come.set(path, size);
-    } else if (missing.has(path) && type === 'link' && come.has(plain(linkname))) {
+    } else if (missing.has(path) && type === 'link' && come.has(plainPath(linkname))) {
       // A further name of a file is a file of its own here.
-      const linked = come.get(plain(linkname)) ?? 0;
+      const linked = come.get(plainPath(linkname)) ?? 0;
       count(linked);
       come.set(path, linked);
-      await copyFile(join(into, plain(linkname)), place);
+      await copyFile(join(into, plainPath(linkname)), place);
       entry.resume();
     } else {
       entry.resume();
@@ -198,19 +194,6 @@ async function run(
   });
   ended.catch(() => {});
   return { socket: own, ended };
-}
-
-function treeOf(list: Buffer): { readonly files: readonly string[]; readonly links: ReadonlyMap<string, string> } {
-  const names = list.toString('utf8').split('\0');
-  const end = names.indexOf(LINKS_FOLLOW);
-  const links = new Map<string, string>();
-  for (let at = end + 1; end >= 0 && at + 1 < names.length; at += 2)
-    links.set(plain(names[at] ?? ''), names[at + 1] ?? '');
-  return { files: names.slice(0, Math.max(0, end)).map(plain), links };
-}
-
-function plain(name: string): string {
-  return name.startsWith('./') ? name.slice(2) : name;
 }
 
 function unlessThere(error: unknown): void {

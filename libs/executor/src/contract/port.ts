@@ -91,11 +91,16 @@ export interface StageLeavings {
   /** Where it is brought: a path that nothing has yet, in a folder of the owner's alone. Links are brought as they are. */
   readonly into: string;
   readonly isWanted: (exit: StageExit) => boolean;
-  /** By paths below the folder, a stranger's; `links` with what they say. Folders come without what is in them. What it throws is told. */
-  readonly pick: (tree: {
-    readonly files: readonly string[];
-    readonly links: ReadonlyMap<string, string>;
-  }) => Readonly<Record<'files' | 'links' | 'folders', readonly string[]>>;
+  /** Of a list of all that is there, a stranger's (`leftTreeOf`): long, and no work for the caller's own thread. Why it rejects is told. */
+  readonly pick: (list: Uint8Array) => Promise<LeftPick>;
+}
+
+/** By paths below the folder. Folders come without what is in them. */
+export interface LeftPick {
+  readonly files: readonly string[];
+  /** With what they say. */
+  readonly links: ReadonlyMap<string, string>;
+  readonly folders: readonly string[];
 }
 
 export interface StageSpec {

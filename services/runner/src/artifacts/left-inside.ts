@@ -5,17 +5,11 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  isKeptAfter,
-  pickCached,
-  pickPaths,
-  type CachedStage,
-  type CacheToSave,
-  type ListedTree,
-} from '@penstock/artifacts';
+import { isKeptAfter, pickCached, type CachedStage, type CacheToSave } from '@penstock/artifacts';
 import type { Job } from '@penstock/bus';
 import { removeTree, type StageExit, type StageLeavings } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
+import { pickOnThread } from './left-picks.ts';
 
 type CacheFolders = CachedStage['folders'];
 type Folders = Readonly<Record<'workspace' | 'home', string>>;
@@ -70,7 +64,7 @@ export class LeftInside {
       into: this.#newFolder(),
       isWanted: (exit) =>
         isOwnEnd(exit) && (reports !== undefined || isKeptAfter(artifacts?.when ?? 'always', statusOf(exit))),
-      pick: (tree) => pickAll(lists, tree),
+      pick: (list) => pickOnThread({ list, wanted: { lists } }),
     };
   }
 
@@ -83,7 +77,7 @@ export class LeftInside {
         below: picks.some(({ below }) => below === undefined) ? undefined : picks.flatMap(({ below = [] }) => below),
         into: this.#newFolder(),
         isWanted: (exit) => statusOf(exit).status === 'success',
-        pick: (tree) => ({ ...union(picks.map((each) => each.pick(tree))), folders: [] }),
+        pick: (list) => pickOnThread({ list, wanted: { cached: caches.map(({ paths }) => paths), root } }),
       };
     };
     const [workspace, home] = [partOf('workspace'), partOf('home')];
@@ -111,17 +105,4 @@ function isOwnEnd({ kind }: StageExit): boolean {
 
 function statusOf(exit: StageExit): { readonly status: 'success' | 'failed' } {
   return { status: exit.kind === 'exit' && exit.code === 0 ? 'success' : 'failed' };
-}
-
-function pickAll(lists: readonly (readonly string[])[], tree: ListedTree): ReturnType<StageLeavings['pick']> {
-  const picks = lists.map((patterns) => pickPaths(patterns, tree));
-  return { ...union(picks), folders: [...new Set(picks.flatMap(({ folders }) => folders))] };
-}
-
-function union(picks: readonly Readonly<Record<'files' | 'links', readonly string[]>>[]): {
-  readonly files: readonly string[];
-  readonly links: readonly string[];
-} {
-  const all = (of: 'files' | 'links'): string[] => [...new Set(picks.flatMap((pick) => pick[of]))];
-  return { files: all('files'), links: all('links') };
 }

@@ -1,0 +1,36 @@
+/** What is wanted of all that a stage has left, found in its list: what `left-picks.ts` has done on a thread. */
+import { pickCached, pickPaths } from '@penstock/artifacts';
+import { leftTreeOf, type LeftPick, type LeftTree } from '@penstock/executor';
+
+/** `lists`: of patterns, of artifacts or of reports. `cached`: lists of the paths of caches, as far as they are of that root. */
+type WantedOfTree =
+  | { readonly lists: readonly (readonly string[])[] }
+  | { readonly cached: readonly (readonly string[])[]; readonly root: 'workspace' | 'home' };
+
+export interface PickTask {
+  readonly list: Uint8Array;
+  readonly wanted: WantedOfTree;
+}
+
+/** Of one list of patterns: one more than may be kept, so that too many are seen. */
+const FILES_MAX = 10_001;
+
+/** @throws ArtifactsFailed */
+export function pickFrom({ list, wanted }: PickTask): LeftPick {
+  const tree = leftTreeOf(list);
+  if ('cached' in wanted) {
+    const picks = wanted.cached.flatMap((paths) => pickCached(paths, wanted.root)?.pick(tree) ?? []);
+    return { ...union(picks, tree), folders: [] };
+  }
+  const picks = wanted.lists.map((patterns) => pickPaths(patterns, tree));
+  const bounded = picks.map(({ files, links }) => ({ files: files.slice(0, FILES_MAX), links }));
+  return { ...union(bounded, tree), folders: [...new Set(picks.flatMap(({ folders }) => folders))] };
+}
+
+function union(
+  picks: readonly Readonly<Record<'files' | 'links', readonly string[]>>[],
+  { links }: LeftTree,
+): Omit<LeftPick, 'folders'> {
+  const all = (of: 'files' | 'links'): string[] => [...new Set(picks.flatMap((pick) => pick[of]))];
+  return { files: all('files'), links: new Map(all('links').map((path) => [path, links.get(path) ?? ''])) };
+}
