@@ -6,6 +6,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { readdir } from 'node:fs/promises';
+import { bootMs } from '@penstock/async';
 import type {
   Executor,
   OutputSink,
@@ -27,7 +28,7 @@ import { imagesOf, outputFileOf, refusalOf, type PodLimits } from './pod/pod-man
 import { RenewedFiles } from './pod/renewed-files.ts';
 import { pastOf, type PodPast } from './pod-notes.ts';
 import { StagePod, type Holding } from './stage-pod.ts';
-import { endEarlierPod, sweepOrphans } from './sweep.ts';
+import { endEarlierPod, OrphanSweep } from './sweep.ts';
 
 export interface KubernetesExecutorOptions {
   readonly cluster: Cluster;
@@ -80,6 +81,7 @@ export class KubernetesExecutor implements Executor {
   /** The names of Pods that are looked after, or being deleted. */
   readonly #held = new Set<string>();
   readonly #sweeping: NodeJS.Timeout;
+  readonly #orphans: OrphanSweep;
   #isOver = false;
   #closing: Promise<void> | null = null;
 
@@ -98,6 +100,7 @@ export class KubernetesExecutor implements Executor {
       warn,
     };
     void options.sessionOver.then(() => this.#abandon());
+    this.#orphans = new OrphanSweep(cluster, (name) => this.#held.has(name));
     this.#sweeping = setInterval(() => void this.#sweep(), SWEEP_MS);
     this.#sweeping.unref();
   }
@@ -154,11 +157,10 @@ export class KubernetesExecutor implements Executor {
   }
 
   async #sweep(): Promise<void> {
-    const { cluster, warn } = this.#options;
     try {
-      await sweepOrphans(cluster, (name) => this.#held.has(name), Date.now());
+      await this.#orphans.sweep(bootMs());
     } catch (error) {
-      warn(error, 'Pods that nobody looks after could not be swept; it is tried again');
+      this.#options.warn(error, 'Pods that nobody looks after could not be swept; it is tried again');
     }
   }
 

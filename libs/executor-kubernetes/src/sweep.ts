@@ -69,21 +69,43 @@ async function endPods(
   }
 }
 
-/** What has been left in the namespace by whomever, for long. `isHeld`: of this session. */
-export async function sweepOrphans(cluster: Cluster, isHeld: (name: string) => boolean, now: number): Promise<number> {
-  const { pods } = await cluster.listPods(OF_STAGES);
-  const orphans = pods.filter((pod) => !isHeld(nameOf(pod)) && isOrphan(pod, now));
-  for (const pod of orphans) await cluster.deletePod(nameOf(pod), 1);
-  return orphans.length;
+/**
+ * What has been left in the namespace by whomever, for long. How long is counted here, from when it was first seen: by when it began the
+ * clock of this machine, should it be an hour ahead, would take another runner's stages for left.
+ */
+export class OrphanSweep {
+  readonly #cluster: Cluster;
+  readonly #isHeld: (name: string) => boolean;
+  /** Since when each is seen as it is. */
+  #seenSince: ReadonlyMap<string, number> = new Map();
+
+  /** `isHeld`: of this session. */
+  constructor(cluster: Cluster, isHeld: (name: string) => boolean) {
+    this.#cluster = cluster;
+    this.#isHeld = isHeld;
+  }
+
+  /** `now`: milliseconds of the boot clock. */
+  async sweep(now: number): Promise<void> {
+    const { pods } = await this.#cluster.listPods(OF_STAGES);
+    const left = pods.filter((pod) => !this.#isHeld(nameOf(pod)) && !pod.metadata?.deletionTimestamp);
+    const seen = left.map((pod) => ({ pod, since: this.#seenSince.get(stateKey(pod)) ?? now }));
+    this.#seenSince = new Map(seen.map(({ pod, since }) => [stateKey(pod), since]));
+    for (const { pod, since } of seen)
+      if (now - since > (hasEnded(pod) ? 0 : lastsMs(pod)) + ORPHAN_MS) await this.#cluster.deletePod(nameOf(pod), 1);
+  }
 }
 
-function isOrphan(pod: V1Pod, now: number): boolean {
-  if (pod.metadata?.deletionTimestamp) return false;
-  const ended = pod.status?.containerStatuses?.[0]?.state?.terminated?.finishedAt;
-  if (ended !== undefined) return now - new Date(ended).getTime() > ORPHAN_MS;
-  const created = pod.metadata?.creationTimestamp;
-  const lastsMs = (pod.spec?.activeDeadlineSeconds ?? 0) * 1000;
-  return created !== undefined && now - new Date(created).getTime() > lastsMs + ORPHAN_MS;
+function stateKey(pod: V1Pod): string {
+  return `${pod.metadata?.uid} ${hasEnded(pod)}`;
+}
+
+function hasEnded({ status }: V1Pod): boolean {
+  return status?.containerStatuses?.[0]?.state?.terminated !== undefined;
+}
+
+function lastsMs({ spec }: V1Pod): number {
+  return (spec?.activeDeadlineSeconds ?? 0) * 1000;
 }
 
 /** A stage begins through its line only, and a line only where the container is seen running. */
