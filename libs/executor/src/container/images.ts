@@ -6,6 +6,7 @@
  * IMAGES-2. A name always stands for a place in a registry, and never for the number of an image on this machine.
  */
 import { createHash } from 'node:crypto';
+import { unlessAborted } from '@penstock/async';
 import type { StageImage } from '../contract/port.ts';
 import type { Engine, ImageDescription } from './engine.ts';
 import { ImageFailed } from './errors.ts';
@@ -22,7 +23,7 @@ export class Images {
     this.#engine = engine;
   }
 
-  /** `onPull` is called before an image is brought. @throws ImageFailed; the signal's reason */
+  /** `onPull` is called before an image is brought. Who is not wanted any more waits for nobody's turn. @throws ImageFailed; the signal's reason */
   async have(
     image: StageImage,
     key: string,
@@ -30,11 +31,12 @@ export class Images {
     onPull: (name: string) => void,
   ): Promise<ImageDescription> {
     const name = fullName(image.name);
-    const before = this.#turns.get(name);
-    const turn = (before ?? Promise.resolve()).then(() => this.#have(name, image, key, signal, onPull));
+    const before = this.#turns.get(name) ?? Promise.resolve();
+    const turn = unlessAborted(before, signal).then(() => this.#have(name, image, key, signal, onPull));
+    // Also of one that has left the queue, whose turn has not come.
     const over = turn.then(
-      () => {},
-      () => {},
+      () => before,
+      () => before,
     );
     this.#turns.set(name, over);
     void over.then(() => {
