@@ -32,7 +32,7 @@ import {
   type ProcessIdentity,
   signalProcess,
 } from '../system/proc.ts';
-import type { Scratch } from './scratch.ts';
+import type { PipeEnds, Scratch } from './scratch.ts';
 import { takeOver } from './take-over.ts';
 import type { View } from './view.ts';
 
@@ -114,25 +114,12 @@ export class Helper {
     this.isolation = launch.isolation;
     this.#scratch = scratch;
     this.#awaited = new Set(launch.hasStack === true ? ['ready', 'net'] : ['ready']);
-    const stdout = scratch.pipe();
-    const stderr = scratch.pipe();
-    const job = scratch.jobFile();
+    const { child, job, tableFd, stdoutFd, stderrFd } = begin(launch, scratch);
     this.#jobFd = job.fd;
     this.#jobPath = job.path;
-    const { descriptors, tableFd, close } = launchDescriptors(launch, scratch);
     this.#tableFd = tableFd;
-    const env = { PATH: HELPER_PATH, ...(job.path === null ? {} : { PENSTOCK_JOB: job.path }) };
-    // A session of its own: what a terminal sends to the owner's group is the owner's to answer.
-    this.#child = spawn(launch.file, launch.args, {
-      env,
-      cwd: '/',
-      detached: true,
-      stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd, ...descriptors],
-    });
-    closeSync(stdout.writeFd);
-    closeSync(stderr.writeFd);
-    close();
-    this.#pipes = new OutputPipes(stdout.readFd, stderr.readFd);
+    this.#child = child;
+    this.#pipes = new OutputPipes(stdoutFd, stderrFd);
     this.#control = this.#child.stdio[3] as Duplex;
     this.#control.on('data', (data: Buffer) => this.#onControl(data));
     this.#control.on('error', () => {});
@@ -441,23 +428,66 @@ function writeWhole(fd: number, content: Buffer): void {
   for (let at = 0; at < content.length;) at += writeSync(fd, content, at, content.length - at, at);
 }
 
+interface Begun {
+  readonly child: ChildProcess;
+  readonly job: ReturnType<Scratch['jobFile']>;
+  readonly tableFd: number | null;
+  readonly stdoutFd: number;
+  readonly stderrFd: number;
+}
+
+/** Where a machine is short of files or processes nothing is left open: it would be short for good. */
+function begin(launch: Launch, scratch: Scratch): Begun {
+  const own: number[] = [];
+  const given: number[] = [];
+  try {
+    const pipe = (): PipeEnds => {
+      const ends = scratch.pipe();
+      own.push(ends.readFd);
+      given.push(ends.writeFd);
+      return ends;
+    };
+    const [stdout, stderr] = [pipe(), pipe()];
+    const job = scratch.jobFile();
+    own.push(job.fd);
+    const { descriptors, tableFd } = launchDescriptors(launch, scratch, { own, given });
+    const env = { PATH: HELPER_PATH, ...(job.path === null ? {} : { PENSTOCK_JOB: job.path }) };
+    // A session of its own: what a terminal sends to the owner's group is the owner's to answer.
+    const child = spawn(launch.file, launch.args, {
+      env,
+      cwd: '/',
+      detached: true,
+      stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd, ...descriptors],
+    });
+    // A process that has no file left for its child's pipes is told so by an event alone, and its child has none.
+    child.once('error', () => {});
+    if ((child.stdio as unknown) === undefined)
+      throw new HelperFailed('there are too many open files to start a helper');
+    return { child, job, tableFd, stdoutFd: stdout.readFd, stderrFd: stderr.readFd };
+  } catch (error) {
+    for (const fd of own) closeSync(fd);
+    throw error;
+  } finally {
+    for (const fd of given) closeSync(fd);
+  }
+}
+
 /** Those after the helper's own: see `launch.sh`. */
 function launchDescriptors(
   { mounts, hasStack, filter }: Launch,
   scratch: Scratch,
-): { descriptors: ('pipe' | 'ignore' | number)[]; tableFd: number | null; close: () => void } {
-  if (mounts === undefined) return { descriptors: [], tableFd: null, close: () => {} };
-  const tableFd = scratch.jobFile().fd;
-  writeSync(tableFd, mounts);
-  const loop = hasStack === true ? scratch.loop() : null;
-  const filterFd = filter === undefined ? null : scratch.fileWith(filter);
-  return {
-    descriptors: ['pipe', tableFd, loop ?? 'ignore', filterFd ?? 'ignore'],
-    tableFd,
-    close: () => {
-      for (const fd of [loop, filterFd]) if (fd !== null) closeSync(fd);
-    },
+  { own, given }: { readonly own: number[]; readonly given: number[] },
+): { descriptors: ('pipe' | 'ignore' | number)[]; tableFd: number | null } {
+  if (mounts === undefined) return { descriptors: [], tableFd: null };
+  const opened = (fds: number[], fd: number): number => {
+    fds.push(fd);
+    return fd;
   };
+  const tableFd = opened(own, scratch.jobFile().fd);
+  writeSync(tableFd, mounts);
+  const loop = hasStack === true ? opened(given, scratch.loop()) : 'ignore';
+  const filterFd = filter === undefined ? 'ignore' : opened(given, scratch.fileWith(filter));
+  return { descriptors: ['pipe', tableFd, loop, filterFd], tableFd };
 }
 
 export function exitOfStop(reason: StopReason): StageExit {

@@ -1,0 +1,58 @@
+/** A machine that has no file, or no memory, left for another helper: nothing stays open for want of it, and the owner goes on. */
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { Helper } from '../src/process/helper.ts';
+import { Scratch } from '../src/process/scratch.ts';
+
+let scratch: Scratch;
+beforeEach(() => {
+  scratch = new Scratch();
+});
+afterEach(() => scratch.close());
+
+const open = (): number => readdirSync('/proc/self/fd').length;
+
+it.each([
+  ['', undefined],
+  [' that mounts', 'none none none none 0 0\n'],
+])('a helper%s that cannot be started leaves no file open', (_what, mounts) => {
+  // More than the kernel takes as one argument: the call itself fails.
+  const launch = { isolation: 'group', file: '/bin/true', args: ['x'.repeat(200_000)], mounts } as const;
+  // The first makes pipes for those after it.
+  expect(() => new Helper(launch, scratch)).toThrow('E2BIG');
+  const before = open();
+  for (let time = 0; time < 10; time += 1) expect(() => new Helper(launch, scratch)).toThrow('E2BIG');
+  expect(open()).toBe(before);
+});
+
+it('without a file left for its pipes it fails, and its owner does not', () => {
+  const program = `
+    import { openSync, closeSync } from 'node:fs';
+    import { Helper } from ${JSON.stringify(join(import.meta.dirname, '../src/process/helper.ts'))};
+    import { Scratch } from ${JSON.stringify(join(import.meta.dirname, '../src/process/scratch.ts'))};
+    const scratch = new Scratch();
+    const launch = { isolation: 'group', file: '/bin/true', args: [] };
+    const held = [];
+    try { for (;;) held.push(openSync('/dev/null', 'r')); } catch {}
+    let said = new Set();
+    // From none on: each number of files that are left.
+    for (let left = 0; left < 14; left += 1) {
+      try { const helper = new Helper(launch, scratch); helper.kill(); await helper.gone.catch(() => {}); said.add('started'); }
+      catch (error) { said.add(error.tag ?? error.code); }
+      await new Promise(setImmediate);
+      closeSync(held.pop());
+    }
+    for (const fd of held) closeSync(fd);
+    scratch.close();
+    console.log([...said].sort().join(' '));
+  `;
+  const { stdout, stderr, status } = spawnSync(
+    'sh',
+    ['-c', `ulimit -n 64; exec "$0" --input-type=module -e "$1"`, process.execPath, program],
+    { encoding: 'utf8' },
+  );
+  expect([status, stderr]).toEqual([0, '']);
+  expect(stdout).toContain('EMFILE');
+});
