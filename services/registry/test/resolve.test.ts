@@ -70,6 +70,11 @@ describe('what cannot be resolved is told with what may have been meant', () => 
       },
     ]);
   });
+  it('of many unknown extensions the first ten are told with the nearest name', async () => {
+    const names = Array.from({ length: 12 }, (_, index) => `build/nod${'abcdfghijklm'[index] ?? ''}@^1`);
+    const told = (await unresolved(names)).map(({ candidates }) => candidates);
+    expect(told).toEqual([...Array.from({ length: 10 }, () => ['build/node']), [], []]);
+  });
   it('a range without a version is told with the versions there are', async () => {
     expect(await unresolved('build/node@^4')).toMatchObject([
       {
@@ -190,4 +195,12 @@ it('private extensions need a tier that has them', async () => {
   expect(await unresolved('deploy/own@1', { caller: user('fallen', 'free') })).toMatchObject([
     { message: expect.stringContaining('may not use private extensions') },
   ]);
+});
+
+it('manifests that are too large for one run together are refused before all of them are read', async () => {
+  const comment = Array.from({ length: 130 }, (_, index) => `# ${index} ${'x'.repeat(440)}\n`).join('');
+  const ids = Array.from({ length: 10 }, (_, index) => `build/large-${index}`);
+  for (const id of ids) await publish(registry, service, { id, comment });
+  expect(await resolve(ids.slice(0, 8).map((id) => `${id}@1`))).toHaveLength(8);
+  await expect(resolve(ids.map((id) => `${id}@1`))).rejects.toThrow('larger than 512 KiB');
 });

@@ -67,6 +67,8 @@ export interface SomePackage {
   readonly uses?: readonly string[];
   /** Makes other bytes of it. */
   readonly note?: string;
+  /** Behind the rest of its manifest. */
+  readonly comment?: string;
 }
 
 export async function packageOf({
@@ -77,12 +79,13 @@ export async function packageOf({
   changelog,
   uses,
   note,
+  comment = '',
 }: SomePackage): Promise<Buffer> {
   const body =
     uses === undefined
       ? ['run: echo something']
       : ['stages:', ...uses.flatMap((each, index) => [`  s${index}:`, `    uses: ${each}`])];
-  const manifest = [`id: ${id}`, `version: ${version}`, `description: ${description}`, ...body, ''].join('\n');
+  const manifest = [`id: ${id}`, `version: ${version}`, `description: ${description}`, ...body, comment].join('\n');
   const folder = await mkdtemp(join(tmpdir(), 'penstock-package-'));
   try {
     const files = { 'extension.yaml': manifest, 'README.md': readme, 'CHANGELOG.md': changelog, 'note.txt': note };

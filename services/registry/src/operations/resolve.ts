@@ -6,7 +6,8 @@ import semver from 'semver';
 import type { Tiers } from '@penstock/config';
 import type { LockEntry, RegistryCaller, ResolveAnswer, ResolveRequest, Unresolved } from '@penstock/extension';
 import { BadUserInput } from '@penstock/errors';
-import { parseUses, PIPELINE_LIMITS, usesOf, type ResolvedExtension } from '@penstock/pipeline';
+import { usesOffThread } from '@penstock/parse-pool';
+import { parseUses, PIPELINE_LIMITS, type ResolvedExtension } from '@penstock/pipeline';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { byPrecedence, type ExtensionRecord, type VersionRecord } from '../catalogue/records.ts';
 import { mayUsePrivate } from './rights.ts';
@@ -23,8 +24,19 @@ export interface ResolverOptions {
 
 const LOCK_ENTRIES_MAX = 1_000;
 const CANDIDATES_MAX = 3;
+/** Unknown extensions of one request that others are suggested for: for each of them all that there are are looked through. */
+const SUGGESTIONS_MAX = 10;
+/** Of one manifest, which takes a tenth of a second; the rest is waiting for other files. */
+const READ_MS_MAX = 10_000;
+
+/** What is resolved together. */
+interface Resolving {
+  readonly caller: RegistryCaller;
+  suggestionsLeft: number;
+}
 
 interface Question {
+  readonly resolving: Resolving;
   readonly caller: RegistryCaller;
   readonly uses: string;
   readonly id: string;
@@ -55,11 +67,13 @@ export class Resolver {
     const asked = new Set<string>();
     /** For what extensions use themselves: where in the file it begins, and which extension uses it. */
     const origins = new Map<string, Origin>();
+    const resolving = { caller, suggestionsLeft: SUGGESTIONS_MAX };
+    let length = 0;
     for (let level = [...new Set(uses)]; level.length > 0;) {
       for (const each of level) asked.add(each);
       if (asked.size > PIPELINE_LIMITS.extensionsMax)
         throw new BadUserInput(`The file leads to more than ${PIPELINE_LIMITS.extensionsMax} extensions.`);
-      const answers = await Promise.all(level.map((each) => this.#one(caller, each, locked.get(each))));
+      const answers = await Promise.all(level.map((each) => this.#one(resolving, each, locked.get(each))));
       const next = new Set<string>();
       for (const answer of answers) {
         if ('message' in answer) {
@@ -67,7 +81,13 @@ export class Resolver {
           continue;
         }
         resolved.set(answer.uses, answer);
-        for (const inner of usesOf(answer.manifest)) {
+        length += answer.manifest.length;
+        if (length > PIPELINE_LIMITS.extensionsTextMax)
+          throw new BadUserInput(
+            `The manifests of all extensions in use are larger than ${PIPELINE_LIMITS.extensionsTextMax / 1024} KiB.`,
+          );
+        // Somebody's text, which may be a tree of 40,000 values.
+        for (const inner of await usesOffThread(answer.manifest, caller.tenant ?? answer.hash, READ_MS_MAX)) {
           if (asked.has(inner) || next.has(inner)) continue;
           next.add(inner);
           origins.set(inner, {
@@ -83,18 +103,15 @@ export class Resolver {
     return { extensions: [...resolved.values()] };
   }
 
-  async #one(
-    caller: RegistryCaller,
-    uses: string,
-    lock: LockEntry | undefined,
-  ): Promise<ResolvedExtension | Unresolved> {
+  async #one(resolving: Resolving, uses: string, lock: LockEntry | undefined): Promise<ResolvedExtension | Unresolved> {
     const reference = parseUses(uses);
     if ('message' in reference)
       return refusal(
         uses,
         `${reference.message}${reference.suggestion === undefined ? '' : ` (${reference.suggestion})`}.`,
       );
-    const question = { caller, uses, ...reference };
+    const { caller } = resolving;
+    const question = { resolving, caller, uses, ...reference };
     const found = lock === undefined ? await this.#newest(question) : await this.#locked(question, lock);
     if ('message' in found) return found;
     const { record, version } = found;
@@ -107,12 +124,13 @@ export class Resolver {
     return { uses, id: record.extensionId, version: version.version, hash: version.packageHash, manifest };
   }
 
-  async #newest({ caller, uses, id, range }: Question): Promise<Found | Unresolved> {
+  async #newest({ resolving, caller, uses, id, range }: Question): Promise<Found | Unresolved> {
     if (semver.validRange(range) === null)
       return refusal(uses, `'${range}' is no version and no range of versions (such as '2.1.0', '^2.1' or '2.x').`);
     const record = await this.#options.catalogue.visible(id, caller.tenant);
     if (record === null) {
-      const candidates = this.#options.index.candidates(id, caller.tenant);
+      resolving.suggestionsLeft -= 1;
+      const candidates = resolving.suggestionsLeft < 0 ? [] : this.#options.index.candidates(id, caller.tenant);
       return refusal(uses, `There is no extension '${id}'${meant(candidates)}`, candidates);
     }
     const ordered = byPrecedence(record.versions);
