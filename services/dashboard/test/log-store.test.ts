@@ -13,6 +13,15 @@ function storeOf(texts: readonly string[]): LineStore {
 const found = (store: LineStore, needle: string): number[] => [...store.find(needle)].flat();
 
 describe('the lines of a stage', () => {
+  it('go, the oldest first, also where there are too few for a block: many stages of a little each are much', () => {
+    const store = storeOf(['a', 'bc', 'def']);
+    expect(store.dropOldest()).toBe(6);
+    expect([store.chars, store.first, store.count, store.line(3)]).toEqual([0, 4, 3, null]);
+    store.add('later', 'stdout', 9);
+    expect([store.first, store.line(4)?.text]).toEqual([4, 'later']);
+    expect([store.dropOldest(), store.dropOldest()]).toEqual([5, 0]);
+  });
+
   it('are found by number and by text, across blocks', () => {
     const texts = Array.from({ length: 3_456 }, (_, index) => `line ${index + 1}`);
     const store = storeOf(texts);
@@ -49,7 +58,7 @@ describe('the lines of a stage', () => {
     expect(store.chars).toBeLessThan(before);
     expect([store.first, store.line(1_000), store.line(1_001)?.text]).toEqual([1_001, null, '1001']);
     store.dropOldest();
-    expect([store.dropOldest(), store.first]).toEqual([0, 2_001]);
+    expect([store.dropOldest(), store.first]).toEqual([2_000, 2_501]);
   });
 });
 

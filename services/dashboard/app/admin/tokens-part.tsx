@@ -9,6 +9,7 @@ import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { ShownOnce } from '../parts/once.tsx';
 import { Ago, exact } from '../parts/time.tsx';
+import { useAlone } from '../parts/use-alone.ts';
 
 type Token = Operations['RunnerTokens']['data']['runnerTokens'][number];
 
@@ -85,17 +86,20 @@ function NewToken({ onDone }: { onDone(): void }): JSX.Element {
   const expires = useSignal('90d');
   const untrusted = useSignal(false);
   const secret = useSignal<string | null>(null);
+  const alone = useAlone();
   const make = (): void => {
-    void attempt('Made.', async () => {
-      const { createRunnerToken } = await ask('CreateRunnerToken', {
-        name: name.value,
-        labels: labels.value.split(/[\s,]+/u).filter((label) => label !== ''),
-        expires: expires.value === '' ? null : expires.value,
-        untrusted: untrusted.value,
-      });
-      secret.value = createRunnerToken.token;
-      name.value = '';
-    }).then(onDone);
+    alone(() =>
+      attempt('Made.', async () => {
+        const { createRunnerToken } = await ask('CreateRunnerToken', {
+          name: name.value,
+          labels: labels.value.split(/[\s,]+/u).filter((label) => label !== ''),
+          expires: expires.value === '' ? null : expires.value,
+          untrusted: untrusted.value,
+        });
+        secret.value = createRunnerToken.token;
+        name.value = '';
+      }).then(onDone),
+    );
   };
   return (
     <>

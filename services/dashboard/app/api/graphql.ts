@@ -1,7 +1,7 @@
 /** One GraphQL operation at a time, by its name in `documents.ts`; its types stand in `operations.ts`. */
 import { renew, freshToken } from '../session/session.ts';
 import { documents } from './documents.ts';
-import { authorized, problemOf, RequestFailed } from './http.ts';
+import { authorized, NOT_RENEWED, problemOf, RequestFailed } from './http.ts';
 import type { Operations } from './operations.ts';
 
 export type OperationName = keyof Operations & keyof typeof documents;
@@ -25,10 +25,10 @@ export async function ask<Name extends OperationName>(
   const first = await post<Operations[Name]['data']>(name, variables, signal);
   const token = await freshToken();
   // GraphQL answers 200 to who is not known: a token that has just run out is told by the code alone.
-  const answer =
-    codeOf(first) === 'UNAUTHENTICATED' && token !== null && (await renew(token)) !== null
-      ? await post<Operations[Name]['data']>(name, variables, signal)
-      : first;
+  const isSpent = codeOf(first) === 'UNAUTHENTICATED' && token !== null;
+  const renewed = isSpent ? await renew(token) : null;
+  if (isSpent && renewed === token) throw new RequestFailed(NOT_RENEWED);
+  const answer = renewed === null ? first : await post<Operations[Name]['data']>(name, variables, signal);
   const [error] = answer.errors ?? [];
   if (error !== undefined || answer.data === undefined || answer.data === null)
     throw new RequestFailed({

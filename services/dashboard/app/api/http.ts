@@ -17,6 +17,12 @@ export class RequestFailed extends Error {
   }
 }
 
+/** The session is not over for that: who may renew it is not there at the moment. */
+export const NOT_RENEWED: Problem = {
+  code: 'UNAVAILABLE',
+  message: 'The server does not renew the session at the moment.',
+};
+
 export async function authorized(
   url: string,
   init: RequestInit & { headers?: Record<string, string> },
@@ -34,6 +40,7 @@ export async function authorized(
   const renewed = await renew(token);
   if (renewed === null) return response;
   await response.body?.cancel();
+  if (renewed === token) throw new RequestFailed(NOT_RENEWED);
   return await send(renewed);
 }
 

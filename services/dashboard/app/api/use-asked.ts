@@ -24,8 +24,12 @@ export function useAsked<Name extends OperationName>(
   text.value = JSON.stringify(variables);
   const latest = useRef(variables);
   latest.current = variables;
+  const askedAs = useRef(isSignedIn.peek());
   useSignalEffect(() => {
-    void [isSignedIn.value, times.value, text.value];
+    void [times.value, text.value];
+    // What one user has been told is not the next one's to see, nor anybody's who is not signed in.
+    if (isSignedIn.value !== askedAs.current) data.value = null;
+    askedAs.current = isSignedIn.value;
     const stop = new AbortController();
     void ask(name, latest.current, stop.signal).then(
       (answer) => {

@@ -64,8 +64,9 @@ export class LineStore {
     return block === undefined ? null : this.#lineOf(block, number - block.first);
   }
 
-  /** Lets the oldest block go; how many characters that were. */
+  /** Lets the oldest block go, that which is not full yet where there is no other; how many characters that were. */
   dropOldest(): number {
+    if (this.#blocks.length === 0 && this.#tail.length > 0) this.#closeBlock();
     const block = this.#blocks.shift();
     this.#chars -= block?.text.length ?? 0;
     return block?.text.length ?? 0;

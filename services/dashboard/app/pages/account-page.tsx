@@ -10,6 +10,7 @@ import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { ShownOnce } from '../parts/once.tsx';
 import { Ago } from '../parts/time.tsx';
+import { useAlone } from '../parts/use-alone.ts';
 
 type Account = Operations['Account']['data'];
 
@@ -66,12 +67,15 @@ function Tokens({ tokens, onDone }: { readonly tokens: Account['apiTokens']; onD
   const name = useSignal('');
   const scopes = useSignal<readonly string[]>(['read']);
   const made = useSignal<string | null>(null);
+  const alone = useAlone();
   const make = (): void => {
-    void attempt('Made.', async () => {
-      const { createApiToken } = await ask('CreateToken', { name: name.value, scopes: scopes.value });
-      made.value = createApiToken.token;
-      name.value = '';
-    }).then(onDone);
+    alone(() =>
+      attempt('Made.', async () => {
+        const { createApiToken } = await ask('CreateToken', { name: name.value, scopes: scopes.value });
+        made.value = createApiToken.token;
+        name.value = '';
+      }).then(onDone),
+    );
   };
   return (
     <section aria-label="Personal tokens">

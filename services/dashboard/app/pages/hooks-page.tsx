@@ -10,6 +10,7 @@ import { attempt, attemptSignedIn } from '../parts/notices.tsx';
 import { ShownOnce } from '../parts/once.tsx';
 import { Empty } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
+import { useAlone } from '../parts/use-alone.ts';
 import { hrefOf } from '../router.ts';
 
 type Hook = Operations['Hooks']['data']['hooks'][number];
@@ -159,16 +160,19 @@ function NewHook({ onDone }: { onDone(): void }): JSX.Element {
   const repository = useSignal('');
   const events = useSignal<readonly string[]>(['run.completed']);
   const secret = useSignal<string | null>(null);
+  const alone = useAlone();
   const make = (): void => {
-    void attemptSignedIn('Made.', async () => {
-      const { createHook } = await ask('CreateHook', {
-        url: url.value,
-        events: events.value,
-        repository: repository.value === '' ? null : repository.value,
-      });
-      secret.value = createHook.secret;
-      url.value = '';
-    }).then(onDone);
+    alone(() =>
+      attemptSignedIn('Made.', async () => {
+        const { createHook } = await ask('CreateHook', {
+          url: url.value,
+          events: events.value,
+          repository: repository.value === '' ? null : repository.value,
+        });
+        secret.value = createHook.secret;
+        url.value = '';
+      }).then(onDone),
+    );
   };
   return (
     <section aria-label="A new hook">

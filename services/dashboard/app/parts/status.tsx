@@ -33,7 +33,3 @@ export function StatusWord({ status }: { readonly status: RunStatus }): JSX.Elem
     </span>
   );
 }
-
-export function isOver(status: RunStatus): boolean {
-  return !['PENDING', 'QUEUED', 'RUNNING'].includes(status);
-}

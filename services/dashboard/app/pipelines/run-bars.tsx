@@ -4,7 +4,7 @@ import { wordOf } from '../parts/status.tsx';
 import { durationOf } from '../parts/duration.ts';
 import { exact } from '../parts/time.tsx';
 import { hrefOf } from '../router.ts';
-import type { RunRow } from '../runs/run-list.ts';
+import type { RunRow } from '../runs/run-rows.ts';
 
 /** Below it a bar could be neither seen nor hit. */
 const PERCENT_MIN = 14;

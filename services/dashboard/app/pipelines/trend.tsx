@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { durationOf } from '../parts/duration.ts';
 import { exact } from '../parts/time.tsx';
 import { trendOf } from './durations.ts';
-import type { RunRow } from '../runs/run-list.ts';
+import type { RunRow } from '../runs/run-rows.ts';
 
 const WINDOW = 20;
 /** Of fewer a line says nothing that the bars do not. */

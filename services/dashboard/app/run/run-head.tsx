@@ -7,8 +7,10 @@ import { useKeptFocus } from '../parts/focus.ts';
 import { Live } from '../parts/live.tsx';
 import { Name } from '../parts/name.tsx';
 import { attemptSignedIn } from '../parts/notices.tsx';
-import { isOver, StatusWord } from '../parts/status.tsx';
+import { isOver } from '../parts/is-over.ts';
+import { StatusWord } from '../parts/status.tsx';
 import { Ago, Lasted } from '../parts/time.tsx';
+import { useAlone } from '../parts/use-alone.ts';
 import { go, hrefOf } from '../router.ts';
 import { shortRef } from '../runs/runs-page.tsx';
 import { WaitingList } from './waiting-list.tsx';
@@ -115,6 +117,7 @@ function Actions({ run, onDone }: { readonly run: Run; onDone(): void }): JSX.El
     await attemptSignedIn(done, () => ask(operation, { id }));
     onDone();
   };
+  const alone = useAlone();
   const rerun = async (onlyFailed: boolean): Promise<void> => {
     const { rerunPipeline } = await ask('Rerun', { id, onlyFailed });
     go(`/runs/${rerunPipeline.run.id}`);
@@ -132,11 +135,11 @@ function Actions({ run, onDone }: { readonly run: Run; onDone(): void }): JSX.El
         </button>
       )}
       {run.status === 'FAILED' || run.status === 'CANCELLED' ? (
-        <button type="button" onClick={() => void attemptSignedIn('Begun.', () => rerun(true))}>
+        <button type="button" onClick={() => alone(() => attemptSignedIn('Begun.', () => rerun(true)))}>
           Run again what failed
         </button>
       ) : null}
-      <button type="button" class="quiet" onClick={() => void attemptSignedIn('Begun.', () => rerun(false))}>
+      <button type="button" class="quiet" onClick={() => alone(() => attemptSignedIn('Begun.', () => rerun(false)))}>
         Run again
       </button>
     </div>

@@ -4,8 +4,10 @@ import type { JSX } from 'preact';
 import { ask } from '../api/graphql.ts';
 import { Name } from '../parts/name.tsx';
 import { attemptSignedIn } from '../parts/notices.tsx';
-import { isOver, StatusWord } from '../parts/status.tsx';
+import { isOver } from '../parts/is-over.ts';
+import { StatusWord } from '../parts/status.tsx';
 import { Ago, Lasted } from '../parts/time.tsx';
+import { useAlone } from '../parts/use-alone.ts';
 import { go } from '../router.ts';
 import type { Run, Stage } from './stage-groups.ts';
 import { StageMore } from './stage-more.tsx';
@@ -20,6 +22,7 @@ interface Props {
 export function StageDetails({ run, stage, onDone }: Props): JSX.Element {
   const { status, reason, exitCode, attempt, tests, adopted, startedAt, finishedAt, after } = stage;
   const hasMore = useSignal(false);
+  const alone = useAlone();
   const again = async (): Promise<void> => {
     const { rerunPipeline } = await ask('Rerun', { id: run.id, from: [stage.name] });
     go(`/runs/${rerunPipeline.run.id}`);
@@ -45,7 +48,7 @@ export function StageDetails({ run, stage, onDone }: Props): JSX.Element {
           </span>
         )}
         {isOver(status) ? (
-          <button type="button" class="quiet" onClick={() => void attemptSignedIn('Begun.', again)}>
+          <button type="button" class="quiet" onClick={() => alone(() => attemptSignedIn('Begun.', again))}>
             Run again from here
           </button>
         ) : null}

@@ -4,8 +4,8 @@ import { ask } from '../api/graphql.ts';
 import { problemFrom, type Problem } from '../api/http.ts';
 import type { Operations } from '../api/operations.ts';
 import { followStream, type StreamState } from '../api/sse.ts';
+import { newestFirst, notOlder, type RunRow } from './run-rows.ts';
 
-export type RunRow = Operations['Runs']['data']['runs'][number];
 export type RunFilter = Pick<Operations['Runs']['variables'], 'pipelineName' | 'status' | 'repository' | 'ref'>;
 
 const PAGE = 50;
@@ -71,8 +71,8 @@ export class RunList {
     if (before === undefined) return;
     await this.#guarded(async () => {
       const { runs } = await ask('Runs', { ...this.#filter, limit: PAGE, before }, this.#closed.signal);
-      this.rows.value = newestFirst([...(this.rows.peek() ?? []), ...runs]);
-      this.hasMore.value = runs.length === PAGE && this.rows.value.length < SHOWN_MAX;
+      this.#show([...(this.rows.peek() ?? []), ...runs]);
+      this.hasMore.value = runs.length === PAGE && (this.rows.peek()?.length ?? 0) < SHOWN_MAX;
     });
   }
 
@@ -80,8 +80,9 @@ export class RunList {
     await this.#guarded(async () => {
       const { runs } = await ask('Runs', { ...this.#filter, limit: PAGE }, this.#closed.signal);
       const last = runs.at(-1);
-      const older = last === undefined ? [] : (this.rows.peek() ?? []).filter(({ id }) => id < last.id);
-      this.rows.value = newestFirst([...runs, ...older]);
+      const known = this.rows.peek() ?? [];
+      const older = last === undefined ? [] : known.filter(({ id }) => id < last.id);
+      this.#show([...notOlder(runs, known), ...older]);
       if (older.length === 0) this.hasMore.value = runs.length === PAGE;
     });
   }
@@ -115,9 +116,13 @@ export class RunList {
     await this.#guarded(async () => {
       const found = await Promise.all(ids.map((id) => ask('RunRow', { id }, this.#closed.signal)));
       const fresh = found.flatMap(({ run }) => (run === null ? [] : [run]));
-      const ofOthers = (this.rows.peek() ?? []).filter(({ id }) => !fresh.some((each) => each.id === id));
-      this.rows.value = newestFirst([...fresh, ...ofOthers]);
+      const known = this.rows.peek() ?? [];
+      this.#show([...known, ...notOlder(fresh, known)]);
     });
+  }
+
+  #show(rows: readonly RunRow[]): void {
+    this.rows.value = newestFirst(rows, SHOWN_MAX);
   }
 
   async #guarded(work: () => Promise<void>): Promise<void> {
@@ -135,10 +140,4 @@ interface Changed {
   readonly pipelineName: string;
   readonly status: RunRow['status'];
   readonly version: number;
-}
-
-/** Ids of runs begin with their time. */
-function newestFirst(rows: readonly RunRow[]): RunRow[] {
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  return [...byId.values()].toSorted((a, b) => (a.id < b.id ? 1 : -1)).slice(0, SHOWN_MAX);
 }

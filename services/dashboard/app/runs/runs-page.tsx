@@ -11,7 +11,8 @@ import { Ago, Lasted } from '../parts/time.tsx';
 import { useKeys } from '../parts/keys.ts';
 import { go, hrefOf, place, withQuery } from '../router.ts';
 import { isSignedIn, session } from '../session/session.ts';
-import { RunList, type RunRow } from './run-list.ts';
+import { RunList } from './run-list.ts';
+import type { RunRow } from './run-rows.ts';
 
 const STATUSES: readonly RunStatus[] = ['PENDING', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'SKIPPED'];
 /** By its name in the address: the field that people see. */

@@ -8,6 +8,7 @@ import type { Operations } from '../api/operations.ts';
 import { Name } from '../parts/name.tsx';
 import { attemptSignedIn } from '../parts/notices.tsx';
 import { Loading, ProblemNote } from '../parts/states.tsx';
+import { useAlone } from '../parts/use-alone.ts';
 import { go } from '../router.ts';
 import { session } from '../session/session.ts';
 import type { Editor } from './editor.ts';
@@ -37,6 +38,7 @@ export function TriggerPage(): JSX.Element {
   const values = useSignal<Readonly<Record<string, string>>>({});
   const validation = useSignal<Validation | null>(null);
   const problem = useSignal<Problem | null>(null);
+  const alone = useAlone();
   document.title = 'Trigger · Penstock';
 
   useEffect(() => {
@@ -87,10 +89,12 @@ export function TriggerPage(): JSX.Element {
       const value = values.value[key];
       return value === undefined || value === '' ? [] : [{ key, value }];
     });
-    void attemptSignedIn('Begun.', async () => {
-      const { triggerPipeline } = await ask('Trigger', { yaml: draft.peek(), inputs: given });
-      go(`/runs/${triggerPipeline.run.id}`);
-    });
+    alone(() =>
+      attemptSignedIn('Begun.', async () => {
+        const { triggerPipeline } = await ask('Trigger', { yaml: draft.peek(), inputs: given });
+        go(`/runs/${triggerPipeline.run.id}`);
+      }),
+    );
   };
   return (
     <>

@@ -1,0 +1,78 @@
+/** The dashboard in a browser, of who is signed in: when the session cannot be renewed for a while, when it ends, and when hands are quick. */
+import { chromiumFor } from '@penstock/testkit';
+import { chromium, type Browser, type Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { signIn } from '../support/dashboard.ts';
+import { startServer, type RunningServer } from '../support/server.ts';
+
+const browserPath = chromiumFor('the session of the dashboard');
+
+describe.skipIf(browserPath === undefined)('who is signed in to the dashboard', { timeout: 120_000 }, () => {
+  let server: RunningServer;
+  let browser: Browser;
+  let page: Page;
+
+  beforeAll(async () => {
+    [server, browser] = await Promise.all([
+      startServer({}),
+      chromium.launch({ executablePath: browserPath ?? '', args: ['--no-sandbox'] }),
+    ]);
+  });
+  afterAll(async () => {
+    await Promise.all([browser.close(), server.stop()]);
+  });
+  beforeEach(async () => {
+    const context = await browser.newContext();
+    page = await context.newPage();
+    page.setDefaultTimeout(30_000);
+    await page.goto(`${server.url}/dashboard/`);
+    await signIn(page, 'ada');
+  });
+  afterEach(async () => {
+    await page.context().close();
+  });
+
+  const goTo = async (name: string): Promise<void> =>
+    await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name }).click();
+
+  it('sees changes again when the session could not be renewed for a while', async () => {
+    let isAway = true;
+    await page.route('**/runs/events', (route) =>
+      isAway ? route.fulfill({ status: 401, json: { error: 'unauthenticated', message: 'spent' } }) : route.continue(),
+    );
+    await page.route('**/auth/refresh', (route) =>
+      isAway ? route.fulfill({ status: 503, json: { error: 'unavailable', message: 'later' } }) : route.continue(),
+    );
+    await goTo('Pipelines');
+    await page.getByText('not live: trying again').waitFor();
+    isAway = false;
+    await page.getByText('live', { exact: true }).waitFor();
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(1);
+  });
+
+  it('leaves nothing of the account on the page when the session ends', async () => {
+    await goTo('Account');
+    await page.getByRole('heading', { name: 'Personal tokens' }).waitFor();
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('This server shows its runs to those who are signed in.').waitFor();
+    expect(await page.getByRole('heading', { name: 'Personal tokens' }).count()).toBe(0);
+  });
+
+  it('starts one run by two clicks', async () => {
+    const clicked = Promise.withResolvers<void>();
+    let started = 0;
+    await page.route('**/graphql', async (route) => {
+      if ((route.request().postDataJSON() as { operationName?: string }).operationName === 'Trigger') {
+        started += 1;
+        await clicked.promise;
+      }
+      await route.continue();
+    });
+    await goTo('Trigger');
+    await page.getByText('The file is in order.').waitFor();
+    await page.getByRole('button', { name: 'Start it' }).dblclick();
+    clicked.resolve();
+    await page.waitForURL(/\/dashboard\/runs\//u);
+    expect(started).toBe(1);
+  });
+});
