@@ -216,7 +216,9 @@ function gatewayUser(): PeerUser {
   return peerUser('gateway', 'GATEWAY', {
     asks: [
       ...ownersAsked(),
-      ...(['decide', 'delete', 'waits', 'schedules', 'pause'] as const).map((verb) => many(subjects.owner(ANY, verb))),
+      ...(['cancel', 'approve', 'decide', 'delete', 'waits', 'schedules', 'pause'] as const).map((verb) =>
+        many(subjects.owner(ANY, verb)),
+      ),
       // Whether a chunk is gone for good its leader alone can say, if it is sure to be the leader.
       ...['STREAM.MSG.GET', 'STREAM.INFO'].map((verb) => one(api(`${verb}.${streams.logs}`))),
       many(api(`DIRECT.GET.${streams.logs}`)),
@@ -300,9 +302,10 @@ function webhookIngestUser(): PeerUser {
   });
 }
 
+/** By whoever begins runs, and tells what became of them. */
 function ownersAsked(): readonly Ask[] {
   return [
-    ...(['create', 'cancel', 'approve', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb))),
+    ...(['create', 'get', 'watch'] as const).map((verb) => many(subjects.owner(ANY, verb))),
     one(subjects.committing),
   ];
 }
