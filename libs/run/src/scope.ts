@@ -26,7 +26,8 @@ export function environmentOf(
   verdicts: Verdicts,
   text: (value: string) => string = (value) => value,
 ): Record<string, string> {
-  const env: Record<string, string> = {};
+  // Without a prototype: `__proto__` is a variable as any other.
+  const env = Object.create(null) as Record<string, string>;
   const scope = { ...scopeOf(run, plan, index, verdicts), env };
   for (const [name, template] of Object.entries(plan.stages[index]?.definition.env ?? {}))
     env[name] = text(renderTemplate(template, scope));

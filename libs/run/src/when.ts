@@ -29,7 +29,7 @@ export function whenHolds(
   compared?: Compared,
 ): boolean | undefined {
   const onText = countTexts(WHEN_TEXT_MAX, () => new TextsTooLong());
-  const env: Record<string, string> = {};
+  const env = Object.create(null) as Record<string, string>;
   const scope: ExpressionScope = {
     ...scopeOf(run, run.stages.plan, index, { success, failure: false, onText, compared }, env),
     get failure() {

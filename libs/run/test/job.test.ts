@@ -26,6 +26,21 @@ describe('what a granted attempt executes', () => {
     expect(work.workdir).toBe(`out/${RUN_ID}`);
   });
 
+  it('has every variable, whatever it is called', () => {
+    const env = JSON.parse('{"__proto__": ["x"], "constructor": ["y"]}') as Record<string, string[]>;
+    const expression = { kind: 'path', path: ['env', '__proto__'] } as const;
+    const isX = { kind: 'binary', operator: '==', left: expression, right: { kind: 'literal', value: 'x' } } as const;
+    const commands = [{ script: 'echo "$V"', bindings: { V: expression } }];
+    const driven = new DrivenRun(pipeline(stage('a', { env, when: isX, commands })));
+    expect(driven.queued()).toEqual(['a']);
+    const work = workOf(driven.run, planOf(driven.definition), 'a');
+    expect(Object.entries(work.env)).toEqual([
+      ['__proto__', 'x'],
+      ['constructor', 'y'],
+    ]);
+    expect(work.commands).toEqual([{ script: 'echo "$V"', bindings: { V: 'x' } }]);
+  });
+
   it('is not made of texts within expressions that come to more than 8 MiB, whatever is left of them', () => {
     const text = { kind: 'text', parts: Array.from({ length: 100 }, () => ({ expression: output })) } as const;
     const equal = { kind: 'binary', operator: '==', left: text, right: text } as const;
