@@ -168,6 +168,21 @@ describe('a pool of threads that read files', () => {
     });
   });
 
+  it.each([
+    'stages: {a: &a {run: x}, b: *a}',
+    'stages:\n  a: {run: &>x [x]}\n  b: {run: *>x}',
+    '{"stages":{"a":&a{"run":"x"},"b":*a}}',
+    '&a\nstages:\n- *a',
+  ])('nor one with aliases, each of which stands for more: %j', async (text) => {
+    expect(poolOf({}).isReadAtOnce(text, {})).toBe(false);
+  });
+
+  it('reads files at once in which such signs are of a shell or a pattern', () => {
+    const pool = poolOf({});
+    for (const run of ['make && make test 2>&1', 'cp *.js out', 'make &>log'])
+      expect(pool.isReadAtOnce(`pipeline: {name: p}\nstages:\n  a:\n    run: ${run}\n`, {})).toBe(true);
+  });
+
   it('reads a small file at once, without a thread', async () => {
     const pool = poolOf({ workerUrl: new URL('./no-such-worker.ts', import.meta.url) });
     expect(await pool.parse(stages(3), {}, 'k', MINUTE)).toMatchObject({ ok: true });
