@@ -5,8 +5,8 @@ import type { HooksRepository } from './hooks-repository.ts';
 import { deliveryView, type Outbox } from './outbox.ts';
 
 export interface HookCallsOptions {
-  readonly hooks: HooksRepository;
-  readonly outbox: Outbox;
+  readonly hooks: Pick<HooksRepository, 'create' | 'of' | 'delete' | 'isOf' | 'addresses'>;
+  readonly outbox: Pick<Outbox, 'get' | 'change' | 'newest' | 'dead'>;
   /** Something waits for this hook. */
   wake(hook: string): void;
   now(): number;
@@ -18,13 +18,15 @@ type Handlers = {
 
 export function hookCalls({ hooks, outbox, wake, now }: HookCallsOptions): Handlers {
   const again = async (id: string, mayBe: (hook: string) => Promise<boolean>): Promise<HookDeliveryView> => {
+    const notFound = (): NotFound => new NotFound(`There is no delivery '${id.slice(0, 200)}', or it is kept no more.`);
     const row = await outbox.get(id);
-    if (row === null || !(await mayBe(row.hook)))
-      throw new NotFound(`There is no delivery '${id.slice(0, 200)}', or it is kept no more.`);
+    if (row === null || !(await mayBe(row.hook))) throw notFound();
     // One that waits is due at once as well; its attempts so far count on.
     const change = { open: true, taken: false, asked: true, dueAt: 0, endedAt: 0, why: '', status: 0 };
-    if (!(await outbox.change(row, change)))
+    if (!(await outbox.change(row, change))) {
+      if ((await outbox.get(id)) === null) throw notFound();
       throw new Conflict('This delivery is being sent at this very moment: look again.');
+    }
     wake(row.hook);
     return deliveryView({ ...row, ...change });
   };
