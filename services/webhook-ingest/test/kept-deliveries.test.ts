@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore, type DocumentStore } from '@penstock/store';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { deliveriesSpec } from '../src/model/collections.ts';
 import { DailyRoom } from '../src/model/daily-room.ts';
 import type { Decision } from '../src/model/decision.ts';
@@ -82,6 +82,29 @@ describe('a decision that is carried out', () => {
     expect(await deliveries.insert(delivery('first', 'user/a'), run('another'))).toBeNull();
     expect((await deliveries.get('first'))?.decision).toEqual(run(yaml));
   });
+});
+
+it('many long ones are read a few at a time: others have their turns in between', async () => {
+  const roomy = new DeliveriesRepository(store);
+  const paths = ['p'.repeat(300 * KIB)];
+  for (const id of ['1', '2', '3', '4']) await roomy.insert(delivery(id, 'user/a', { paths }), run('x'));
+  const happened: string[] = [];
+  const parse = JSON.parse.bind(JSON);
+  vi.spyOn(JSON, 'parse').mockImplementation((text: string) => {
+    if (text.length > 256 * KIB) happened.push('delivery');
+    return parse(text) as unknown;
+  });
+  const turn = (): void => {
+    happened.push('turn');
+    if (turning) setImmediate(turn);
+  };
+  let turning = true;
+  turn();
+  expect(await roomy.newest(['user/a'], 100)).toHaveLength(4);
+  turning = false;
+  vi.restoreAllMocks();
+  expect(happened.filter((each) => each === 'delivery')).toHaveLength(4);
+  expect(happened.join(' ')).not.toContain('delivery delivery');
 });
 
 describe('what is long of deliveries', () => {

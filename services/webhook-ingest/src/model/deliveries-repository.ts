@@ -11,6 +11,7 @@
  *     first beyond that there is for seven days what answers a repetition (P24) and what a replay needs; of the others nothing. What nobody
  *     has signed has rooms of its own: a stranger's takes none from the tenant `service`.
  */
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import { bootMs } from '@penstock/async';
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { deliveriesSpec } from './collections.ts';
@@ -29,6 +30,8 @@ type Row = DocumentOf<typeof deliveriesSpec>;
 
 const LOOKUPS_MAX = 500;
 const SWEEP_BATCH = 500;
+/** Read in a millisecond or so. */
+const CHARACTERS_A_TURN = 256 * 1024;
 /** DECISION-3: below it another write costs more than what it saves. */
 const FILE_BYTES_KEPT = 8 * 1024;
 const LONG_BYTES = 4 * 1024;
@@ -119,7 +122,7 @@ export class DeliveriesRepository {
       orderBy: { field: 'receivedAt', direction: 'desc' },
       limit,
     });
-    return rows.map(decidedOf);
+    return await decidedOfAll(rows);
   }
 
   /**
@@ -132,7 +135,9 @@ export class DeliveriesRepository {
       orderBy: { field: 'receivedAt', direction: 'asc' },
       limit,
     });
-    const kept = rows.map(decidedOf).map(({ delivery, revision }) => rowOf(nobodys(delivery), NOTHING, revision + 1));
+    const kept = (await decidedOfAll(rows)).map(({ delivery, revision }) =>
+      rowOf(nobodys(delivery), NOTHING, revision + 1),
+    );
     const { stale } = await this.#deliveries.replaceNewer(kept);
     return { forgotten: rows.length - stale.length, more: rows.length > 0 };
   }
@@ -196,7 +201,7 @@ export class DeliveriesRepository {
   async #answer(asked: readonly (readonly [string, readonly Asker[]])[]): Promise<void> {
     try {
       const rows = await this.#deliveries.getMany(asked.map(([id]) => id));
-      const found = new Map(rows.map((row) => [row.id, decidedOf(row)]));
+      const found = new Map((await decidedOfAll(rows)).map((decided) => [decided.delivery.id, decided]));
       for (const [id, askers] of asked) for (const { resolve } of askers) resolve(found.get(id) ?? null);
     } catch (error) {
       for (const [, askers] of asked) for (const { reject } of askers) reject(error);
@@ -264,6 +269,21 @@ function rowOf(delivery: Delivery, decision: Decision, revision: number): Row {
     delivery: JSON.stringify(delivery),
     decision: JSON.stringify(decision),
   };
+}
+
+/** Each may have some 256 KiB: others have a turn in between. */
+async function decidedOfAll(rows: readonly Row[]): Promise<DecidedDelivery[]> {
+  const decided: DecidedDelivery[] = [];
+  let characters = 0;
+  for (const row of rows) {
+    if (characters > CHARACTERS_A_TURN) {
+      await othersTurn();
+      characters = 0;
+    }
+    decided.push(decidedOf(row));
+    characters += bytesOf(row);
+  }
+  return decided;
 }
 
 function decidedOf(row: Row): DecidedDelivery {
