@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, truncateSync } from 'node:fs';
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readlinkSync,
+  rmSync,
+  truncateSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -27,6 +36,12 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function storeOn(writer: LogWriter): ChunkStore {
   return new ChunkStore({ writer, folder: join(folder, 'spool'), spoolBytesMax: 1024 ** 2, log: silentLogger() }, []);
+}
+
+/** Whatever this process does with the open file is an error from then on. */
+function loseFile(path: string): void {
+  for (const fd of readdirSync('/proc/self/fd'))
+    if (existsSync(`/proc/self/fd/${fd}`) && readlinkSync(`/proc/self/fd/${fd}`) === path) closeSync(Number(fd));
 }
 
 function append(log: OutgoingLog, offset: number): void | Promise<void> {
@@ -176,6 +191,18 @@ describe('chunks that went to disk', () => {
     void append(log, 1);
     await log.stored();
     expect(published()).toBe(1);
+  });
+
+  it('hold nobody up where the disk has an error for their file to the end', async () => {
+    const { writer, setPending } = writerThatIs(full);
+    const store = storeOn(writer);
+    const [log, dropped] = [store.open('run-1', 'r1'), store.open('run-2', 'r1')];
+    for (const each of [log, dropped]) void append(each, 0);
+    for (const file of files()) loseFile(join(folder, 'spool', file));
+    setPending(0);
+    await log.stored();
+    expect(() => dropped.drop()).not.toThrow();
+    expect([files(), store.spooledBytes]).toEqual([[], 0]);
   });
 
   it('count as stored also where their file cannot be removed', async () => {

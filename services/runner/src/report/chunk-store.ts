@@ -317,7 +317,15 @@ export class OutgoingLog {
     if (spool === null) return;
     this.#spool = null;
     this.#store.unspooled(spool.bytes);
-    spool.close();
+    try {
+      spool.close();
+    } catch (error) {
+      // A disk that fails tells it again here. The file is closed all the same, and nobody is to wait for what it held.
+      this.#store.options.log.warn(
+        { err: error, subject: this.#subject },
+        "a file of a stage's log was closed by an error",
+      );
+    }
     if (!this.#keptFiles.includes(spool.path)) this.#store.remove(spool.path);
   }
 }
