@@ -300,6 +300,24 @@ describe('handing a partition back (P3)', () => {
 });
 
 describe('what is read back (P6)', () => {
+  it('is read no further once the opening is given up, also where the log has lost its end', async () => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    stored.add('runs', { runs: ['run1', 'run2'].map((id) => ({ id, from: 1, events: [created, queued] })) });
+    const giveUp = new AbortController();
+    const opening = { ...stored.opening(), signal: giveUp.signal };
+    const opened = await openPartition(opening);
+    const asked: string[] = [];
+    stored.documents.get = (id) => {
+      asked.push(id);
+      giveUp.abort(new Error('given up'));
+      return undefined;
+    };
+    const shared = { definitions, settings, log: { error: () => {} } };
+    await expect(opened && loadPartition(opened, opening, shared)).rejects.toThrow('given up');
+    expect(asked).toEqual(['run1']);
+  });
+
   it('the log alone, where nothing was projected', async () => {
     const stored = new StoredPartition();
     stored.add('opened');

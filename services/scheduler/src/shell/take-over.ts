@@ -199,7 +199,7 @@ export async function loadPartition(
   shared: Restoring,
 ): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
-    const turns = new Turns(shared.turn);
+    const turns = new Turns(shared.turn, signal);
     const loaded = await loadHistories(opened, { partition, log, ledger, signal, turns }, shared.room);
     if (loaded !== undefined) {
       const usages = await loadUsages(ledger, partition, loaded.replayed, now(), turns);
@@ -318,7 +318,7 @@ async function loadHistories(
   // A log that has lost its end may have lost the deletion, and have the run: what the store has as deleted stays so.
   if (!sameIncarnation) {
     forget(found, await ledger.deletedAmong([...histories.keys()]));
-    await takeEnded(histories, ledger, take);
+    await takeEnded(histories, ledger, take, turns);
   }
   return { ...found, replayed, schedules, deletions };
 }
@@ -328,10 +328,12 @@ async function takeEnded(
   histories: Found['histories'],
   ledger: Pick<RunsLedger, 'getAsOwner'>,
   take: TakeDocument,
+  turns: Turns,
 ): Promise<void> {
   for (const [id, { events, inDocument }] of [...histories]) {
     const last = events.at(-1);
     if (inDocument > 0 || (last !== undefined && closesRun(last))) continue;
+    await turns.after(1);
     const document = await ledger.getAsOwner(id);
     if (document !== null) await take(document, false);
   }

@@ -7,15 +7,18 @@ const EACH = 10;
 
 export class Turns {
   readonly #turn: (() => Promise<void>) | undefined;
+  readonly #signal: AbortSignal | undefined;
   #left = EVENTS_A_TURN;
 
-  /** Without `turn` there is nobody to be given one. */
-  constructor(turn?: () => Promise<void>) {
+  /** Without `turn` there is nobody to be given one. `signal` ends the work. */
+  constructor(turn?: () => Promise<void>, signal?: AbortSignal) {
     this.#turn = turn;
+    this.#signal = signal;
   }
 
   /** So many events of one run were worked on. */
   async after(events: number): Promise<void> {
+    this.#signal?.throwIfAborted();
     this.#left -= events + EACH;
     if (this.#left > 0) return;
     this.#left = EVENTS_A_TURN;
