@@ -17,7 +17,7 @@ beforeAll(async () => {
     gateways: 1,
     partitions: 2,
     slots: 2,
-    runnerLeaseSecs: 6,
+    // With the lease as it is by default: of the shortest, three seconds without a renewal on a busy machine would end what is to be cancelled.
     envOf: { scheduler: HOUR_BEHIND, gateway: HOUR_BEHIND },
   });
 }, 120_000);

@@ -129,6 +129,8 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     await trigger(server, pipeline('stop', { a: { run: endless.command } }));
     await page.getByRole('link', { name: 'stop', exact: true }).click();
     await page.getByRole('button', { name: 'Cancel' }).press('Enter');
+    // Or what the server says in place of it.
+    expect(await page.locator('.notice').first().textContent()).toContain('Cancelled.');
     await page.locator('.run-head .status', { hasText: 'cancelled' }).waitFor();
     await page.locator('main:focus').waitFor();
 
