@@ -5,6 +5,8 @@
  *  UNPACKER-1 Nothing is written but below the roots, whoever made the archive: paths are checked (`archive.ts`), and a folder of the
  *     stage's is entered by its name below a descriptor, and never through a link.
  *  UNPACKER-2 What it was not told to restore is not restored, whatever the archive holds.
+ *  UNPACKER-3 A twentieth of the disk, 1 GiB at most, is left free: an archive of a megabyte may hold twenty gigabytes of nothing, and other
+ *     stages write to that disk.
  *
  * What lies unpacked in a folder of the user's already is moved in the same way, without an archive.
  */
@@ -20,6 +22,7 @@ import {
   readSync,
   renameSync,
   rmSync,
+  statfsSync,
   symlinkSync,
   unlinkSync,
   writeSync,
@@ -42,6 +45,10 @@ import {
 const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const ARCHIVE = 4;
 const ROOTS: readonly CacheRoot[] = ['workspace', 'home'];
+/** UNPACKER-3 */
+const LEFT_FREE = { share: 1 / 20, bytesMax: 1024 ** 3 };
+/** Written between two looks. */
+const LOOK_BYTES = 16 * 1024 ** 2;
 
 const request = readRequest<UnpackRequest>();
 const roots = openRoots(request);
@@ -52,6 +59,7 @@ process.umask(0);
 
 let files = 0;
 let bytes = 0;
+let unlooked = LOOK_BYTES;
 const made = new Set<string>();
 const meant = { workspace: new CachedPaths(request.paths, 'workspace'), home: new CachedPaths(request.paths, 'home') };
 
@@ -83,6 +91,16 @@ function makeParents(root: CacheRoot, path: string): void {
   }
 }
 
+/** UNPACKER-3. Of the disk that this process's folder is on. */
+function checkRoom(about: number): void {
+  unlooked += about;
+  if (unlooked < LOOK_BYTES) return;
+  unlooked = 0;
+  const { bavail, blocks, bsize } = statfsSync('.');
+  if (bavail * bsize < Math.min(LEFT_FREE.bytesMax, blocks * bsize * LEFT_FREE.share))
+    throw new BadArchive('the disk has no room for it that is not left to others');
+}
+
 function unpackFile({ root, path, size, mode, time }: FileHead): void {
   bytes += size;
   if (bytes > request.bytesMax) throw new BadArchive(`it holds more than ${request.bytesMax} bytes`);
@@ -96,7 +114,9 @@ function unpackFile({ root, path, size, mode, time }: FileHead): void {
     for (let left = size; left > 0;) {
       const part = reader.content(left);
       left -= part.length;
-      if (file !== undefined) for (let at = 0; at < part.length;) at += writeSync(file, part, at);
+      if (file === undefined) continue;
+      checkRoom(part.length);
+      for (let at = 0; at < part.length;) at += writeSync(file, part, at);
     }
     if (file === undefined) return;
     files += 1;
