@@ -291,3 +291,15 @@ describe('what a start lists is found by the next (P17)', () => {
 function start(startTime: string): string {
   return startTime.slice(0, 2);
 }
+
+it('a guard answers also where nothing can be written to a disk, with a bash of before 5.1', async () => {
+  const script = fileURLToPath(new URL('../src/guard/guard.bash', import.meta.url));
+  const guard = spawn('bash', ['-c', 'ulimit -f 0; exec bash "$0"', script], {
+    env: { PATH: process.env['PATH'], BASH_COMPAT: '50' },
+    stdio: ['pipe', 'pipe', 'ignore'],
+  });
+  spawned.push(guard);
+  const answers = createInterface({ input: guard.stdout })[Symbol.asyncIterator]();
+  guard.stdin.write('? 1\n');
+  expect((await answers.next()).value).toBe('? 1');
+});

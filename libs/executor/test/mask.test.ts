@@ -204,6 +204,15 @@ describe('$SERVICE_MASK', () => {
     expect(mask.text('half-a-line')).toBe('***');
   });
 
+  it('adds what stands in the place of what was there, and keeps that', () => {
+    const { path, mask, refresh } = file();
+    writeFileSync(path, 'first-value\n');
+    refresh();
+    writeFileSync(path, 'another-value\n');
+    refresh();
+    expect(mask.text('first-value another-value')).toBe('*** ***');
+  });
+
   it('says whether something is at its path, a link and an empty file included', () => {
     const { path, maskFile } = file();
     const isThere = (): boolean => {

@@ -69,7 +69,9 @@ while :; do
   partial+=$line
   if [ $status -gt 128 ]; then continue; fi
   [ $status = 0 ] || fire
-  read -r order first second <<<"$partial"
+  # Not by a here-string: before bash 5.1 that is a file, and a full disk would have the guard fall silent.
+  words=($partial)
+  order=${words[0]} first=${words[1]} second=${words[2]}
   partial=
   case $order in
     +)

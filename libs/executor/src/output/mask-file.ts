@@ -1,6 +1,6 @@
 /**
  * The file that `$SERVICE_MASK` names: each line that a stage writes to it is a value to be masked from then on. It is looked at
- * before each part of the output, so what was written before a value was printed counts.
+ * before each part of the output, so what was written before a value was printed counts, also in the place of what was there.
  */
 import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, writeSync } from 'node:fs';
 import type { Mask } from './mask.ts';
@@ -15,8 +15,9 @@ export class MaskFile {
   readonly #path: string;
   readonly #mask: Mask;
   readonly #remark: (text: string) => void;
-  #size = 0;
-  #count = 0;
+  /** As the file was when it was last read. */
+  #state = '';
+  readonly #taken = new Set<string>();
   #isFull = false;
   #isThere = false;
 
@@ -35,20 +36,22 @@ export class MaskFile {
   /** Takes the lines that are new. */
   refresh(): void {
     if (this.#isFull) return;
-    const found = sizeOf(this.#path);
+    const found = lookAt(this.#path);
     this.#isThere = found !== null;
-    const size = found ?? 0;
-    if (size === this.#size) return;
-    this.#size = size;
+    const { size, changedAt } = found ?? NOTHING;
+    const state = size === 0 ? '' : `${size} ${changedAt}`;
+    if (state === this.#state) return;
+    this.#state = state;
     const text = this.#read();
     if (text === null) return;
     // A line is taken when it has ended: half of a value would be none.
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
     const values = lines.map((line) => line.trimEnd()).filter((line) => line.trim().length >= VALUE_CHARACTERS_MIN);
-    const fresh = values.slice(this.#count, VALUES_MAX);
-    this.#count += fresh.length;
-    this.#mask.add(fresh);
-    if (size <= BYTES_MAX && values.length <= VALUES_MAX) return;
+    const fresh = [...new Set(values)].filter((value) => !this.#taken.has(value));
+    const taken = fresh.slice(0, VALUES_MAX - this.#taken.size);
+    for (const value of taken) this.#taken.add(value);
+    this.#mask.add(taken);
+    if (size <= BYTES_MAX && taken.length === fresh.length) return;
     this.#isFull = true;
     this.#remark(`$SERVICE_MASK takes ${VALUES_MAX} values in ${BYTES_MAX} bytes; what is behind them is not masked`);
   }
@@ -83,11 +86,19 @@ export function writeMasks(path: string, bytes: Uint8Array): void {
   }
 }
 
-/** Null where there is none; 0 where the stage has shut its folder. */
-function sizeOf(path: string): number | null {
+interface Looked {
+  readonly size: number;
+  readonly changedAt: number;
+}
+
+const NOTHING: Looked = { size: 0, changedAt: 0 };
+
+/** Null where there is none; nothing where the stage has shut its folder. */
+function lookAt(path: string): Looked | null {
   try {
-    return lstatSync(path, { throwIfNoEntry: false })?.size ?? null;
+    const found = lstatSync(path, { throwIfNoEntry: false });
+    return found === undefined ? null : { size: found.size, changedAt: found.ctimeMs };
   } catch {
-    return 0;
+    return NOTHING;
   }
 }

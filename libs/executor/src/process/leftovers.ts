@@ -2,7 +2,7 @@
  * The list of processes that must not outlive their owner, kept in a file so that the owner's next start can end what
  * a crash has left (P17). Each line is a pid and its start time; the first is the boot they belong to.
  */
-import { appendFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { bootId, isAlive, type ProcessIdentity, signalProcess } from '../system/proc.ts';
 
 /** Lines of processes that are gone stay until the file is written anew: when there are so many, and half of them are. */
@@ -23,11 +23,15 @@ export class Leftovers {
   add(processes: readonly ProcessIdentity[]): void {
     for (const { pid, startTime } of processes) this.#live.set(pid, startTime);
     if (this.#lines + processes.length > Math.max(LINES_MAX, 2 * this.#live.size)) {
-      this.#rewrite();
-      return;
+      try {
+        return this.#rewrite();
+      } catch {
+        // The disk is full: the longer one is true, too.
+      }
     }
     this.#lines += processes.length;
-    appendFileSync(this.#file, processes.map(({ pid, startTime }) => `${pid} ${startTime}\n`).join(''));
+    // A line begins anew behind one that a full disk has cut short.
+    appendFileSync(this.#file, `\n${processes.map(({ pid, startTime }) => `${pid} ${startTime}\n`).join('')}`);
   }
 
   remove(processes: readonly ProcessIdentity[]): void {
@@ -36,7 +40,15 @@ export class Leftovers {
 
   #rewrite(): void {
     const lines = [...this.#live].map(([pid, startTime]) => `${pid} ${startTime}\n`);
-    writeFileSync(this.#file, `${bootId()}\n${lines.join('')}`, { mode: 0o600 });
+    const next = `${this.#file}.new`;
+    try {
+      writeFileSync(next, `${bootId()}\n${lines.join('')}`, { mode: 0o600 });
+      // The list before is there until the next one is whole.
+      renameSync(next, this.#file);
+    } catch (error) {
+      rmSync(next, { force: true });
+      throw error;
+    }
     this.#lines = lines.length;
   }
 }
