@@ -13,19 +13,24 @@ const CHARS_MAX = 200_000;
 const DEPTH_MAX = 30;
 
 export function Readme({ text }: { readonly text: string }): JSX.Element {
+  // Null: it is not read yet, or is to be shown as it stands.
   const tokens = useSignal<readonly Token[] | null>(null);
   useEffect(() => {
-    let isGone = false;
-    void import('marked').then(({ lexer }) => {
-      if (!isGone) tokens.value = lexer(text.slice(0, CHARS_MAX));
-    });
-    return () => {
-      isGone = true;
-    };
+    const stop = new AbortController();
+    void import('./readme-tokens.ts')
+      .then(({ tokensOf }) => tokensOf(text.slice(0, CHARS_MAX), stop.signal))
+      .then((read) => {
+        if (!stop.signal.aborted) tokens.value = read;
+      });
+    return () => stop.abort();
   }, [text]);
   return (
     <article class="readme">
-      {tokens.value === null ? <pre tabIndex={0}>{visible(text.slice(0, 2_000))}</pre> : drawn(tokens.value, 0)}
+      {tokens.value === null ? (
+        <pre tabIndex={0}>{visibleLines(text.slice(0, CHARS_MAX))}</pre>
+      ) : (
+        drawn(tokens.value, 0)
+      )}
     </article>
   );
 }

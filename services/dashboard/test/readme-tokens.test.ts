@@ -1,0 +1,26 @@
+import { lexer } from 'marked';
+import { describe, expect, it } from 'vitest';
+import { tokensOf } from '../app/pages/readme-tokens.ts';
+
+const { signal } = new AbortController();
+
+describe('a readme', () => {
+  it('is read as Markdown is, its references and nested lists included', async () => {
+    const text =
+      '# A *b*\r\n\r\nSee [c] and `d`.\n\n- one\n  - two **three**\n\n> quoted\n\n| a | b |\n|---|---|\n| `x` | y |\n\n```sh\ne\n```\n\n[c]: https://example.org\n';
+    expect(await tokensOf(text, signal)).toEqual(lexer(text));
+  });
+
+  it.each([
+    ['emphasis', '_a_b'.repeat(50_000)],
+    ['stars', '**a'.repeat(66_000)],
+    ['an address', `${'a.'.repeat(99_000)}@`],
+  ])('of one paragraph that takes minutes to be read is shown as it stands: %s', async (_what, text) => {
+    const [paragraph] = (await tokensOf(text, signal)) ?? [];
+    expect(paragraph).toMatchObject({ type: 'paragraph', tokens: [{ type: 'text', raw: text }] });
+  });
+
+  it('with quotes deeper than anybody writes is plain text', async () => {
+    expect(await tokensOf(`a\n\n${'> '.repeat(100_000)}`, signal)).toBeNull();
+  });
+});
