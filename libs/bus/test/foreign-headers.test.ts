@@ -157,6 +157,23 @@ describe('a message with headers that are none', () => {
     await isWell();
   }, 60_000);
 
+  it("P21: of the broker's own names is told from what the broker says, live and stored", async () => {
+    const own = ['Nats-Sequence: 77', 'Nats-Last-Sequence: 76', 'Nats-Subject: log.other.r2', 'Nats-Num-Pending: 9'];
+    const live = next<LiveChunk>();
+    const subscription = subscribeLiveChunks(bus, 'run', (each) => live.take(each));
+    await bus.flush();
+    for (let count = 0; count < 3; count++) await stored(subjects.log('run', 'r1'), chunk, own);
+    expect(await live.value).toMatchObject({ sequence: 1, lastSequenceOfSubject: 0 });
+    const chunks = await Array.fromAsync(readChunks(bus, 'run', 1));
+    expect(chunks.map(({ sequence, runner }) => [sequence, runner])).toEqual([
+      [1, 'r1'],
+      [2, 'r1'],
+      [3, 'r1'],
+    ]);
+    subscription.stop();
+    await isWell();
+  }, 60_000);
+
   it('HEADERS-2: takes no longer to read for having many names, and what the broker adds behind them is read', async () => {
     // Compared with each other they would take minutes.
     const request = await asked(names(130_000));

@@ -144,7 +144,8 @@ export function subscribeLiveChunks(bus: Bus, runId: string, handler: (chunk: Li
   const subscription = connection.subscribe(subjects.liveLogOfRun(runId), {
     callback: (error, message) => {
       if (error !== null) return log.error({ err: error, runId }, 'a subscription to live chunks failed');
-      const number = (name: string): number => Number(message.headers?.get(name) || 0);
+      // The broker's own stand behind those of the same name that came with it.
+      const number = (name: string): number => Number(message.headers?.last(name) || 0);
       try {
         handler({
           sequence: number('Nats-Sequence'),

@@ -280,14 +280,15 @@ function askBatch(
   });
 }
 
+/** The broker adds its own headers behind those that it finds, which may have the same names. */
 function directMessage(message: WireMessage): StoredMessage {
   const head = message.headers;
   return {
-    sequence: Number(head?.get('Nats-Sequence') ?? 0),
-    subject: head?.get('Nats-Subject') ?? '',
+    sequence: Number(head?.last('Nats-Sequence') ?? 0),
+    subject: head?.last('Nats-Subject') ?? '',
     bytes: message.data,
-    storedAtMs: Date.parse(head?.get('Nats-Time-Stamp') ?? ''),
-    header: (name) => head?.get(name) ?? '',
+    storedAtMs: Date.parse(head?.last('Nats-Time-Stamp') ?? ''),
+    header: (name) => head?.last(name) ?? '',
   };
 }
 
