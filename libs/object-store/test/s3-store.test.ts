@@ -86,4 +86,35 @@ describe('an S3 server that does not take an object', () => {
       refusing.close();
     }
   });
+
+  it('says why also of an object that goes in parts, and ends its source', async () => {
+    const refusing = createServer((request, response) => {
+      request.resume();
+      if (request.method === 'HEAD') response.end();
+      else request.once('end', () => response.writeHead(403).end('<Error><Code>QuotaExceeded</Code></Error>'));
+    });
+    await new Promise<void>((resolve) => refusing.listen(0, '127.0.0.1', resolve));
+    try {
+      const { port } = refusing.address() as AddressInfo;
+      const endpoint = `http://127.0.0.1:${port}`;
+      const store = await openS3Store({ kind: 's3', bucket: 'b', prefix: '', endpoint, region: 'us-east-1' });
+      let isEnded = false;
+      const bytes = (async function* given() {
+        try {
+          for (let at = 0; at < 64; at += 1) yield Buffer.alloc(MIB, at);
+        } finally {
+          isEnded = true;
+        }
+      })();
+      const put = store
+        .put('key', bytes, { sha256: 'a'.repeat(64), bytesMax: 64 * MIB })
+        .catch((error: unknown) => error);
+      expect(await put).toBeInstanceOf(ObjectsFull);
+      expect(String(await put)).toContain('QuotaExceeded');
+      await expect.poll(() => isEnded).toBe(true);
+    } finally {
+      refusing.closeAllConnections();
+      refusing.close();
+    }
+  });
 });

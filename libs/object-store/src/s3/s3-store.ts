@@ -222,7 +222,7 @@ class S3Store implements ObjectStore {
   }
 }
 
-/** The same bytes; remembers what their source has thrown. */
+/** The same bytes; remembers what their source has thrown, and not what it is ended with by who reads it. */
 class KeptFailure implements AsyncIterable<Uint8Array> {
   readonly #bytes: AsyncIterable<Uint8Array>;
   failure: unknown;
@@ -232,8 +232,17 @@ class KeptFailure implements AsyncIterable<Uint8Array> {
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array, void> {
+    const source = this.#bytes[Symbol.asyncIterator]();
     try {
-      for await (const piece of this.#bytes) yield piece;
+      for (let next = await this.#next(source); next.done !== true; next = await this.#next(source)) yield next.value;
+    } finally {
+      await source.return?.();
+    }
+  }
+
+  async #next(source: AsyncIterator<Uint8Array>): Promise<IteratorResult<Uint8Array>> {
+    try {
+      return await source.next();
     } catch (error) {
       this.failure = error;
       throw error;
