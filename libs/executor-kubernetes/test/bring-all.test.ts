@@ -1,6 +1,16 @@
 /** What a stage is given in its Pod; its container is a shell of this machine. */
 import { spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { leftTreeOf } from '@penstock/executor';
@@ -72,6 +82,17 @@ it('what lies over a folder is there beside what it begins with, with its permis
   expect(statSync(join(to, 'deep/tool')).mode & 0o777).toBe(0o575);
   expect(existsSync(join(home, 'pod/home/deep/tool'))).toBe(true);
   expect(remarks).toEqual([]);
+});
+
+it('more names than a command can be given are brought, whatever they are', async () => {
+  const [from, to] = [join(home, 'many'), join(home, 'to')];
+  mkdirSync(from);
+  const odd = ['-rf', 'a\nb', '$(x)', ' '];
+  for (const name of odd) writeFileSync(join(from, name), name);
+  for (let at = 0; at < 10_000; at += 1) writeFileSync(join(from, `${'n'.repeat(240)}-${at}`), '');
+  await bringAllIn(inPod, [{ from, to }], []);
+  expect(readdirSync(to)).toHaveLength(10_004);
+  expect(odd.map((name) => readFileSync(join(to, name), 'utf8'))).toEqual(odd);
 });
 
 it('what cannot be laid over it is told, and the stage begins; without its folders it does not', async () => {

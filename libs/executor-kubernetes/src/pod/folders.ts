@@ -66,7 +66,8 @@ export async function bringFolder(
   signal.throwIfAborted();
   // Not the folder itself: in the Pod it is the node's, and its mode and time are not the stage's to set.
   const names = contents?.filter((path) => existsSync(path)).map((path) => relative(folder, path));
-  const entries = (names ?? (await readdir(folder))).map((name) => `./${name}`);
+  // On the input of `tar`: a stranger's folder may have more names than a command can be given.
+  const entries = (names ?? (await readdir(folder))).map((name) => `./${name}\0`).join('');
   const closed = Promise.withResolvers<ExecStatus | null>();
   let complaint = '';
   const socket = await cluster.exec(pod, STAGE_CONTAINER, [`${GUARD_FOLDER}/sh`, '-c', UNPACK, 'folder', to], {
@@ -78,7 +79,10 @@ export async function bringFolder(
   });
   const abort = (): void => socket.close();
   signal.addEventListener('abort', abort, { once: true });
-  const tar = spawn('tar', ['-c', '-f', '-', '-C', folder, ...entries], { stdio: ['ignore', 'pipe', 'ignore'] });
+  const tar = spawn('tar', ['-c', '-f', '-', '-C', folder, '--null', '-T', '-'], { stdio: ['pipe', 'pipe', 'ignore'] });
+  // It has ended before it has read all of them, which its exit code tells.
+  tar.stdin.on('error', () => {});
+  tar.stdin.end(entries);
   const packed = new Promise<number | null>((resolve) => {
     tar.once('error', () => resolve(null));
     tar.once('close', resolve);
