@@ -1,7 +1,8 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { UsageWatch } from '../src/limits/usage-watch.ts';
+import { recentTree, UsageWatch } from '../src/limits/usage-watch.ts';
+import { descendantsOf } from '../src/system/proc.ts';
 
 const MIB = 1024 ** 2;
 
@@ -30,4 +31,11 @@ describe('the disk of a stage that is watched', () => {
     expect(await promise).toMatch(/^disk: the stage takes \d+ bytes of the disk; 20971520 are allowed$/);
     watch.close();
   });
+});
+
+it('the processes of the machine are looked at once for all stages that are watched at the time', () => {
+  const tree = recentTree(10_000);
+  expect(recentTree(10_400)).toBe(tree);
+  expect(recentTree(10_500)).not.toBe(tree);
+  expect(descendantsOf(process.ppid, tree).map(({ pid }) => pid)).toContain(process.pid);
 });

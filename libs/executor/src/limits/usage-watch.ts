@@ -8,7 +8,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync, statfsSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { promisify } from 'node:util';
-import { descendantsOf } from '../system/proc.ts';
+import { descendantsOf, ProcessTree } from '../system/proc.ts';
 import type { StageLimits } from './stage-limits.ts';
 
 const WATCH_MS = 1_000;
@@ -72,7 +72,10 @@ export class UsageWatch {
   #lookAtMemory(): void {
     const { helperPid, limits } = this.#watched;
     if (helperPid === undefined) return;
-    const bytes = descendantsOf(helperPid).reduce((sum, { pid }) => sum + residentBytes(pid), 0);
+    const bytes = descendantsOf(helperPid, recentTree(performance.now())).reduce(
+      (sum, { pid }) => sum + residentBytes(pid),
+      0,
+    );
     if (bytes > limits.memoryBytes)
       this.#exceeded('memory', `the stage takes ${bytes} bytes of memory; ${limits.memoryBytes} are allowed`);
   }
@@ -109,6 +112,16 @@ export class UsageWatch {
     this.close();
     this.#watched.onExceeded(what, remark);
   }
+}
+
+/** One that has thousands of processes would cost the others a look at each of them for each stage that is watched. */
+const TREE_MS = WATCH_MS / 2;
+let recent: { readonly tree: ProcessTree; readonly at: number } | undefined;
+
+/** The machine's processes as they are, or were a moment ago. */
+export function recentTree(now: number): ProcessTree {
+  if (recent === undefined || now - recent.at >= TREE_MS) recent = { tree: new ProcessTree(), at: now };
+  return recent.tree;
 }
 
 interface Room {

@@ -300,7 +300,12 @@ class RunningProcess implements StageProcess {
     // What the stage had as /dev/shm is mounted anew for the next one, also of the same run.
     if (helper.launch.bases !== undefined) helper.view = null;
     // Where stages share the machine's. A link in its place is removed, and not followed.
-    else if (files !== undefined) rmSync(files.folder, { recursive: true, force: true });
+    else if (files !== undefined)
+      try {
+        rmSync(files.folder, { recursive: true, force: true });
+      } catch {
+        // The stage has shut something in it: what its owner leaves there goes at the next start of any.
+      }
   }
 
   /** Null when it was stopped first; the helper then goes back to the pool by itself. */

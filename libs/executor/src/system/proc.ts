@@ -55,22 +55,33 @@ export function signalProcess(target: ProcessIdentity, signal: NodeJS.Signals): 
 }
 
 /** All living descendants of a process, in no order. A process that is forked meanwhile may be missing. */
-export function descendantsOf(ancestor: number): ProcessIdentity[] {
-  const children = new Map<number, { pid: number; stat: Stat }[]>();
-  for (const { pid, stat } of everyProcess()) {
-    const siblings = children.get(stat.parent);
-    if (siblings === undefined) children.set(stat.parent, [{ pid, stat }]);
-    else siblings.push({ pid, stat });
-  }
+export function descendantsOf(ancestor: number, tree = new ProcessTree()): ProcessIdentity[] {
   const found: ProcessIdentity[] = [];
   const open = [ancestor];
   for (let pid = open.pop(); pid !== undefined; pid = open.pop()) {
-    for (const child of children.get(pid) ?? []) {
+    for (const child of tree.childrenOf(pid)) {
       open.push(child.pid);
       if (child.stat.state !== 'Z') found.push({ pid: child.pid, startTime: child.stat.startTime });
     }
   }
   return found;
+}
+
+/** All processes of the machine, as they were when it was made: some ten microseconds each. */
+export class ProcessTree {
+  readonly #children = new Map<number, { readonly pid: number; readonly stat: Stat }[]>();
+
+  constructor() {
+    for (const each of everyProcess()) {
+      const siblings = this.#children.get(each.stat.parent);
+      if (siblings === undefined) this.#children.set(each.stat.parent, [each]);
+      else siblings.push(each);
+    }
+  }
+
+  childrenOf(pid: number): readonly { readonly pid: number; readonly stat: Stat }[] {
+    return this.#children.get(pid) ?? [];
+  }
 }
 
 /** All living processes of a process group. */
