@@ -153,3 +153,10 @@ it('the folders above it are made where they are not there', () => {
   made.keep(FILE, read(TEXT));
   expect(made.find(FILE)).toEqual(read(TEXT));
 });
+
+it('what a process of the same number has left half keeps nothing from being kept', () => {
+  known.keep(FILE, read(TEXT));
+  renameSync(entry(), `${entry()}-${process.pid}`);
+  known.keep(FILE, read(TEXT));
+  expect(known.find(FILE)).toEqual(read(TEXT));
+});

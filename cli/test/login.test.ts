@@ -189,6 +189,13 @@ describe('a login', () => {
     },
   );
 
+  it('that is renewed is used also where it cannot be kept', async () => {
+    const { url } = await serverOf({ '/auth/refresh': () => [200, { access_token: 'fresh', user: {} }] });
+    const login = { server: url, login: 'ada', refreshToken: 'rt_1', accessToken: accessToken(-5, 'ended') };
+    const { token } = await sessionOf({ XDG_CONFIG_HOME: '/dev/null' }, serverAddress(url, {}), login);
+    expect(token).toBe('fresh');
+  });
+
   it('that is over says so, and how to go on', async () => {
     const { url, env } = await loggedIn(
       { '/auth/refresh': () => [401, { error: 'unauthenticated', message: 'no' }] },

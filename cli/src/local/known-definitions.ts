@@ -75,7 +75,8 @@ export class KnownDefinitions {
     const { path, text, lacking } = file;
     const entry: Entry = { program: this.#program, path, text, lacking, definition };
     const place = this.#placeOf(path);
-    const incoming = `${place}-${process.pid}`;
+    // In containers all processes may have one number, and what one of them has left half stays there for a while.
+    const incoming = `${place}-${process.pid}-${Math.trunc(Math.random() * 2 ** 32)}`;
     try {
       const bytes = serialize(entry);
       if (bytes.length > this.#entryBytesMax) return;

@@ -3,7 +3,7 @@
  * How long it lasts is counted from when it came, by this machine's clock: the server's may show another time.
  */
 import type { CommandContext } from '../command-line/command.ts';
-import { ServerAway, ServerRefused } from '../process/errors.ts';
+import { FileError, ServerAway, ServerRefused } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from './auth-requests.ts';
 import type { ServerCredentials } from './credentials.ts';
@@ -40,7 +40,10 @@ async function renewed(env: CommandContext['env'], server: ServerAddress, login:
   if (status !== 200 || typeof accessToken !== 'string')
     throw new ServerRefused(`the server did not renew the login (${status}${messageOf(body)})`);
   const fresh = { ...login, accessToken, receivedAt: Date.now() };
-  await keepLogin(env, server, fresh);
+  // A disk that is full keeps nobody from cancelling a run: the next command renews it again.
+  await keepLogin(env, server, fresh).catch((error: unknown) => {
+    if (!(error instanceof FileError)) throw error;
+  });
   return fresh;
 }
 
