@@ -1,5 +1,14 @@
 /** Secret values in output: every form, however it is cut, and nothing but them. */
-import { mkdtempSync, rmSync, symlinkSync, truncateSync, writeFileSync, appendFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -8,6 +17,8 @@ import { needlesOf } from '../src/output/mask-needles.ts';
 import { MaskScanner } from '../src/output/mask-scanner.ts';
 import { Mask, MaskingSink } from '../src/output/mask.ts';
 
+/** A file that says it has some bytes, and gives none: this machine's own network has no speed. */
+const UNREADABLE = '/sys/class/net/lo/speed';
 const CANARY = 'p4ss/w0rd+ "ü" &x=1';
 
 /** What comes out of the sink when the text is written in parts of so many bytes. */
@@ -211,6 +222,16 @@ describe('$SERVICE_MASK', () => {
     writeFileSync(path, 'another-value\n');
     refresh();
     expect(mask.text('first-value another-value')).toBe('*** ***');
+  });
+
+  // It is asked where output arrives: what it threw there ended the runner.
+  it.runIf(existsSync(UNREADABLE))('is nothing where it cannot be read, and is read once it can', () => {
+    expect(() => readFileSync(UNREADABLE)).toThrow('EINVAL');
+    const remarks: string[] = [];
+    const maskFile = new MaskFile(UNREADABLE, new Mask(), (text) => void remarks.push(text));
+    maskFile.refresh();
+    maskFile.refresh();
+    expect([maskFile.isThere, remarks]).toEqual([true, []]);
   });
 
   it('says whether something is at its path, a link and an empty file included', () => {

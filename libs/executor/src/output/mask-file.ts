@@ -41,9 +41,9 @@ export class MaskFile {
     const { size, changedAt } = found ?? NOTHING;
     const state = size === 0 ? '' : `${size} ${changedAt}`;
     if (state === this.#state) return;
-    this.#state = state;
     const text = this.#read();
     if (text === null) return;
+    this.#state = state;
     // A line is taken when it has ended: half of a value would be none.
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
     const values = lines.map((line) => line.trimEnd()).filter((line) => line.trim().length >= VALUE_CHARACTERS_MIN);
@@ -68,6 +68,9 @@ export class MaskFile {
       if (!fstatSync(fd).isFile()) return null;
       const buffer = Buffer.alloc(Math.min(BYTES_MAX, fstatSync(fd).size));
       return buffer.toString('utf8', 0, readSync(fd, buffer, 0, buffer.length, 0));
+    } catch {
+      // A disk that is out of order for a moment: it is read again before the next part of the output.
+      return null;
     } finally {
       closeSync(fd);
     }
