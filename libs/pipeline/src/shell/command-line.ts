@@ -62,19 +62,28 @@ export class CommandLine {
     for (const { reader } of this.#readers) yield* wordsOf(reader);
   }
 
-  /** Each value with each command that it flows to. */
-  *flows(): Generator<{ readonly index: number; readonly words: readonly string[] }> {
-    for (const expression of this.#expressions)
-      for (const { reader, position } of this.#readers)
-        if (expression.position < position)
-          for (const words of wordsOf(reader)) yield { index: expression.index, words };
+  /** Each command that reads from a pipe, with the values that flow to it: of thousands of pipes each command is judged once. */
+  *flows(): Generator<{ readonly words: readonly string[]; readonly indexes: () => number[] }> {
+    for (const { reader, position } of this.#readers) {
+      const indexes = (): number[] =>
+        this.#expressions.filter((expression) => expression.position < position).map(({ index }) => index);
+      for (const words of wordsOf(reader)) yield { words, indexes };
+    }
   }
 
   /** The commands that read what commands of a kind print. */
   *readersBehind(isOfKind: (words: readonly string[]) => boolean): Generator<readonly string[]> {
+    // What is behind any of them is behind the first.
+    const first = this.#firstPlaceOf(isOfKind);
+    for (const { reader, position } of this.#readers) if (first < position) yield* wordsOf(reader);
+  }
+
+  /** Of a compound all members stand at its place, so places need not be in order. */
+  #firstPlaceOf(isOfKind: (words: readonly string[]) => boolean): number {
+    let first = Infinity;
     for (const [index, place] of this.#places.entries())
-      if (isOfKind(this.#members[index] ?? []))
-        for (const { reader, position } of this.#readers) if (place < position) yield* wordsOf(reader);
+      if (place < first && isOfKind(this.#members[index] ?? [])) first = place;
+    return first;
   }
 
   /** The commands inside. */

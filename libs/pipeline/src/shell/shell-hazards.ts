@@ -139,13 +139,17 @@ function declarationHazard(
 
 /** `sh -c` wherever it stands in the command (`docker exec x sh -c …`), and the script that a shell is given to run. */
 function shellHazard(words: readonly string[], at: number, expressionWord: number): string | undefined {
-  for (let index = at; index < expressionWord; index++) {
+  const isShell = (word: string | undefined): boolean => SHELLS.has(baseName(word ?? ''));
+  const first = words.findIndex((word, index) => index >= at && index < expressionWord && isShell(word));
+  if (first === -1) return undefined;
+  // What stands behind any shell stands behind the first.
+  if (words.slice(first + 1, expressionWord + 1).some((word) => /^(-[A-Za-z]*c|--command|-Command)/.test(word)))
+    return `'${baseName(words[first] ?? '')} -c' reads its arguments as code`;
+  // A shell with nothing but options between it and the value is the last word before it that is none.
+  const last = words.findLastIndex((word, index) => index < expressionWord && !/^[-+]/.test(word));
+  for (let index = first; index < expressionWord; index++) {
     const name = baseName(words[index] ?? '');
-    if (!SHELLS.has(name)) continue;
-    const between = words.slice(index + 1, expressionWord + 1);
-    if (between.some((word) => /^(-[A-Za-z]*c|--command|-Command)/.test(word)))
-      return `'${name} -c' reads its arguments as code`;
-    if (between.slice(0, -1).every((word) => word.startsWith('-') || word.startsWith('+') || name === 'busybox'))
+    if (name === 'busybox' || (index === last && isShell(name)))
       return `the value would choose the script that '${name}' runs`;
   }
   return undefined;
@@ -157,14 +161,25 @@ function interpreterHazard(
   expressionWord: number,
   name: string,
 ): string | undefined {
+  /** By interpreter, where the last of its options that take code stands. */
+  const lastFlags = new Map<Interpreter, number>();
+  const lastFlagOf = (known: Interpreter): number => {
+    let last = lastFlags.get(known);
+    if (last === undefined)
+      lastFlags.set(
+        known,
+        (last = words.findLastIndex((word, index) => index <= expressionWord && known.flag.test(word))),
+      );
+    return last;
+  };
   for (let index = at; index < expressionWord; index++) {
     const program = baseName(words[index] ?? '');
-    const known = INTERPRETERS.find((candidate) => candidate.name.test(program));
+    const known = interpreterOf(program);
     if (known === undefined) continue;
-    const between = words.slice(index + 1, expressionWord + 1);
-    if (between.some((word) => known.flag.test(word))) return `'${program}' reads this argument as code`;
+    if (index < lastFlagOf(known)) return `'${program}' reads this argument as code`;
     if (index !== at || known.operand !== true) continue;
     // `awk -v name=value` is data; the first word that is neither an option nor an option's value is the program.
+    const between = words.slice(index + 1, expressionWord + 1);
     const operand = between.findIndex(
       (word, offset) => !word.startsWith('-') && !/^-[vFf]$/.test(between[offset - 1] ?? ''),
     );
@@ -172,6 +187,20 @@ function interpreterHazard(
       return `'${name}' reads this argument as code, or as the name of the program to run`;
   }
   return undefined;
+}
+
+type Interpreter = (typeof INTERPRETERS)[number];
+
+/** Names that were looked up lately: a command may have tens of thousands of words, each of which is asked for each of its values. */
+const lookedUp = new Map<string, Interpreter | undefined>();
+const LOOKED_UP_MAX = 1_000;
+
+function interpreterOf(program: string): Interpreter | undefined {
+  if (lookedUp.has(program)) return lookedUp.get(program);
+  const known = INTERPRETERS.find((candidate) => candidate.name.test(program));
+  if (lookedUp.size >= LOOKED_UP_MAX) lookedUp.clear();
+  if (program.length < 64) lookedUp.set(program, known);
+  return known;
 }
 
 /** A name that the shell makes out of something else: `$x`, `l[e]t`, `{eval,x}`. */

@@ -120,9 +120,10 @@ class ShellScanner implements ShellFrameListener {
           if (isOpen(index))
             this.refuse(index, `this script prints its variables, the value among them, and ${refusal}`);
       }
-      for (const { index, words } of line.flows()) {
-        const refusal = isOpen(index) ? judgeInput(words, facts) : undefined;
-        if (refusal !== undefined) this.refuse(index, refusal);
+      for (const { words, indexes } of line.flows()) {
+        const refusal = judgeInput(words, facts);
+        if (refusal === undefined) continue;
+        for (const index of indexes()) if (isOpen(index)) this.refuse(index, refusal);
       }
     }
   }
