@@ -2,6 +2,7 @@
 import { describe, expect, it, vi } from 'vitest';
 import { parsePipeline } from '../src/index.ts';
 import { CommandLine } from '../src/shell/command-line.ts';
+import { commandIndex } from '../src/shell/shell-words.ts';
 
 const times = (count: number, text: string): string => Array.from({ length: count }, () => text).join(' ');
 
@@ -15,7 +16,7 @@ function looksAt(run: string): number {
 }
 
 describe('a long command', () => {
-  it.each(['sh x', 'node x', 'busybox', 'awk x', 'x'])(
+  it.each(['sh x', 'node x', 'busybox', 'awk x', 'x', '-a'])(
     'full of `%s` takes twice as long for twice the words',
     (word) => {
       const value = '${{ run.id }}';
@@ -26,6 +27,32 @@ describe('a long command', () => {
       expect(twice).toBeLessThan(2.5 * once);
     },
   );
+});
+
+describe('a command behind many assignments, or options of what starts it,', () => {
+  it.each(['', 'env', 'nice', 'timeout -s'])('as in `%s A=b …`, takes twice as long for twice of them', (start) => {
+    const [once, twice] = [200, 400].map((count) =>
+      looksAt(`${start} ${times(count, 'A=b')} ${times(count, '-x')} echo \${{ run.id }}`),
+    ) as [number, number];
+    expect(twice).toBeLessThan(2.5 * once);
+  });
+
+  it.each([
+    ['env -u A B=c', 4],
+    ['env -u', 3],
+    ['nice -n 5 time -p make all', 5],
+    ['A=b C=d', 2],
+    ['if ! sudo -u x make', 5],
+    ['make A=b', 0],
+  ])('is found: %s', (text, index) => {
+    const words: string[] = [];
+    for (const word of text.split(' ')) {
+      words.push(word);
+      commandIndex(words);
+    }
+    expect(commandIndex(words)).toBe(index);
+    expect(commandIndex(text.split(' '))).toBe(index);
+  });
 });
 
 describe('a long command line', () => {

@@ -170,7 +170,11 @@ export class ShellFrame {
   #keyword(word: string, isCommand: boolean): void {
     const { words } = this.command;
     const state = this.#cases.at(-1);
-    const isReserved = words.slice(0, -1).every((before) => RESERVED.has(before));
+    // Asked for few words: a command may have tens of thousands before them.
+    const isReservedBefore = (): boolean => {
+      const other = words.findIndex((before) => !RESERVED.has(before));
+      return other === -1 || other === words.length - 1;
+    };
     if (word === '[[' && isCommand) this.conditional = true;
     else if (word === ']]') this.conditional = false;
     else if (words.length === 2 && words[0] === 'function') {
@@ -187,9 +191,10 @@ export class ShellFrame {
       this.#cases.pop();
       this.reset();
       this.#close();
-    } else if (OPENING.has(word) && isReserved) this.#open();
-    else if (CLOSING.has(word) && isReserved) this.#close();
-    else if (word === 'coproc' && isReserved) this.#listener.lose("what 'coproc' runs reads what other commands write");
+    } else if (OPENING.has(word) && isReservedBefore()) this.#open();
+    else if (CLOSING.has(word) && isReservedBefore()) this.#close();
+    else if (word === 'coproc' && isReservedBefore())
+      this.#listener.lose("what 'coproc' runs reads what other commands write");
     else if (word === 'alias' && isCommand)
       this.#listener.lose("after 'alias' the words of a script can mean something else");
   }

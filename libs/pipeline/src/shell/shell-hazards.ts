@@ -11,13 +11,13 @@ import {
   commandIndex,
   EXPRESSION_MARK,
   INPUT,
-  INTERPRETERS,
+  interpreterOf,
   OUTPUT,
   READ_AS_CODE,
   runsItsInput,
   SHELLS,
 } from './shell-words.ts';
-import type { ExpressionInCommand, SimpleCommand } from './shell-words.ts';
+import type { ExpressionInCommand, Interpreter, SimpleCommand } from './shell-words.ts';
 import { judgeArgument, judgeInput } from './receivers.ts';
 import type { ScriptFacts as ReceiverFacts, Verdict } from './receivers.ts';
 
@@ -187,20 +187,6 @@ function interpreterHazard(
       return `'${name}' reads this argument as code, or as the name of the program to run`;
   }
   return undefined;
-}
-
-type Interpreter = (typeof INTERPRETERS)[number];
-
-/** Names that were looked up lately: a command may have tens of thousands of words, each of which is asked for each of its values. */
-const lookedUp = new Map<string, Interpreter | undefined>();
-const LOOKED_UP_MAX = 1_000;
-
-function interpreterOf(program: string): Interpreter | undefined {
-  if (lookedUp.has(program)) return lookedUp.get(program);
-  const known = INTERPRETERS.find((candidate) => candidate.name.test(program));
-  if (lookedUp.size >= LOOKED_UP_MAX) lookedUp.clear();
-  if (program.length < 64) lookedUp.set(program, known);
-  return known;
 }
 
 /** A name that the shell makes out of something else: `$x`, `l[e]t`, `{eval,x}`. */

@@ -93,7 +93,7 @@ export const READ_AS_CODE = new Set([
 ]);
 
 /** Programs that take code behind one of these options, or (with `operand`) as their first argument. */
-export const INTERPRETERS: readonly { readonly name: RegExp; readonly flag: RegExp; readonly operand?: boolean }[] = [
+const INTERPRETERS: readonly { readonly name: RegExp; readonly flag: RegExp; readonly operand?: boolean }[] = [
   { name: /^(python|pypy)[0-9.]*$/, flag: /^-[A-Za-z]*c/, operand: true },
   { name: /^perl[0-9.]*$/, flag: /^-[A-Za-z0-9]*[eE]/, operand: true },
   { name: /^(ruby|irb)[0-9.]*$/, flag: /^-[A-Za-z]*e/, operand: true },
@@ -152,11 +152,22 @@ const RUNNERS = new Set([
 /** Whether a program runs what it is given. */
 export function isInterpreter(program: string): boolean {
   return (
-    SHELLS.has(program) ||
-    READ_AS_CODE.has(program) ||
-    RUNNERS.has(program) ||
-    INTERPRETERS.some((known) => known.operand === true && known.name.test(program))
+    SHELLS.has(program) || READ_AS_CODE.has(program) || RUNNERS.has(program) || interpreterOf(program)?.operand === true
   );
+}
+
+export type Interpreter = (typeof INTERPRETERS)[number];
+
+/** Names that were looked up lately: a command may have tens of thousands of words, each of which is asked for each of its values. */
+const lookedUp = new Map<string, Interpreter | undefined>();
+const LOOKED_UP_MAX = 1_000;
+
+export function interpreterOf(program: string): Interpreter | undefined {
+  if (lookedUp.has(program)) return lookedUp.get(program);
+  const known = INTERPRETERS.find((candidate) => candidate.name.test(program));
+  if (lookedUp.size >= LOOKED_UP_MAX) lookedUp.clear();
+  if (program.length < 64) lookedUp.set(program, known);
+  return known;
 }
 
 /** Words that may stand before a command's name. */
@@ -183,28 +194,44 @@ const PREFIXES: ReadonlyMap<string, string> = new Map([
 
 export const ASSIGNMENT = /^([A-Za-z_][A-Za-z0-9_]*)(\[[^\]]*\])?\+?=/;
 
-/** The index of the word that names the program, `words.length` where there is none. */
-export function commandIndex(words: readonly string[]): number {
-  let at = 0;
-  for (;;) {
-    const word = words[at];
-    if (word === undefined) return at;
-    const optionsWithWord = PREFIXES.get(baseName(word));
-    if (optionsWithWord !== undefined) at = afterOptions(words, at + 1, optionsWithWord);
-    else if (RESERVED.has(word) || ASSIGNMENT.test(word)) at += 1;
-    else return at;
-  }
+/** How far the words of a command are looked at, which may become more: behind a word of PREFIXES `options` are passed over. */
+interface Looked {
+  at: number;
+  options: string | undefined;
 }
 
-function afterOptions(words: readonly string[], from: number, optionsWithWord: string): number {
-  let at = from;
-  for (; at < words.length; at++) {
-    const word = words[at] ?? '';
-    if (word.includes(EXPRESSION_MARK) && !ASSIGNMENT.test(word)) return at;
-    if (/^-[A-Za-z]$/.test(word) && optionsWithWord.includes(word.slice(1))) at += 1;
-    else if (!/^(-.*|[0-9.]+[smhd]?)$/.test(word)) return at;
+/** A command is asked for its program at each of its words, and may have tens of thousands. */
+const looked = new WeakMap<readonly string[], Looked>();
+
+/** The index of the word that names the program, `words.length` or more where there is none yet. Words are added at the end alone. */
+export function commandIndex(words: readonly string[]): number {
+  let state = looked.get(words);
+  if (state === undefined) looked.set(words, (state = { at: 0, options: undefined }));
+  while (state.at < words.length) {
+    const word = words[state.at] ?? '';
+    if (state.options !== undefined) {
+      if (isOptionWithWord(word, state.options)) state.at += 2;
+      else if (isPassedOver(word)) state.at += 1;
+      else state.options = undefined;
+      continue;
+    }
+    state.options = PREFIXES.get(baseName(word));
+    if (state.options === undefined && !RESERVED.has(word) && !ASSIGNMENT.test(word)) break;
+    state.at += 1;
   }
-  return at;
+  return state.at;
+}
+
+function isOptionWithWord(word: string, options: string): boolean {
+  return !isValue(word) && /^-[A-Za-z]$/.test(word) && options.includes(word.slice(1));
+}
+
+function isPassedOver(word: string): boolean {
+  return !isValue(word) && /^(-.*|[0-9.]+[smhd]?)$/.test(word);
+}
+
+function isValue(word: string): boolean {
+  return word.includes(EXPRESSION_MARK) && !ASSIGNMENT.test(word);
 }
 
 /** Whether the command runs the text it is given on its standard input, as in `… | sh`. */
