@@ -48,6 +48,30 @@ describe('a result', () => {
   });
 });
 
+describe('what a result has kept', () => {
+  const hash = 'a'.repeat(64);
+  const counts = { files: 1, bytes: 1, total: 1, failed: 0, skipped: 0, durationMs: 1 };
+  const keptWith = (manifest: unknown): Record<string, unknown> => ({
+    status: 'success',
+    artifacts: { ...counts, manifest },
+    report: { ...counts, manifest },
+    caches: [{ key: 'k', sha256: manifest, bytes: 1 }],
+  });
+
+  it('is taken by its hashes', () => {
+    expect(resultOf(keptWith(hash))).toMatchObject({
+      artifacts: { manifest: hash },
+      report: { manifest: hash },
+      caches: [{ key: 'k', sha256: hash, bytes: 1 }],
+    });
+  });
+
+  it.each([[[hash]], [[[hash]]], ['x'], [7], [null]])('is left out where %j is none: no store would take it', (no) => {
+    const { artifacts, report, caches } = resultOf(keptWith(no));
+    expect([artifacts, report, caches]).toEqual([undefined, undefined, undefined]);
+  });
+});
+
 describe("a lease that lists another runner's attempt", () => {
   it('neither holds up its loss nor counts as having it', () => {
     const world = new Harness();

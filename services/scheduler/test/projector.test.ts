@@ -121,6 +121,37 @@ describe('a document that the store refuses for what it is', () => {
   });
 });
 
+describe('a cache that the store refuses for what it is', () => {
+  it('is left out, and all else is written', async () => {
+    const harness = new Harness();
+    harness.session('r1-s', { credits: 1 });
+    const { id } = harness.create(text([stage('a')]));
+    harness.settle();
+    const { runId, attempt, session, credit } = harness.job(0);
+    const caches = [{ key: 'k', sha256: 'a'.repeat(64), bytes: 1 }];
+    const request = { runId, stage: 'a', attempt, session, credit, status: 'success', logBytes: 0, caches } as const;
+    harness.partition.result(request, 'r1', () => {});
+    harness.settle();
+    const store = new SlowStore();
+    let asked = 0;
+    store.ledger.addCaches = () => {
+      asked += 1;
+      return Promise.reject(new StoreUsageError('memory', 'it is no cache'));
+    };
+    let pauses = 0;
+    const pause = (): void => {
+      pauses += 1;
+      if (pauses > 10) throw new Error('it begins again and again');
+    };
+    const projector = projectorOf(harness, store, pause, { failed: () => {} });
+    projector.projectSoon();
+    await until(() => store.checkpoints.length > 0 || pauses > 10);
+    await projector.stop();
+    expect([asked, store.written.includes(id)]).toEqual([1, true]);
+    expect(store.checkpoints).toHaveLength(1);
+  });
+});
+
 describe('a document that cannot be made', () => {
   it('costs its run: that is quarantined and kept without its events, and all others are written', async () => {
     const harness = new Harness();

@@ -115,7 +115,7 @@ function savedCaches(caches: readonly SavedCache[] | undefined): readonly SavedC
         key !== '' &&
         key.length <= cacheKeyLengthMax &&
         key.isWellFormed() &&
-        /^[0-9a-f]{64}$/.test(sha256) &&
+        isHash(sha256) &&
         Number.isSafeInteger(bytes) &&
         bytes >= 0,
     )
@@ -125,9 +125,7 @@ function savedCaches(caches: readonly SavedCache[] | undefined): readonly SavedC
 
 /** Only what it is made of: what a runner says goes into the journal. Undefined: it cannot be. */
 function keptUntil({ manifest, files, bytes }: KeptArtifacts, expiresAt: number): StageArtifacts | undefined {
-  return /^[0-9a-f]{64}$/.test(manifest) && [files, bytes].every(isCount)
-    ? { manifest, files, bytes, expiresAt }
-    : undefined;
+  return isHash(manifest) && [files, bytes].every(isCount) ? { manifest, files, bytes, expiresAt } : undefined;
 }
 
 function reportUntil(kept: KeptReport, expiresAt: number): StageReport | undefined {
@@ -136,6 +134,11 @@ function reportUntil(kept: KeptReport, expiresAt: number): StageReport | undefin
   if (until === undefined || ![total, failed, skipped, durationMs].every(isCount) || failed + skipped > total)
     return undefined;
   return { ...until, total, failed, skipped, durationMs };
+}
+
+/** A list of one would do for the expression, and no store takes it. */
+function isHash(value: unknown): boolean {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 }
 
 function isCount(value: number): boolean {

@@ -308,7 +308,16 @@ export class Projector {
     for (const run of runs) {
       const caches = this.#caches.get(run);
       if (caches === undefined) continue;
-      await this.#options.ledger.addCaches(caches);
+      try {
+        await this.#options.ledger.addCaches(caches);
+      } catch (error) {
+        if (!(error instanceof StoreUsageError)) throw error;
+        // Asked again it would be refused again, and nothing of the partition be written any more. A cache that is not there fails nobody.
+        this.#options.log.warn(
+          { err: error, ...runFields(run) },
+          'the store refuses what a run has cached for what it is',
+        );
+      }
       this.#caches.delete(run);
     }
   }
