@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { connectBus, connectionOf, ensureStreams, unpackText, type Bus, type RunnerLease } from '@penstock/bus';
-import { ProcessExecutor } from '@penstock/executor';
+import { ProcessExecutor, type Guard } from '@penstock/executor';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { silentLogger } from '@penstock/telemetry';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -245,6 +245,30 @@ describe('a grant (P12)', () => {
     await scheduler.grant({}, offered);
     await scheduler.results.next();
     expect((await scheduler.send(scheduler.jobFor(offered))).answer).toBe('refused');
+  });
+
+  it('for a credit that is over is not answered once its session is: its stage may have begun, so it is not free of cost', async () => {
+    const options = { bus, runnerId: RUNNER, slots: 1, labels: ['linux'], dataDir, log: silentLogger() };
+    const ports = machinePorts(options, join(dataDir, 'runner'), NO_RECORDS);
+    let isGone = false;
+    const createGuard = (): Guard =>
+      new Proxy(ports.session.createGuard(), {
+        get: (guard, name) => {
+          const value: unknown = Reflect.get(guard, name, guard);
+          if (name === 'isGone') return isGone || value === true;
+          return typeof value === 'function' ? value.bind(guard) : value;
+        },
+      });
+    const runner = new RunnerService(options, { ...ports, session: { ...ports.session, createGuard } });
+    runners.push(runner);
+    await runner.begin();
+    const { job } = await scheduler.grant();
+    await scheduler.results.next();
+    await expect.poll(async () => (await scheduler.send({ ...job, repeated: true })).answer).toBe('refused');
+    isGone = true;
+    await expect(scheduler.bus.request(`job.${RUNNER}`, job, { timeoutMs: 300 })).rejects.toMatchObject({
+      tag: 'RequestTimeout',
+    });
   });
 
   it('of a stage that still runs by an earlier one ends that one, and is taken when it is gone', async () => {

@@ -130,6 +130,14 @@ export const ownerAndRunner: readonly Mutant[] = [
   },
   {
     rule: 'P12',
+    breaks: 'refuses what its session, which is over, may have begun',
+    file: 'services/runner/src/runner.ts',
+    find: 'if (scheduler === null && active.session.isOver) {',
+    replace: 'if (active === null) {',
+    noticedBy: [runner('a grant (P12)')],
+  },
+  {
+    rule: 'P12',
     breaks: 'starts a stage a second time when its grant is repeated',
     file: 'services/runner/src/runner.ts',
     find: "    if (held !== undefined && isSameAttempt(held.ref, job)) return answer('held');\n",
