@@ -72,6 +72,33 @@ describe('the same delivery again', () => {
     expect((await world.runsOf()).length).toBe(runs + 1);
   });
 
+  it('P24: is known for seven days, and then no more', async () => {
+    const [day, hour, minute] = [86_400_000, 3_600_000, 60_000];
+    let now = Date.now();
+    vi.useFakeTimers({ toFake: ['setInterval'] });
+    try {
+      const ingest = await world.ingest({ now: () => now });
+      const runId = (await ingest.send(push, github(newId()))).body.run_id ?? '';
+      const rows = world.store.collection(deliveriesSpec);
+      /** Looked at after a sweep, or while one goes on. */
+      const isKept = async (id: string): Promise<boolean> => {
+        vi.advanceTimersByTime(minute);
+        return (await rows.get(id)) !== null;
+      };
+      await expect.poll(() => rows.list({ where: { runId }, limit: 1 }), { timeout: 10_000 }).toHaveLength(1);
+      const [row] = await rows.list({ where: { runId }, limit: 1 });
+      if (row === undefined) throw new Error('the delivery is decided');
+      await rows.insert({ ...row, id: 'older', runId: '', deliveryId: '', receivedAt: row.receivedAt - 2 * hour });
+      now = row.receivedAt + 7 * day - hour;
+      await expect.poll(() => isKept('older'), { timeout: 10_000 }).toBe(false);
+      expect(await isKept(row.id)).toBe(true);
+      now += 2 * hour;
+      await expect.poll(() => isKept(row.id), { timeout: 10_000 }).toBe(false);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
   it('is known after a restart, from the stream and from the store', async () => {
     const id = newId();
     const first = await (await world.ingest({ waitSecs: 0 })).send(push, github(id));

@@ -343,6 +343,14 @@ export const watchingAndIntake: readonly Mutant[] = [
   },
   {
     rule: 'P24',
+    breaks: 'knows what it has decided for a day only',
+    file: 'services/webhook-ingest/src/processing/processing.ts',
+    find: 'const DECISIONS_MS_KEPT = 7 * 24 * 60 * 60 * 1000;',
+    replace: 'const DECISIONS_MS_KEPT = 24 * 60 * 60 * 1000;',
+    noticedBy: [{ tests: 'services/webhook-ingest/test/deliveries.test.ts', titles: ['P24:'] }],
+  },
+  {
+    rule: 'P24',
     breaks: 'removes what is not decided',
     file: 'services/webhook-ingest/src/processing/old-deliveries.ts',
     find: 'over.filter((_, index) => decided[index])',
