@@ -8,6 +8,7 @@ import { decideStage } from '../runs/decide.ts';
 import { stagesOfRun } from './history.ts';
 import type { People } from '../people/people.ts';
 import { given, type GraphqlContext, type Maybe } from './arguments.ts';
+import { audited, targetOf } from './audited.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 
 export interface ApprovalsOptions {
@@ -80,10 +81,12 @@ export function approvalsModule(options: ApprovalsOptions): GraphqlModule {
       const comment = args.comment ?? undefined;
       if (comment !== undefined && comment.length > COMMENT_MAX)
         throw new BadUserInput(`'comment' is longer than ${COMMENT_MAX} characters.`);
-      const { run, stage: decided } = await decideStage(options, caller, decision, { runId, stage, comment });
-      const target = `${runId} ${stage}`;
+      const target = targetOf(`${runId} ${stage}`);
       const action = decision === 'approved' ? 'stage.approve' : 'stage.reject';
-      audit.record({ at: now(), actor: actorOf(caller), action, target, outcome: 'ok', ip: address });
+      const { run, stage: decided } = await audited(
+        decideStage(options, caller, decision, { runId, stage, comment }),
+        (outcome) => audit.record({ at: now(), actor: actorOf(caller), action, target, outcome, ip: address }),
+      );
       stagesOfRun(run, [decided]);
       return decided;
     };

@@ -4,6 +4,7 @@ import type { Owners, RunReads } from '@penstock/run-client';
 import type { AuditLog } from '@penstock/store';
 import { deleteRun } from '../runs/delete.ts';
 import type { GraphqlContext, Maybe } from './arguments.ts';
+import { audited, targetOf } from './audited.ts';
 import type { GraphqlModule } from './graphql-module.ts';
 
 export interface DeletionOptions {
@@ -37,9 +38,10 @@ export function deletionModule({ owners, reads, audit, now }: DeletionOptions): 
         ): Promise<boolean> => {
           // Also where it fails: it may be deleted all the same.
           work.removesRuns = true;
-          await deleteRun(owners, reads, caller, args.id);
-          const target = args.id ?? '';
-          audit.record({ at: now(), actor: actorOf(caller), action: 'run.delete', target, outcome: 'ok', ip: address });
+          const [actor, target] = [actorOf(caller), targetOf(args.id)];
+          await audited(deleteRun(owners, reads, caller, args.id), (outcome) =>
+            audit.record({ at: now(), actor, action: 'run.delete', target, outcome, ip: address }),
+          );
           return true;
         },
       },

@@ -108,7 +108,7 @@ const SDL = /* GraphQL */ `
     actor: String!
     action: String!
     target: String!
-    "ok, or the code of the refusal"
+    "ok, or the code of the refusal; UNAVAILABLE where a change of a run may have been made all the same"
     outcome: String!
     ip: String
   }

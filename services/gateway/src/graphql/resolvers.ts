@@ -11,6 +11,7 @@ import type { UsesResolver } from '../runs/extensions.ts';
 import type { DispatchArguments, Trigger, TriggerArguments } from '../runs/trigger.ts';
 import { validatePipeline, type ValidateArguments } from '../runs/validate.ts';
 import { given, limitOf, type GraphqlContext, type Maybe } from './arguments.ts';
+import { audited, targetOf } from './audited.ts';
 import { pageOf, stagesPage, type RunsArguments, type StagesArguments } from './run-pages.ts';
 import { runAtVersion, stagesOfRun } from './history.ts';
 import { objectBytesMin, selectsField } from './selection.ts';
@@ -115,22 +116,16 @@ export function makeResolvers(options: GraphqlOptions) {
       dispatchPipeline: (_: unknown, args: DispatchArguments, { caller, clientGone }: GraphqlContext) =>
         trigger.dispatch(caller, args, clientGone),
       cancelPipeline: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
-        const cancelled = await cancelRun(owners, reads, caller, args.id);
-        audit.record({
-          at: now(),
-          actor: actorOf(caller),
-          action: 'run.cancel',
-          target: cancelled.run.id,
-          outcome: 'ok',
-          ip: address,
-        });
-        return cancelled;
+        const [actor, target] = [actorOf(caller), targetOf(args.id)];
+        return audited(cancelRun(owners, reads, caller, args.id), (outcome) =>
+          audit.record({ at: now(), actor, action: 'run.cancel', target, outcome, ip: address }),
+        );
       },
       approveRun: async (_: unknown, args: { id?: Maybe<string> }, { caller, address }: GraphqlContext) => {
-        const run = await approveRun(owners, reads, caller, args.id);
-        const actor = actorOf(caller);
-        audit.record({ at: now(), actor, action: 'run.approve', target: run.id, outcome: 'ok', ip: address });
-        return run;
+        const [actor, target] = [actorOf(caller), targetOf(args.id)];
+        return audited(approveRun(owners, reads, caller, args.id), (outcome) =>
+          audit.record({ at: now(), actor, action: 'run.approve', target, outcome, ip: address }),
+        );
       },
     },
   };
