@@ -320,7 +320,8 @@ describe('each service does its whole job as its own user', () => {
     const long = 'x'.repeat(3 * MIB);
     const verbs = ['user', 'token', 'token.used', 'session', 'tokens.list', 'tokens.create', 'tokens.revoke'];
     for (const verb of verbs) auth.respond(subjects.service('auth', verb), () => `auth ${verb}`, { queue: 'auth' });
-    for (const verb of ['resolve', 'package'])
+    const registryVerbs = ['resolve', 'package', 'artifact.get', 'cache.list', 'log.part'];
+    for (const verb of registryVerbs)
       registry.respond(subjects.service('registry', verb), () => long, { queue: 'registry' });
     ingest.respond(subjects.service('webhook-ingest', 'list'), () => long, { queue: 'webhook-ingest' });
     await Promise.all([auth.flush(), registry.flush(), ingest.flush()]);
@@ -330,7 +331,7 @@ describe('each service does its whole job as its own user', () => {
       expect(await registry.request(subjects.service('auth', verb), {}, soon)).toBe(`auth ${verb}`);
     expect(await ingest.request(subjects.service('auth', 'user'), {}, soon)).toBe('auth user');
     for (const [asking, subject] of [
-      [gateway, subjects.service('registry', 'resolve')],
+      ...registryVerbs.map((verb) => [gateway, subjects.service('registry', verb)] as const),
       [gateway, subjects.service('webhook-ingest', 'list')],
       [ingest, subjects.service('registry', 'resolve')],
       [runner, subjects.service('registry', 'package')],
@@ -609,6 +610,9 @@ const forbidden: {
       '$JS.API.DIRECT.GET.KV_members',
       '$KV.revocations.session.s',
       'delivery.x',
+      'svc.registry.artifacts.r1.put',
+      'svc.registry.artifacts.r1.cache-begin',
+      'svc.registry.upload.r1.some',
     ],
     subscribe: [
       '>',

@@ -228,7 +228,12 @@ function gatewayUser(): PeerUser {
       many(api(`DIRECT.GET.${bucketStream(buckets.controls)}`)),
       many(subjects.status('*')),
       { ...one(anyVerb('auth')), of: 'auth' },
-      ...(['registry', 'webhook-ingest'] as const).map((service) => ({ ...many(anyVerb(service)), of: service })),
+      { ...many(anyVerb('webhook-ingest')), of: 'webhook-ingest' },
+      // Not all that begins so: behind `artifacts` and `upload` stands the runner that speaks (PERMISSION-2).
+      ...['*', 'artifact.*', 'cache.*', 'log.*'].map((verbs) => ({
+        ...many(subjects.service('registry', verbs)),
+        of: 'registry',
+      })),
     ],
     // What the watch's consumer delivers comes to its inbox as plain messages.
     hears: [subjects.events('*'), subjects.opened('*'), subjects.liveLogOfRun('*'), `${inboxPrefixOf('gateway')}.>`],
