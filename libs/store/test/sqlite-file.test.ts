@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
+import { setImmediate } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { openSqliteStore, type CollectionSpec, type DocumentStore } from '../src/index.ts';
@@ -170,6 +171,20 @@ describe('a SQLite file', () => {
     const outcomes = await Promise.all(calls);
     expect(outcomes.filter((outcome) => outcome === 'StoreUnavailable')).toHaveLength(100);
     expect(await store.collection(spec).get('x')).toBeNull();
+  });
+
+  it('WORKERLINK-2: bounds also those that are past their deadline: they wait in the memory of a thread that hangs', async () => {
+    const store = await open({ deadlineMs: 20 });
+    const things = store.collection(spec);
+    const tagOf = (error: { tag: string; message: string }): string => `${error.tag}: ${error.message}`;
+    // Behind it timers come first: nothing is answered before the deadline of all of them.
+    await setImmediate();
+    const late = Array.from({ length: 4_000 }, (_, index) => things.get(`x${index}`).then(() => '', tagOf));
+    for (const until = performance.now() + 40; performance.now() < until;);
+    expect(await late[3_999]).toContain('no answer');
+    await expect(things.get('x')).rejects.toThrow('busy with 4000 calls');
+    // What it has answered makes room.
+    await expect.poll(() => things.get('x').catch(tagOf), { timeout: 10_000 }).toBeNull();
   });
 
   it('keeps what was acknowledged when its process is killed, in the middle of writing', async () => {

@@ -2,7 +2,8 @@
  * The main thread's end of the worker thread. It owns the thread, the calls under way and their deadlines.
  *
  * WORKERLINK-1 Every call settles: by its answer, by its deadline, or by the end of the thread.
- * WORKERLINK-2 Calls under way are bounded in number and bytes; beyond, a call is refused at once and nothing was done.
+ * WORKERLINK-2 Calls that the thread has not answered are bounded in number and bytes, also those that are past their deadline: they wait in
+ *     its memory. Beyond, a call is refused at once and nothing was done.
  * WORKERLINK-3 A thread that dies takes its calls along as StoreUnavailable; the next call starts another one.
  * WORKERLINK-4 The thread keeps the process alive only while calls are under way.
  */
@@ -27,7 +28,6 @@ const THREAD_YOUNG_MB_MAX = 6;
 interface Pending {
   readonly resolve: (result: never) => void;
   readonly reject: (error: Error) => void;
-  readonly bytes: number;
   readonly expiresAtMs: number;
 }
 
@@ -36,7 +36,9 @@ export class WorkerLink {
   readonly #deadlineMs: number;
   /** In the order of sending, which is that of answering and of expiring. */
   readonly #pending = new Map<number, Pending>();
-  #pendingBytes = 0;
+  /** Bytes of each call that the thread has not answered, whether or not anybody waits for it still. */
+  readonly #unanswered = new Map<number, number>();
+  #unansweredBytes = 0;
   #worker: Worker | null = null;
   #lastId = 0;
   #timer: NodeJS.Timeout | null = null;
@@ -65,15 +67,16 @@ export class WorkerLink {
   call<O extends Operation>(operation: O, bytes = 0, deadlineMs = this.#deadlineMs): Promise<Results[O['kind']]> {
     return new Promise((resolve, reject) => {
       if (this.#closing !== null) return reject(this.#error({ tag: 'unavailable', problem: 'it was closed' }));
-      if (this.#pending.size >= CALLS_MAX || (this.#pendingBytes > 0 && this.#pendingBytes + bytes > CALL_BYTES_MAX)) {
-        return reject(this.#error({ tag: 'unavailable', problem: `it is busy with ${this.#pending.size} calls` }));
-      }
+      const { size } = this.#unanswered;
+      if (size >= CALLS_MAX || (this.#unansweredBytes > 0 && this.#unansweredBytes + bytes > CALL_BYTES_MAX))
+        return reject(this.#error({ tag: 'unavailable', problem: `it is busy with ${size} calls` }));
       const worker = (this.#worker ??= this.#startWorker());
       const id = ++this.#lastId;
       const expiresAtMs = monotonicMs() + deadlineMs;
       if (this.#pending.size === 0) worker.ref();
-      this.#pending.set(id, { resolve, reject, bytes, expiresAtMs });
-      this.#pendingBytes += bytes;
+      this.#pending.set(id, { resolve, reject, expiresAtMs });
+      this.#unanswered.set(id, bytes);
+      this.#unansweredBytes += bytes;
       this.#timer ??= setTimeout(() => this.#expire(), deadlineMs);
       worker.postMessage({ id, expiresAtMs, operation } satisfies WorkerCall);
     });
@@ -122,6 +125,8 @@ export class WorkerLink {
   }
 
   #settle(answer: WorkerAnswer): void {
+    this.#unansweredBytes -= this.#unanswered.get(answer.id) ?? 0;
+    this.#unanswered.delete(answer.id);
     const pending = this.#remove(answer.id);
     if (pending === undefined) return;
     if ('failure' in answer) pending.reject(this.#error(answer.failure));
@@ -130,6 +135,8 @@ export class WorkerLink {
 
   #abandon(failure: Failure): void {
     this.#worker = null;
+    this.#unanswered.clear();
+    this.#unansweredBytes = 0;
     for (const id of [...this.#pending.keys()]) this.#remove(id)?.reject(this.#error(failure));
   }
 
@@ -149,7 +156,6 @@ export class WorkerLink {
     const pending = this.#pending.get(id);
     if (pending === undefined) return undefined;
     this.#pending.delete(id);
-    this.#pendingBytes -= pending.bytes;
     if (this.#pending.size === 0) {
       if (this.#timer !== null) clearTimeout(this.#timer);
       this.#timer = null;
