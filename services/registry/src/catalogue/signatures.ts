@@ -60,7 +60,10 @@ export class SigningKeys {
 
   /** What it has signed counts as unsigned from now on. */
   async remove(tenant: string, keyId: string): Promise<true> {
-    if (!(await this.#keys.delete(`${tenant}|${keyId}`))) throw new NotFound('You have no key with this id.');
+    const id = `${tenant}|${keyId}`;
+    if ((await this.#keys.get(id)) === null) throw new NotFound('You have no key with this id.');
+    // A store may not know that it was this that has deleted it.
+    await this.#keys.delete(id);
     return true;
   }
 
