@@ -1,5 +1,11 @@
 /** What a package says of itself, read without writing anything. */
-import { diagnosticLine, parseManifest, PIPELINE_LIMITS, type ExtensionManifest } from '@penstock/pipeline';
+import {
+  diagnosticLine,
+  parseManifest,
+  PIPELINE_LIMITS,
+  type ExtensionManifest,
+  type ManifestResult,
+} from '@penstock/pipeline';
 import { PackageRefused } from './errors.ts';
 import { MANIFEST_NAME, PACKAGE_LIMITS } from './package-limits.ts';
 import { readPackage, type PackageEntry, type PackageFigures } from './read-package.ts';
@@ -20,8 +26,14 @@ const TEXTS: ReadonlyMap<string, { readonly key: 'manifest' | 'readme' | 'change
     ['changelog.md', { key: 'changelog', bytesMax: PACKAGE_LIMITS.changelogBytesMax }],
   ]);
 
-/** Throws PackageRefused for what is no sound package, and what the stream itself throws. */
-export async function inspectPackage(bytes: AsyncIterable<Uint8Array>): Promise<PackageInfo> {
+/**
+ * Throws PackageRefused for what is no sound package, and what the stream itself throws. `read`: as `parseManifest`, elsewhere than on this
+ * thread, which the manifest of a stranger holds for a tenth of a second and more; throws what it throws.
+ */
+export async function inspectPackage(
+  bytes: AsyncIterable<Uint8Array>,
+  read: (manifest: string) => ManifestResult | Promise<ManifestResult> = parseManifest,
+): Promise<PackageInfo> {
   const texts = new Map<string, string>();
   const figures = await readPackage(bytes, async (entry) => {
     const wanted = TEXTS.get(entry.path === MANIFEST_NAME ? entry.path : entry.path.toLowerCase());
@@ -31,7 +43,7 @@ export async function inspectPackage(bytes: AsyncIterable<Uint8Array>): Promise<
   const manifestText = texts.get('manifest');
   return {
     ...figures,
-    manifest: manifestOf(manifestText),
+    manifest: await manifestOf(manifestText, read),
     manifestText: manifestText ?? '',
     readme: texts.get('readme') ?? null,
     changelog: texts.get('changelog') ?? null,
@@ -50,9 +62,12 @@ async function readText(entry: PackageEntry, bytesMax: number): Promise<string> 
   return text;
 }
 
-function manifestOf(text: string | undefined): ExtensionManifest {
+async function manifestOf(
+  text: string | undefined,
+  read: (manifest: string) => ManifestResult | Promise<ManifestResult>,
+): Promise<ExtensionManifest> {
   if (text === undefined) throw new PackageRefused('manifest', `the package has no ${MANIFEST_NAME} at its root`);
-  const parsed = parseManifest(text);
+  const parsed = await read(text);
   if (parsed.ok) return parsed.manifest;
   throw new PackageRefused(
     'manifest',

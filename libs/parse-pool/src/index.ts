@@ -1,4 +1,10 @@
 /** The public face of the package: pipeline files of strangers, read on another thread. */
 export { ParsePool } from './parse-pool.ts';
 export type { ParsePoolOptions } from './parse-pool.ts';
-export { isReadAtOnce, parsePipelineOffThread, usesOffThread, warmParseThread } from './shared-pool.ts';
+export {
+  isReadAtOnce,
+  manifestOffThread,
+  parsePipelineOffThread,
+  usesOffThread,
+  warmParseThread,
+} from './shared-pool.ts';

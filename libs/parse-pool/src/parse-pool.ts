@@ -12,7 +12,15 @@ import { hash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
 import { FairQueue } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
-import { adoptForeign, parseRemembered, recall, usesOf, type ParseResult } from '@penstock/pipeline';
+import {
+  adoptForeign,
+  type ManifestResult,
+  parseManifest,
+  parseRemembered,
+  type ParseResult,
+  recall,
+  usesOf,
+} from '@penstock/pipeline';
 import type { ParseAnswer, ParseOptions, ParseTask, ThreadAnswer, ThreadMessage } from './parse-task.ts';
 
 export interface ParsePoolOptions {
@@ -109,6 +117,12 @@ export class ParsePool {
     return uses;
   }
 
+  /** As `parseManifest`. Throws as `parse` does. */
+  async manifest(text: string, key: string, deadlineMs: number): Promise<ManifestResult> {
+    if (this.#isSmall(text, {})) return parseManifest(text);
+    return (await this.#ask({ text, options: undefined, isManifest: true }, key, deadlineMs)) as ManifestResult;
+  }
+
   #knowUses(digest: string, uses: readonly string[]): void {
     if (uses.join('').length > KNOWN_USES_LENGTH_MAX) return;
     this.#knownUses.delete(digest);
@@ -175,7 +189,8 @@ export class ParsePool {
     thread.task = task;
     if (thread.isLoaded) this.#endLater(thread, this.#readingMsMax);
     thread.worker.ref();
-    thread.worker.postMessage({ text: task.text, options: task.options } satisfies ParseTask);
+    const { text, options, isManifest } = task;
+    thread.worker.postMessage({ text, options, isManifest } satisfies ParseTask);
   }
 
   /** What another has read meanwhile is not read again. */

@@ -1,5 +1,5 @@
 /** The one pool of a process: services that share a process share its threads too. */
-import type { ParseResult } from '@penstock/pipeline';
+import type { ManifestResult, ParseResult } from '@penstock/pipeline';
 import { ParsePool } from './parse-pool.ts';
 import type { ParseOptions } from './parse-task.ts';
 
@@ -17,6 +17,11 @@ export function parsePipelineOffThread(
 /** As `usesOf`, with the threads of this process. @throws Unavailable */
 export function usesOffThread(text: string, key: string, deadlineMs: number): Promise<readonly string[]> {
   return shared.uses(text, key, deadlineMs);
+}
+
+/** As `parseManifest`, with the threads of this process. @throws Unavailable */
+export function manifestOffThread(text: string, key: string, deadlineMs: number): Promise<ManifestResult> {
+  return shared.manifest(text, key, deadlineMs);
 }
 
 /** Whether a file is read on the calling thread, by all pools: it takes a few milliseconds. */

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Unavailable } from '@penstock/errors';
-import { definitionBytes, parsePipeline, parseRemembered } from '@penstock/pipeline';
+import { definitionBytes, parseManifest, parsePipeline, parseRemembered } from '@penstock/pipeline';
 import { ParsePool, type ParsePoolOptions } from '../src/index.ts';
 
 const FAKE = new URL('./fake-worker.ts', import.meta.url);
@@ -141,6 +141,21 @@ describe('a pool of threads that read files', () => {
     const text = `${stages(300)}  used: {uses: test/vitest@^1}\n`;
     expect(await pool.uses(text, 'k', MINUTE)).toEqual(['test/vitest@^1']);
     expect(await pool.uses('uses: [', 'k', MINUTE)).toEqual([]);
+  });
+
+  it('reads a manifest as reading it here would, good or bad, and only a small one without matrix and aliases here', async () => {
+    const head = 'id: build/node\nversion: 1.0.0\ndescription: builds\n';
+    const small = `${head}run: make\n`;
+    const large = `${head}${stages(300).slice('pipeline: {name: p}\n'.length)}`;
+    const pool = poolOf({});
+    for (const text of [small, large, `${large}shell: sh\n`, 'id: ['])
+      expect(await pool.manifest(text, 'k', MINUTE)).toEqual(parseManifest(text));
+    expect(parseManifest(large).ok).toBe(true);
+    const elsewhere = poolOf({ workerUrl: FAKE });
+    const matrix = `${head}stages: {a: {run: x, matrix: {n: [1, 2]}}}\n`;
+    for (const text of [large, matrix])
+      expect(await elsewhere.manifest(text, 'k', MINUTE)).toMatchObject({ diagnostics: [{ message: text }] });
+    expect(await elsewhere.manifest(small, 'k', MINUTE)).toMatchObject({ ok: true });
   });
 
   it('knows of a file that was read, and is good by itself, that it uses nothing', async () => {

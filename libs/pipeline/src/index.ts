@@ -17,7 +17,7 @@ export { PIPELINE_LIMITS } from './model/limits.ts';
 export { PIPELINE_FILES } from './model/pipeline-files.ts';
 export { definitionBytes } from './file/definition-bytes.ts';
 export type { Lacking } from './file/expansion-budget.ts';
-export { parseManifest } from './file/manifest.ts';
+export { parseManifest, type ManifestResult } from './file/manifest.ts';
 export type { ExtensionManifest } from './file/drafts.ts';
 export { parsePipeline } from './file/parse.ts';
 export { ServerTemplate, type TemplateValues } from './file/server-template.ts';

@@ -28,6 +28,7 @@ import {
 } from '@penstock/extension';
 import { BadUserInput, Conflict, Forbidden, NotFound, QuotaExceeded, Unavailable } from '@penstock/errors';
 import { BoundedQueue } from '@penstock/async';
+import { manifestOffThread } from '@penstock/parse-pool';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { extensionKey } from '../catalogue/names.ts';
 import { megabytes } from '../catalogue/megabytes.ts';
@@ -63,6 +64,8 @@ const VERSIONS_MAX = 2_000;
 /** Unpacking the largest package keeps a processor busy for a second; a request to the registry is given up after a few. */
 const INSPECTIONS_AT_ONCE = 2;
 const INSPECTIONS_WAITING_MAX = 50;
+/** Of one manifest, which takes a quarter of a second at most; the rest is waiting for other files. */
+const READ_MS_MAX = 10_000;
 /** Between the finding of an upload and the commit: far below the time for which its bytes outlive its usability (UPLOAD-2). */
 const PUBLISH_MS_MAX = (UPLOAD_KEPT_MS - UPLOAD_USABLE_MS) / 4;
 
@@ -102,7 +105,7 @@ export class Publisher {
     const object = upload === null ? null : await this.#options.uploads.open(upload, packageHash);
     if (upload === null || object === null) return await this.#published(tenant, request);
     const info = await this.#inspections
-      .run(() => inspected(object.bytes))
+      .run(() => inspected(object.bytes, tenant))
       .catch((error: unknown) => this.#refused(tenant, packageHash, error));
     const signature = await this.#signatureOf(tenant, request);
     await this.#options.afterStep?.('inspected');
@@ -338,9 +341,9 @@ function withVersion(
   };
 }
 
-async function inspected(bytes: AsyncIterable<Uint8Array>): Promise<PackageInfo> {
+async function inspected(bytes: AsyncIterable<Uint8Array>, tenant: string): Promise<PackageInfo> {
   try {
-    return await inspectPackage(bytes);
+    return await inspectPackage(bytes, (manifest) => manifestOffThread(manifest, tenant, READ_MS_MAX));
   } catch (error) {
     if (error instanceof PackageRefused)
       throw new BadUserInput(`The package is refused: ${error.message}`, { fault: error.fault });
