@@ -3,6 +3,7 @@
  * only by the names of its refs, their history in growing steps until the commit is there; and all of it from a server that
  * is nothing but files.
  */
+import { setImmediate as othersTurn } from 'node:timers/promises';
 import type { Connection } from './connection.ts';
 import type { Credentials } from './credentials.ts';
 import { doesNotKnowCommit, isDumb, refusesBareCommit } from './failure.ts';
@@ -157,12 +158,25 @@ export async function changedPaths(
       PATHS_BYTES_MAX + 1,
     );
     if (listed.length > PATHS_BYTES_MAX) return null;
-    return listed
-      .toString('utf8')
-      .split('\0')
-      .filter((path) => path !== '');
+    return await pathsIn(listed);
   }
   return null;
+}
+
+/** Some milliseconds of work, after which others have their turn. */
+const PIECE_BYTES = 128 * 1024;
+
+/** Of a list that ends each of them with NUL. */
+export async function pathsIn(listed: Buffer): Promise<string[]> {
+  const paths: string[] = [];
+  for (let from = 0; from < listed.length;) {
+    const end = listed.indexOf(0, from + PIECE_BYTES);
+    const to = end < 0 ? listed.length : end;
+    for (const path of listed.toString('utf8', from, to).split('\0')) if (path !== '') paths.push(path);
+    from = to + 1;
+    await othersTurn();
+  }
+  return paths;
 }
 
 async function mergeBase(fetch: CommitFetch, base: string): Promise<string | null> {

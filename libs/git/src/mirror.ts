@@ -9,7 +9,7 @@
  * MIRROR-5. What a fetch brings along for later is never why it fails: then it is done again without.
  */
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, utimesSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { connectionTo, type Lookup } from './connection.ts';
@@ -27,6 +27,7 @@ import {
 import { folderBytes } from './folder-bytes.ts';
 import { runGit } from './git-command.ts';
 import type { ObjectReaders } from './objects.ts';
+import { isPackedRef } from './packed-refs.ts';
 import type { CloneAddress, GitPolicy } from './policy.ts';
 import { writeSkeleton } from './skeleton.ts';
 import type { Slots } from './slots.ts';
@@ -382,9 +383,7 @@ export class Mirror {
 
   /** Without a process, for the most frequent answer is no. */
   #hasRef(ref: string): boolean {
-    if (existsSync(join(this.folder, ref))) return true;
-    const packed = join(this.folder, 'packed-refs');
-    return existsSync(packed) && readFileSync(packed, 'latin1').includes(` ${ref}\n`);
+    return existsSync(join(this.folder, ref)) || isPackedRef(join(this.folder, 'packed-refs'), ref);
   }
 
   /** Before the first use of a mirror that an earlier process has left, perhaps in the middle of a fetch. */
