@@ -99,7 +99,12 @@ function matchAt(text: string, at: number, pattern: RegExp, kind: 'name' | 'numb
   pattern.lastIndex = at;
   const found = pattern.exec(text)?.[0];
   if (found === undefined) return undefined;
-  return { kind, text: found, from: at, to: at + found.length, ...(kind === 'number' ? { value: Number(found) } : {}) };
+  const part = { from: at, to: at + found.length };
+  if (kind === 'name') return { kind, text: found, ...part };
+  const value = Number(found);
+  // No JSON has it.
+  if (!Number.isFinite(value)) throw new Fault(part, 'the number is too large', 'write it as a text, in quotes');
+  return { kind, text: found, ...part, value };
 }
 
 function symbolAt(text: string, at: number): Token | undefined {
