@@ -11,6 +11,8 @@ import { EngineFailed } from './errors.ts';
 export interface Holders {
   hold(processes: readonly ProcessIdentity[]): Promise<void>;
   letGo(processes: readonly ProcessIdentity[]): void;
+  /** The engine does not remove a container: the next start does. */
+  leftBehind(cause: unknown): void;
 }
 
 const ENDED_MS_MAX = 20_000;
@@ -29,8 +31,8 @@ export class Confined {
   #process: ProcessIdentity | null = null;
 
   /**
-   * Created and held; it does not run yet where the engine can do it so, else its first process waits by itself. Nothing of it is there where
-   * this rejects. @throws EngineFailed; the signal's reason
+   * Created and held; it does not run yet where the engine can do it so, else its first process waits by itself. Where this rejects nothing of
+   * it is there, or it is told as left behind. @throws EngineFailed; the signal's reason
    */
   static async make(
     engine: Engine,
@@ -54,7 +56,7 @@ export class Confined {
       return confined;
     } catch (error) {
       // Of an engine that hangs the removal is waited for as well.
-      if (isAsked) await confined.remove();
+      if (isAsked) await confined.remove().catch((cause: unknown) => holders.leftBehind(cause));
       throw error;
     }
   }

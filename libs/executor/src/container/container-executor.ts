@@ -91,6 +91,10 @@ export class ContainerExecutor implements Executor {
       holders: {
         hold: (processes) => this.#hold(processes),
         letGo: (processes) => this.#letGo(processes),
+        leftBehind: (cause) => {
+          this.#leftBehind += 1;
+          warn(`a container could not be removed: ${cause instanceof Error ? cause.message : String(cause)}`);
+        },
       },
       name: `penstock-${randomBytes(9).toString('hex')}`,
       folder: this.#folder,
@@ -102,10 +106,6 @@ export class ContainerExecutor implements Executor {
       stageLimits: this.#options.limits,
       seccompProfile: this.#seccompProfile,
       boot: BOOT,
-      leftBehind: (message) => {
-        this.#leftBehind += 1;
-        warn(message);
-      },
     });
     if (this.#over !== null) stage.end(this.#over);
     this.#running.add(stage);

@@ -103,7 +103,7 @@ export class ContainerStage implements StageProcess {
       await this.#clear();
     } catch (error) {
       // No process of it is left; the next start removes what is left on the disk.
-      this.#parts.leftBehind(`a container could not be removed: ${messageOf(error)}`);
+      this.#parts.holders.leftBehind(error);
     }
     return exit;
   }

@@ -31,8 +31,6 @@ export interface StageParts {
   /** A file; absent: the engine's own. */
   readonly seccompProfile: string | undefined;
   readonly boot: { readonly stage: string; readonly service: string };
-  /** Called where the engine does not remove a container: no process of it is left. */
-  readonly leftBehind: (message: string) => void;
 }
 
 export interface StagePlan {

@@ -10,8 +10,11 @@ class Client {
 
   readonly paths: string[] = [];
 
+  removalFails = false;
+
   json({ method, path, body }: EngineCall): Promise<unknown> {
     this.paths.push(`${method} ${path}`);
+    if (method === 'DELETE' && this.removalFails) return Promise.reject(new Error('it is busy'));
     if (body === undefined) return Promise.resolve(null);
     const answer = Promise.withResolvers<null>();
     this.asked.push({ name: (body as { readonly name: string }).name, answer });
@@ -28,7 +31,7 @@ const request = (name: string, isOwnerInside?: ContainerRequest['isOwnerInside']
 /** Of a stage that nobody stops. */
 const wanted = new AbortController().signal;
 const inside = { uid: 1000, gid: 1000 };
-const holders: Holders = { hold: () => Promise.resolve(), letGo: () => {} };
+const holders: Holders = { hold: () => Promise.resolve(), letGo: () => {}, leftBehind: () => {} };
 
 describe('podman is asked for a container', () => {
   it('whose user has a number of its own inside only once it has answered for the one before, well or not; for others at once', async () => {
@@ -64,6 +67,18 @@ describe('podman is asked for a container', () => {
     client.asked[1]?.answer.resolve(null);
     await next;
     expect(client.paths).toHaveLength(2);
+  });
+
+  it('and one that cannot be removed after a failed start is told as left behind, so that the next start sweeps it', async () => {
+    const client = new Client();
+    client.removalFails = true;
+    const engine = new Engine(client as unknown as EngineClient, podmanDialect);
+    const left: unknown[] = [];
+    const made = Confined.make(engine, request('a'), { ...holders, leftBehind: (why) => void left.push(why) }, wanted);
+    await expect.poll(() => client.asked).toHaveLength(1);
+    client.asked[0]?.answer.reject(new Error('no space'));
+    await expect(made).rejects.toThrow('no space');
+    expect(left).toEqual([new Error('it is busy')]);
   });
 
   it('and what was made after its stage was stopped is removed, and never started', async () => {
