@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { recentTree, UsageWatch } from '../src/limits/usage-watch.ts';
@@ -31,6 +31,24 @@ describe('the disk of a stage that is watched', () => {
     expect(await promise).toMatch(/^disk: the stage takes \d+ bytes of the disk; 20971520 are allowed$/);
     watch.close();
   });
+
+  it('is measured for as long as that takes, and no longer than the stage runs', async () => {
+    const mark = join(root, 'pid');
+    const limits = { memoryBytes: MIB, diskBytes: 0, inodes: 0, processes: 10, openFiles: 100 };
+    const watch = new UsageWatch({
+      folders: [root],
+      measuring: ['sh', '-c', `echo $$ >${mark}.new; mv ${mark}.new ${mark}; exec sleep 1000`],
+      helperPid: undefined,
+      limits,
+      onExceeded: () => {},
+    });
+    await expect.poll(() => existsSync(mark), { timeout: 20_000 }).toBe(true);
+    const pid = Number(readFileSync(mark, 'utf8'));
+    const isThere = (): boolean => descendantsOf(process.pid).some((each) => each.pid === pid);
+    expect(isThere()).toBe(true);
+    watch.close();
+    await expect.poll(isThere, { timeout: 20_000 }).toBe(false);
+  }, 60_000);
 });
 
 it('the processes of the machine are looked at once for all stages that are watched at the time', () => {

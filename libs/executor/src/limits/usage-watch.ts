@@ -12,7 +12,6 @@ import { descendantsOf, ProcessTree } from '../system/proc.ts';
 import type { StageLimits } from './stage-limits.ts';
 
 const WATCH_MS = 1_000;
-const MEASURE_MS_MAX = 60_000;
 /** Between two measurements that nothing asks for: at least so long, and so many times what the last one took. */
 const REST_MS_MIN = 10_000;
 const REST_TIMES = 100;
@@ -42,6 +41,8 @@ export class UsageWatch {
   readonly #freeAtStart: readonly Room[];
   #isLooking = false;
   #isOver = false;
+  /** A measurement is given the time that it takes: of a tree that is slow to walk, a part would pass for nothing. It ends with the stage. */
+  readonly #measuring = new AbortController();
   #measureFrom = performance.now() + REST_MS_MIN;
 
   constructor(watched: Watched) {
@@ -54,6 +55,7 @@ export class UsageWatch {
   close(): void {
     this.#isOver = true;
     clearInterval(this.#timer);
+    this.#measuring.abort();
   }
 
   async #look(): Promise<void> {
@@ -99,10 +101,11 @@ export class UsageWatch {
 
   async #measure(): Promise<void> {
     const { folders, measuring = ['du'], limits, elsewhere } = this.#watched;
-    const bytes = (await measured(measuring, ['--block-size=1'], folders)) + ((await elsewhere?.()) ?? 0);
+    const { signal } = this.#measuring;
+    const bytes = (await measured(measuring, ['--block-size=1'], folders, signal)) + ((await elsewhere?.()) ?? 0);
     if (bytes > limits.diskBytes)
       return this.#exceeded('disk', `the stage takes ${bytes} bytes of the disk; ${limits.diskBytes} are allowed`);
-    const inodes = await measured(measuring, ['--inodes'], folders);
+    const inodes = await measured(measuring, ['--inodes'], folders, signal);
     if (inodes > limits.inodes)
       this.#exceeded('disk', `the stage has made ${inodes} files and folders; ${limits.inodes} are allowed`);
   }
@@ -153,9 +156,10 @@ async function measured(
   [file = '', ...words]: readonly string[],
   flags: readonly string[],
   folders: readonly string[],
+  signal: AbortSignal,
 ): Promise<number> {
   const run = promisify(execFile);
-  const options = { timeout: MEASURE_MS_MAX, maxBuffer: 1024 ** 2 };
+  const options = { signal, maxBuffer: 1024 ** 2 };
   const { stdout } = await run(file, [...words, '-scx', ...flags, '--', ...folders], options).catch(
     (error: { stdout?: string }) => ({ stdout: error.stdout ?? '' }),
   );
