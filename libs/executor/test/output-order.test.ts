@@ -109,6 +109,21 @@ describe('the order of standard output and error', () => {
     }
   });
 
+  it('a sink that fails as the last output is handed over does not keep the stage from ending', async () => {
+    const scratch = new Scratch();
+    const [stdout, stderr] = [scratch.pipe(), scratch.pipe()];
+    const pipes = new OutputPipes(stdout.readFd, stderr.readFd);
+    try {
+      pipes.attach({ write: () => Promise.reject(new Error('the disk is full')) });
+      for (const { writeFd } of [stdout, stderr]) writeSync(writeFd, 'last');
+      await expect(pipes.finish()).resolves.toBeUndefined();
+    } finally {
+      pipes.close();
+      for (const { writeFd } of [stdout, stderr]) closeSync(writeFd);
+      scratch.close();
+    }
+  });
+
   it('of a stage is written as ever after one that has left its outputs non-blocking', async () => {
     const unblock = "perl -e 'use Fcntl; fcntl($_, F_SETFL, O_WRONLY | O_NONBLOCK) or die for *STDOUT, *STDERR'";
     expect(await lines(unblock)).toEqual([]);

@@ -119,7 +119,9 @@ class OutputPipe {
       const bytes = this.#readNow(readBuffer);
       if (bytes <= 0) break;
       const pending = this.#sink?.write(this.#stream, readBuffer.subarray(0, bytes));
-      if (pending instanceof Promise) return pending.then(() => this.finish());
+      if (!(pending instanceof Promise)) continue;
+      // A sink that fails does not keep the stage from ending.
+      return pending.catch(() => {}).then(() => this.finish());
     }
     this.#emptyAt = writtenAt;
     this.#sink = null;
