@@ -135,6 +135,12 @@ describe.each(ways)('a stage as $kind, bounded by $by,', ({ kind, by }) => {
   });
 
   if (by === 'watching') return;
+  it('may ask for less memory than one before it has left in /dev/shm', async () => {
+    expect((await run('head -c 40M /dev/zero >/dev/shm/left')).exit).toEqual({ kind: 'exit', code: 0 });
+    const { exit, sink } = await run('echo up', { resources: { memoryBytes: 16 * MIB } });
+    expect([exit, sink.text()]).toEqual([{ kind: 'exit', code: 0 }, 'up\n']);
+  });
+
   it('may ask for less memory, for itself alone', async () => {
     const script = 'exec perl -e \'my $a = "x" x 25000000; print "had it\\n"\'';
     expect((await run(script, { resources: { memoryBytes: 32 * MIB } })).exit).toMatchObject({ oom: true });

@@ -25,7 +25,7 @@ import { renderJob, type Job } from './job.ts';
 import type { Isolation } from './launch.ts';
 import { Leftovers } from './leftovers.ts';
 import { OomCounter } from './oom.ts';
-import { StageBounds } from './stage-bounds.ts';
+import { memoryOf, StageBounds } from './stage-bounds.ts';
 import { isDash } from './own-shell.ts';
 import { PreparedProcess, type Prepared } from './prepared-process.ts';
 import { RenewedFiles } from './renewed-files.ts';
@@ -257,6 +257,8 @@ class RunningProcess implements StageProcess {
       helper = acquired instanceof Promise ? await this.#unlessStopped(acquired, pool) : acquired;
       if (helper === null) return exitOfStop(this.#stopped ?? 'cancelled');
       const { bases } = helper.launch;
+      // What earlier stages have left in memory counts to the group: it goes before one that may take less than they.
+      if (helper.group !== null && memoryOf(spec, parts.limits) < (helper.memoryBytes ?? 0)) helper.view = null;
       if (bases !== undefined && !helper.shows(view)) {
         await helper.bind(view, viewTable(bases, spec.run, VIEW_LIMITS));
         if (this.#stopped !== null) {

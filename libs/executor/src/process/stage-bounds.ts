@@ -12,6 +12,11 @@ import type { OomCounter } from './oom.ts';
 
 const KILLED: Extract<StageExit, { kind: 'signal' }> = { kind: 'signal', signal: 'SIGKILL', code: 137, oom: false };
 
+/** Of a stage, whatever of the two is less. */
+export function memoryOf({ place }: Pick<StageSpec, 'place'>, limits: StageLimits | undefined): number {
+  return Math.min(limits?.memoryBytes ?? Infinity, place?.resources?.memoryBytes ?? Infinity);
+}
+
 export class StageBounds {
   /** For the stage's log: whole lines without their ends. */
   readonly remarks: string[] = [];
@@ -25,15 +30,16 @@ export class StageBounds {
 
   constructor(
     helper: Helper,
-    { place, run, cwd }: StageSpec,
+    spec: StageSpec,
     { oom, limits }: { readonly oom: OomCounter; readonly limits: StageLimits | undefined },
   ) {
     this.#helper = helper;
     this.#oom = oom;
     this.#limits = limits;
     const { group } = helper;
+    const { place, run, cwd } = spec;
     const asked = place?.resources;
-    this.#memoryBytes = Math.min(limits?.memoryBytes ?? Infinity, asked?.memoryBytes ?? Infinity);
+    this.#memoryBytes = memoryOf(spec, limits);
     if (group !== null && helper.memoryBytes !== this.#memoryBytes) {
       group.setMemory(this.#memoryBytes);
       helper.memoryBytes = this.#memoryBytes;
