@@ -87,7 +87,8 @@ export class LocalExecutors {
   }
 
   async prewarm(count: number): Promise<void> {
-    await Promise.all(this.#executors.map((executor) => executor.prewarm(count)));
+    // What does not come up now is started once more for the stage, and told in its log.
+    await Promise.allSettled(this.#executors.map((executor) => executor.prewarm(count)));
   }
 
   async close(): Promise<void> {

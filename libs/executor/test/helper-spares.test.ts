@@ -3,12 +3,12 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { GuardGone } from '../src/contract/errors.ts';
 import type { Guard } from '../src/guard/guard.ts';
-import { HelperPool } from '../src/process/helper-pool.ts';
+import { HelperPool, type Way } from '../src/process/helper-pool.ts';
 import { NO_SHELL_LIMITS } from '../src/limits/stage-limits.ts';
-import { launchPlain } from '../src/process/launch.ts';
+import { launchPlain, type Launch } from '../src/process/launch.ts';
 import { Scratch } from '../src/process/scratch.ts';
 import { viewOf, type View } from '../src/process/view.ts';
 
@@ -17,21 +17,22 @@ let folder: string;
 let pool: HelperPool;
 let launched: number;
 
-function poolOf(idleMax: number, guard?: Pick<Guard, 'hold' | 'letGo'>): HelperPool {
+const launch = (): Launch => {
+  launched += 1;
+  return launchPlain('group', { covered: undefined, pipes: scratch.pipesFolder, limits: NO_SHELL_LIMITS });
+};
+
+function poolOf(
+  idleMax: number,
+  guard?: Pick<Guard, 'hold' | 'letGo'>,
+  ways: readonly Way[] = [{ isolation: 'group', launch }],
+): HelperPool {
   launched = 0;
   return new HelperPool({
     scratch,
     guard: guard as Guard | undefined,
     leftovers: undefined,
-    ways: [
-      {
-        isolation: 'group',
-        launch: () => {
-          launched += 1;
-          return launchPlain('group', { covered: undefined, pipes: scratch.pipesFolder, limits: NO_SHELL_LIMITS });
-        },
-      },
-    ],
+    ways,
     idleMax,
     idleLasting: idleMax,
     restMsMax: 60_000,
@@ -104,4 +105,46 @@ it('HELPERPOOL-2: none is handed out before the guard has confirmed to hold it, 
   expect((await acquired).usable).toBe(true);
   guard.hold = () => Promise.reject(new GuardGone('the guard has fired'));
   await expect(pool.acquire({ key: 'b', place: '', view: viewNamed('two') })).rejects.toThrow(GuardGone);
+}, 60_000);
+
+/** A way that ends with a complaint each time but the last. */
+function failing(complaints: string[]): Way {
+  const isolation = 'user-namespace';
+  const launchNext = (): Launch => {
+    const complaint = complaints.shift();
+    // What a namespace is to be is no matter here: a helper that comes up is one of a group.
+    return complaint === undefined
+      ? launch()
+      : { isolation, file: '/bin/sh', args: ['-c', 'echo "$1" >&2; exit 1', 'sh', complaint] };
+  };
+  return { isolation, launch: launchNext };
+}
+
+it.each(['sh: 0: Cannot fork', 'unshare: fork failed: Resource temporarily unavailable'])(
+  'HELPERPOOL-5: a machine that is short for a moment steps no isolation down, and a later start has it: %s',
+  async (complaint) => {
+    pool = poolOf(1, undefined, [failing([complaint]), { isolation: 'group', launch }]);
+    await expect(pool.prewarm(1)).rejects.toThrow(complaint);
+    await pool.prewarm(1);
+    expect([pool.isolation, launched]).toEqual(['user-namespace', 1]);
+  },
+  60_000,
+);
+
+it('HELPERPOOL-5: nor does one that has no file left for a start, and that is told', async () => {
+  const pipe = vi.spyOn(scratch, 'pipe').mockImplementationOnce(() => {
+    throw Object.assign(new Error('EMFILE: too many open files'), { code: 'EMFILE' });
+  });
+  pool = poolOf(1, undefined, [failing([]), { isolation: 'group', launch }]);
+  await expect(pool.prewarm(1)).rejects.toThrow('EMFILE');
+  pipe.mockRestore();
+  await pool.prewarm(1);
+  expect(pool.isolation).toBe('user-namespace');
+}, 60_000);
+
+it('what the machine does not give is not asked for again', async () => {
+  const refused = 'unshare: unshare failed: Operation not permitted';
+  pool = poolOf(1, undefined, [failing([refused]), { isolation: 'group', launch }]);
+  await pool.prewarm(1);
+  expect([pool.isolation, launched]).toEqual(['group', 1]);
 }, 60_000);

@@ -37,12 +37,14 @@ let guard: RecordingGuard;
 /** Renewals that wait for their answer. */
 let renewals: ((result: Renewal) => void)[];
 let renewed: number;
+let released: number;
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
   renewals = [];
   renewed = 0;
+  released = 0;
 });
 
 /** A session whose lease was sent at `sentAtMs`, and is stored now. */
@@ -52,15 +54,20 @@ async function begin(sentAtMs: number): Promise<Session<SessionExecutors>> {
     ports: {
       createGuard: () => guard,
       newKey: newSealingKey,
-      acquire: () =>
-        Promise.resolve({
+      acquire: async () => {
+        await afterMicrotasks();
+        return {
           sentAtMs,
           renew: () => {
             renewed += 1;
             return new Promise<Renewal>((resolve) => renewals.push(resolve));
           },
-          release: () => Promise.resolve(),
-        }),
+          release: () => {
+            released += 1;
+            return Promise.resolve();
+          },
+        };
+      },
     },
     time: machineTime,
     newId: randomUUID,
@@ -111,6 +118,13 @@ describe("the deadline of a session's guard", () => {
 });
 
 describe('a session', () => {
+  it('does not begin where its executors do not come up, and leaves neither guard nor lease', async () => {
+    const prewarm = vi.spyOn(executor, 'prewarm').mockRejectedValue(new Error('the machine is short of processes'));
+    onTestFinished(() => prewarm.mockRestore());
+    await expect(begin(bootClockMs())).rejects.toThrow('short of processes');
+    expect([guard.isGone, released]).toEqual([true, 1]);
+  });
+
   it('P15: ends with its guard when its lease is lost, and renews it no more', async () => {
     const session = await begin(bootClockMs());
     (await renewalIsSent())({ kind: 'lost' });

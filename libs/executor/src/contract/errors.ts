@@ -9,6 +9,13 @@ export class UnstartableStage extends TaggedError {
 /** A helper did not come up. */
 export class HelperFailed extends TaggedError {
   readonly tag = 'HelperFailed';
+  /** Of a machine that is busy, or short of something at the moment: it says nothing of what can be had there. */
+  readonly isPassing: boolean;
+
+  constructor(message: string, options: { readonly isPassing?: boolean } = {}) {
+    super(message);
+    this.isPassing = options.isPassing === true;
+  }
 }
 
 /** The guard has fired or is gone: its session is over (P15). */

@@ -223,7 +223,10 @@ export interface Executor {
   hasBegun?(notes: StageNotes): boolean;
   /** Ends such a stage instead; resolves when nothing of it can run any more. Never rejects. */
   discard?(notes: StageNotes): Promise<void>;
-  /** Makes sure that up to `count` stages could start at once without a new helper. */
+  /**
+   * Makes sure that up to `count` stages could start at once without a new helper, as far as the machine lets it. Rejects where what stands
+   * for `isIsolated` and `canChangeUser` is not known then.
+   */
   prewarm(count: number): Promise<void>;
   /** Kills what runs; resolves when nothing is left. Nothing starts afterwards. */
   close(): Promise<void>;

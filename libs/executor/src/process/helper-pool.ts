@@ -7,6 +7,8 @@
  *     is ended first. How many run is the caller's to bound.
  * HELPERPOOL-4. A helper stays with its run while there is room for another: what a run sees is mounted once, not for each of its
  *     stages. Without room the one that has rested longest changes over.
+ * HELPERPOOL-5. The next way is tried only where the machine does not give the one before, never where it is busy or short of something
+ *     at the moment; and only before a helper has come up, which `prewarm` waits for.
  */
 import { HelperFailed } from '../contract/errors.ts';
 import type { Guard } from '../guard/guard.ts';
@@ -149,13 +151,17 @@ export class HelperPool {
     this.#sweep.unref();
   }
 
-  /** Resolves when `count` helpers idle or none is starting any more. */
+  /**
+   * Resolves when `count` helpers idle or none is starting any more. Rejects where it is not known then in which of its ways stages will be
+   * kept apart.
+   */
   async prewarm(count: number): Promise<void> {
     const wanted = Math.min(count, this.#options.idleMax);
-    const started: Promise<void>[] = [];
+    const started: Promise<Error | null>[] = [];
     for (let have = this.#idle.length + this.#starting.length; have < wanted; have += 1)
       started.push(this.#startOne(NO_PLACE));
-    await Promise.all(started);
+    const failure = (await Promise.all(started)).find((error) => error !== null);
+    if (failure !== undefined && !this.#proven && this.#ways.length > 1 && !this.#closed) throw failure;
   }
 
   async close(): Promise<void> {
@@ -207,20 +213,24 @@ export class HelperPool {
     if (spares < this.#options.spareCount && !this.#closed) setImmediate(() => void this.#startOne(NO_PLACE));
   }
 
-  async #startOne(place: string): Promise<void> {
-    if (this.#closed) return;
+  /** Resolves with what it has failed by; whoever waits for it is told that, too. */
+  async #startOne(place: string): Promise<Error | null> {
+    if (this.#closed) return null;
     this.#starting.push(place);
     const started = (): void => void this.#starting.splice(this.#starting.indexOf(place), 1);
     try {
       const helper = await this.#startProven(place);
       started();
       this.release(helper);
+      return null;
     } catch (error) {
       started();
-      if (this.#surplus(place) <= 0) return;
+      const failure = error instanceof Error ? error : new HelperFailed(String(error));
+      if (this.#surplus(place) <= 0) return failure;
       const index = this.#waiting.findIndex((waiting) => waiting.place === place);
       const [waiting] = this.#waiting.splice(index, 1);
-      waiting?.reject(error instanceof Error ? error : new HelperFailed(String(error)));
+      waiting?.reject(failure);
+      return failure;
     }
   }
 
@@ -246,7 +256,7 @@ export class HelperPool {
         if (!(error instanceof HelperFailed) || this.#closed) throw error;
         // Another start may have stepped down meanwhile.
         if (isolation !== this.isolation) continue;
-        if (this.#proven || this.#ways.length === 1) throw error;
+        if (this.#proven || this.#ways.length === 1 || error.isPassing) throw error;
         this.#ways.shift();
         if (this.isolation === 'group') this.#warnOfGroups(error);
       }

@@ -16,6 +16,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, fchownSync, ftruncateSync, writeFileSync, writeSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Duplex } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { HelperFailed } from '../contract/errors.ts';
 import type { ControlGroup, GroupCounts } from '../limits/control-groups.ts';
 import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/port.ts';
@@ -36,6 +37,8 @@ import type { PipeEnds, Scratch } from './scratch.ts';
 import { takeOver } from './take-over.ts';
 import type { View } from './view.ts';
 
+/** What Node, shells and `unshare` say where the machine has no process or no memory left for one. */
+const IS_SHORT = /\bE(?:AGAIN|NOMEM)\b|Cannot fork|Resource temporarily unavailable|Cannot allocate memory/;
 /** Generous: a loaded machine is slow, and a helper that hangs is of no use to anyone. */
 const READY_MS_MAX = 20_000;
 /** Of what a helper says when it cannot start. */
@@ -129,7 +132,7 @@ export class Helper {
 
     this.#child.stderr?.on('data', (data: Buffer) => this.#onComplaint(data));
     const deadline = setTimeout(
-      () => this.#onFailed(new HelperFailed(`a helper was not ready within ${READY_MS_MAX} ms`)),
+      () => this.#onFailed(new HelperFailed(`a helper was not ready within ${READY_MS_MAX} ms`, { isPassing: true })),
       READY_MS_MAX,
     );
     this.ready = new Promise<void>((resolve, reject) => {
@@ -409,10 +412,13 @@ export class Helper {
       await new Promise((resolve) => setTimeout(resolve, GONE_POLL_MS));
     if (this.#stage === null) await this.#pipes.finish();
     else await this.#end(this.#stage.reported ?? { kind: 'lost', cause: `its helper was ended from outside (${how})` });
+    // What it has said last is read in the turn after.
+    for (let turn = 0; turn < 2 && this.identities.length === 0; turn += 1) await nextTurn();
     const said = this.#complaint.trim();
     this.#onFailed(
       new HelperFailed(
         `a helper (${this.isolation}) ended before it was ready (${how})${said === '' ? '' : `: ${said}`}`,
+        { isPassing: how === 'SIGKILL' || IS_SHORT.test(`${how}: ${said}`) },
       ),
     );
     this.#pipes.close();

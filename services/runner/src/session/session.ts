@@ -80,7 +80,7 @@ export class Session<Stages extends Executors> {
   #nextRenewal: Promise<void> | null = null;
   #isOver = false;
 
-  /** Rejects where the broker does not take the lease; nothing is left behind then. */
+  /** Rejects where the broker does not take the lease, or the executors do not come up; nothing is left behind then. */
   static async begin<Guarding extends SessionGuard, Stages extends Executors>(
     options: SessionOptions<Guarding, Stages>,
   ): Promise<Session<Stages>> {
@@ -92,6 +92,8 @@ export class Session<Stages extends Executors> {
     try {
       executors = options.createExecutors(guard);
       const warm = executors.prewarm(1);
+      // Also before the lease is there.
+      warm.catch(() => {});
       lease = await options.ports.acquire(`${options.runner}.${id}`, leaseOf(options, id, key));
       await guard.setDeadline(deadlineOf(lease.sentAtMs, options.leaseMs));
       await warm;
