@@ -399,6 +399,7 @@ describe('an expression is refused where its value could become code', () => {
     ['env A=1 bash -c @', 'bash -c'],
     ['bash @', 'script'],
     ['bash -x @', 'script'],
+    ['echo --shell=/bin/bash @', 'script'],
     ['. @', 'code'],
     ['source @', 'code'],
     ['trap "@" EXIT', 'trap'],

@@ -145,11 +145,11 @@ function shellHazard(words: readonly string[], at: number, expressionWord: numbe
   // What stands behind any shell stands behind the first.
   if (words.slice(first + 1, expressionWord + 1).some((word) => /^(-[A-Za-z]*c|--command|-Command)/.test(word)))
     return `'${baseName(words[first] ?? '')} -c' reads its arguments as code`;
-  // A shell with nothing but options between it and the value is the last word before it that is none.
+  // Nothing but options stands between a shell and the value: no other word is behind it. It may stand in an option itself.
   const last = words.findLastIndex((word, index) => index < expressionWord && !/^[-+]/.test(word));
   for (let index = first; index < expressionWord; index++) {
     const name = baseName(words[index] ?? '');
-    if (name === 'busybox' || (index === last && isShell(name)))
+    if (name === 'busybox' || (index >= last && isShell(name)))
       return `the value would choose the script that '${name}' runs`;
   }
   return undefined;
