@@ -34,11 +34,13 @@ export class FairQueue<Item> {
     return item;
   }
 
-  remove(key: string, item: Item): void {
+  /** False: it is not there any more. */
+  remove(key: string, item: Item): boolean {
     const items = this.#byKey.get(key);
     const at = items?.indexOf(item) ?? -1;
-    if (items === undefined || at === -1) return;
+    if (items === undefined || at === -1) return false;
     items.splice(at, 1);
     if (items.length === 0) this.#byKey.delete(key);
+    return true;
   }
 }

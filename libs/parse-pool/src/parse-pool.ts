@@ -7,6 +7,8 @@
  * PARSEPOOL-2. Files wait by key and keys take turns; a key has a bounded number of them waiting, and so has the pool of keys,
  * and what all of them hold is bounded.
  * PARSEPOOL-3. A small file is read at once on the calling thread: it takes less than handing it over does.
+ * PARSEPOOL-4. Whoever asks for a file of their key that waits or is being read waits for it with the others, and takes no place:
+ * a file that is triggered many times at once is one.
  */
 import { hash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
@@ -19,6 +21,7 @@ import {
   parseRemembered,
   type ParseResult,
   recall,
+  type ResolvedExtension,
   usesOf,
 } from '@penstock/pipeline';
 import type { ParseAnswer, ParseOptions, ParseTask, ThreadAnswer, ThreadMessage } from './parse-task.ts';
@@ -38,8 +41,12 @@ export interface ParsePoolOptions {
   readonly workerUrl?: URL;
 }
 
+type Settle = (outcome: ParseAnswer | Error) => void;
+
 interface Task extends ParseTask {
-  readonly settle: (outcome: ParseAnswer | Error) => void;
+  readonly key: string;
+  /** Who waits for it; nobody may, of one that is read on. */
+  readonly askers: Set<Settle>;
 }
 
 interface Thread {
@@ -81,6 +88,8 @@ const THREAD_YOUNG_MB_MAX = 48;
 
 export class ParsePool {
   readonly #queue: FairQueue<Task>;
+  /** By key, those that wait and those that are being read. */
+  readonly #open = new Map<string, Set<Task>>();
   readonly #threads = new Set<Thread>();
   readonly #threadsMax: number;
   readonly #inlineLengthMax: number;
@@ -142,33 +151,60 @@ export class ParsePool {
   }
 
   #ask(question: ParseTask, key: string, deadlineMs: number): Promise<ParseAnswer> {
+    const task = this.#findOpen(question, key) ?? this.#openTask(question, key);
+    if (task === undefined)
+      return Promise.reject(new Unavailable('Too many pipeline files are being read at the moment.'));
     const { promise, resolve, reject } = Promise.withResolvers<ParseAnswer>();
-    const length = lengthOf(question);
-    let isSettled = false;
-    const task: Task = {
-      ...question,
-      settle: (outcome) => {
-        if (isSettled) return;
-        isSettled = true;
-        clearTimeout(timer);
-        this.#waitingLength -= length;
-        if (outcome instanceof Error) reject(outcome);
-        else resolve(outcome);
-      },
+    const settle: Settle = (outcome) => {
+      clearTimeout(timer);
+      if (outcome instanceof Error) reject(outcome);
+      else resolve(outcome);
     };
     const timer = setTimeout(() => {
-      this.#queue.remove(key, task);
-      task.settle(late());
+      task.askers.delete(settle);
+      settle(late());
+      if (task.askers.size === 0 && this.#queue.remove(key, task)) this.#close(task);
     }, deadlineMs);
-    this.#waitingLength += length;
-    if (this.#waitingLength <= this.#waitingLengthMax && this.#queue.add(key, task)) this.#pump();
-    else task.settle(new Unavailable('Too many pipeline files are being read at the moment.'));
+    task.askers.add(settle);
+    this.#pump();
     return promise;
+  }
+
+  #findOpen(question: ParseTask, key: string): Task | undefined {
+    return this.#open
+      .get(key)
+      ?.values()
+      .find((task) => isSame(task, question));
+  }
+
+  /** Undefined: there is no room for it. */
+  #openTask(question: ParseTask, key: string): Task | undefined {
+    const task: Task = { ...question, key, askers: new Set() };
+    const length = lengthOf(task);
+    if (this.#waitingLength + length > this.#waitingLengthMax || !this.#queue.add(key, task)) return undefined;
+    this.#waitingLength += length;
+    const open = this.#open.get(key);
+    if (open === undefined) this.#open.set(key, new Set([task]));
+    else open.add(task);
+    return task;
+  }
+
+  /** Nothing comes of it any more. */
+  #close(task: Task): void {
+    const open = this.#open.get(task.key);
+    if (open?.delete(task) !== true) return;
+    if (open.size === 0) this.#open.delete(task.key);
+    this.#waitingLength -= lengthOf(task);
+  }
+
+  #settle(task: Task, outcome: ParseAnswer | Error): void {
+    this.#close(task);
+    for (const settle of task.askers) settle(outcome);
   }
 
   async close(): Promise<void> {
     for (let task = this.#queue.next(); task !== undefined; task = this.#queue.next())
-      task.settle(new Unavailable('The server is stopping.'));
+      this.#settle(task, new Unavailable('The server is stopping.'));
     await Promise.all(
       [...this.#threads].map((thread) => this.#end(thread, new Unavailable('The server is stopping.'))),
     );
@@ -199,7 +235,7 @@ export class ParsePool {
       const task = this.#queue.next();
       const known = task?.options === undefined ? undefined : recall(task.text, task.options);
       if (task === undefined || known === undefined) return task;
-      task.settle(known);
+      this.#settle(task, known);
     }
   }
 
@@ -240,7 +276,7 @@ export class ParsePool {
     thread.task = undefined;
     worker.unref();
     if (task?.options !== undefined) adoptForeign(task.text, task.options, answer as ParseResult, bytes);
-    task?.settle(answer);
+    if (task !== undefined) this.#settle(task, answer);
     this.#pump();
   }
 
@@ -250,10 +286,25 @@ export class ParsePool {
     clearTimeout(thread.overdue);
     thread.task = undefined;
     thread.loaded.resolve();
-    task?.settle(outcome);
+    if (task !== undefined) this.#settle(task, outcome);
     this.#pump();
     await thread.worker.terminate();
   }
+}
+
+/** What a file is read with, as far as it is known to be the same: extensions come anew with each question. */
+function isSame(a: ParseTask, b: ParseTask): boolean {
+  if (a.text !== b.text || a.isManifest !== b.isManifest) return false;
+  if ((a.options === undefined) !== (b.options === undefined)) return false;
+  const { extensions = [], ...others } = a.options ?? {};
+  const { extensions: known = [], ...rest } = b.options ?? {};
+  const keys = [...Object.keys(others), ...Object.keys(rest)] as (keyof typeof rest)[];
+  return keys.every((key) => others[key] === rest[key]) && areSame(extensions, known);
+}
+
+function areSame(a: readonly ResolvedExtension[], b: readonly ResolvedExtension[]): boolean {
+  const fields = ['uses', 'id', 'version', 'hash', 'manifest'] as const;
+  return a.length === b.length && a.every((each, index) => fields.every((field) => each[field] === b[index]?.[field]));
 }
 
 function lengthOf({ text, options }: ParseTask): number {

@@ -1,7 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Unavailable } from '@penstock/errors';
-import { definitionBytes, parseManifest, parsePipeline, parseRemembered } from '@penstock/pipeline';
+import {
+  definitionBytes,
+  parseManifest,
+  parsePipeline,
+  parseRemembered,
+  type ResolvedExtension,
+} from '@penstock/pipeline';
 import { ParsePool, type ParsePoolOptions } from '../src/index.ts';
+import type { ParseOptions } from '../src/parse-task.ts';
 
 const FAKE = new URL('./fake-worker.ts', import.meta.url);
 const MINUTE = 60_000;
@@ -80,6 +87,40 @@ describe('a pool of threads that read files', () => {
     await expect(pool.parse('4', {}, 'a', MINUTE)).rejects.toThrow('Too many pipeline files');
     expect(await pool.parse('5', {}, 'b', MINUTE)).toMatchObject({ ok: false });
     await Promise.all(taken);
+  });
+
+  it('reads a file once that many of a key ask for at once: they take one place together', async () => {
+    const pool = fake({ waitingPerKeyMax: 1 });
+    const first = pool.parse('first', {}, 'a', MINUTE);
+    const extensions = (): ResolvedExtension[] => [
+      { uses: 'x/y@1', id: 'x/y', version: '1.0.0', hash: '0', manifest: 'm' },
+    ];
+    const asked = Array.from({ length: 20 }, () => pool.parse('same', { extensions: extensions() }, 'a', MINUTE));
+    const [read, ...others] = await Promise.all(asked);
+    expect(others.every((other) => other === read)).toBe(true);
+    await first;
+  });
+
+  it.each<[string, ParseOptions]>([
+    ['another extension', { extensions: [{ uses: 'x/y@1', id: 'x/y', version: '1.0.1', hash: '1', manifest: 'n' }] }],
+    ['other refusals', { refusals: new Map([['x/y@1', 'There is none.']]) }],
+    ['the rules of another time', { standing: true }],
+  ])('reads it for each of those that ask with %s', async (_, options) => {
+    const pool = fake();
+    const [one, other] = await Promise.all([
+      pool.parse('same', { extensions: [], refusals: new Map() }, 'a', MINUTE),
+      pool.parse('same', options, 'a', MINUTE),
+    ]);
+    expect(one).not.toBe(other);
+  });
+
+  it('keeps a file in its place for the others when one of those who wait for it gives up', async () => {
+    const pool = fake({ readingMsMax: 1_000 });
+    const stuck = pool.parse('stuck', {}, 'a', MINUTE).catch(() => 'ended');
+    const [hurried, patient] = [pool.parse('same', {}, 'a', 1), pool.parse('same', {}, 'a', MINUTE)];
+    await expect(hurried).rejects.toThrow('in time');
+    expect(await patient).toMatchObject({ ok: false });
+    expect(await stuck).toBe('ended');
   });
 
   it('refuses what is over the bound of all that waits, and takes files again when others are read', async () => {

@@ -2,6 +2,7 @@
 import { ConfigurationError, loadTiers } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
+import { warmParseThread } from '@penstock/parse-pool';
 import { HTTP_KEYS, runService } from '@penstock/service';
 import { publicServer } from '@penstock/service/public-server';
 import { auditCollections, AuditRepository, openStore, runCollections } from '@penstock/store';
@@ -68,6 +69,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
         await untilDone('publishing the extensions that come along', async () =>
           registry.publishBuiltIns(await builtInExtensions()),
         );
+        await warmParseThread();
         const identity = openIdentity({ bus, apiKey, jwtSecret, publicRead: false });
         const server = publicServer({ name: 'registry', settings, bus, log, meter, connectionsMax: CONNECTIONS_MAX });
         const audit = new AuditRepository(store, { log });

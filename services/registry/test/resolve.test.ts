@@ -204,3 +204,14 @@ it('manifests that are too large for one run together are refused before all of 
   expect(await resolve(ids.slice(0, 8).map((id) => `${id}@1`))).toHaveLength(8);
   await expect(resolve(ids.map((id) => `${id}@1`))).rejects.toThrow('larger than 512 KiB');
 });
+
+it('nobody is refused because many resolve at once what no registry has read yet', async () => {
+  const comment = `# what it uses: ${'x'.repeat(3_000)}`;
+  const ids = Array.from({ length: 15 }, (_, index) => `build/asked-${index}`);
+  for (const id of ids) await publish(registry, service, { id, comment });
+  const one = user('a');
+  await Promise.all(Array.from({ length: 20 }, () => resolve(`${ids[0]}@1`, { caller: one })));
+  expect(await Promise.all(ids.map((id) => resolve(`${id}@1`, { caller: service })))).toEqual(
+    ids.map((id) => [`${id}@1.0.0`]),
+  );
+});

@@ -8,6 +8,7 @@ import type { LockEntry, RegistryCaller, ResolveAnswer, ResolveRequest, Unresolv
 import { BadUserInput } from '@penstock/errors';
 import { usesOffThread } from '@penstock/parse-pool';
 import { parseUses, PIPELINE_LIMITS, type ResolvedExtension } from '@penstock/pipeline';
+import { SERVICE_TENANT } from '@penstock/run';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import { byPrecedence, type ExtensionRecord, type VersionRecord } from '../catalogue/records.ts';
 import { mayUsePrivate } from './rights.ts';
@@ -51,6 +52,11 @@ interface Origin {
 
 type Found = { readonly record: ExtensionRecord; readonly version: VersionRecord };
 
+/** Whose turn it is: a user's. The API key may stand for a whole organisation, and its tenant for strangers: those go by extension. */
+function turnOf({ tenant }: RegistryCaller, { id }: Pick<ResolvedExtension, 'id'>): string {
+  return tenant === null || tenant === SERVICE_TENANT ? `${SERVICE_TENANT}/${id}` : tenant;
+}
+
 export class Resolver {
   readonly #options: ResolverOptions;
 
@@ -87,7 +93,7 @@ export class Resolver {
             `The manifests of all extensions in use are larger than ${PIPELINE_LIMITS.extensionsTextMax / 1024} KiB.`,
           );
         // Somebody's text, which may be a tree of 40,000 values.
-        for (const inner of await usesOffThread(answer.manifest, caller.tenant ?? answer.hash, READ_MS_MAX)) {
+        for (const inner of await usesOffThread(answer.manifest, turnOf(caller, answer), READ_MS_MAX)) {
           if (asked.has(inner) || next.has(inner)) continue;
           next.add(inner);
           origins.set(inner, {
