@@ -80,6 +80,12 @@ describe('an explanation', () => {
   it('lets no control characters of strangers through', () => {
     const run = runOf({ pipelineName: 'a\u001B[31m', waitingOn: [wait('runner', 'b\u001B]0;c')] });
     expect(explanationOf(run, 0).join('')).not.toContain('\u001B');
+    const held = runOf({ waitingOn: [wait('quota', 'd', { holder: '\u001B[2J' })] });
+    expect(explanationOf(held, 0).join('\n')).toContain('The run \\u{1b}[2J goes on before it.');
+    const green = { run: 'e\u001B[2J', startedAt: 'f\u001B[2J', commit: null, file: null, isFileKnown: true };
+    const failed = runOf({ status: 'FAILED', sinceGreen: { ...green, extensions: [], inputs: [], stages: [] } });
+    const unheard = runOf({ status: 'g\u001B[2J', stages: [stageOf('h', 'i\u001B[2J', [])] });
+    for (const each of [failed, unheard]) expect(explanationOf(each, 0).join('')).not.toContain('\u001B');
   });
 });
 

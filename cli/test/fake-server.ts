@@ -37,14 +37,18 @@ export interface FakeServer {
   /** The `Last-Event-ID` of each log request. */
   readonly cursors: (string | undefined)[];
   readonly logAuthorizations: (string | undefined)[];
+  /** The log has been asked for. */
+  readonly streamed: Promise<void>;
 }
 
 export async function fakeServer(script: FakeServerScript): Promise<FakeServer> {
   const graphql: GraphqlRequest[] = [];
   const cursors: (string | undefined)[] = [];
+  const { promise: streamed, resolve: tellStreamed } = Promise.withResolvers<void>();
   const logAuthorizations: (string | undefined)[] = [];
   const server = createServer((request, response) => {
     if (request.url === `/pipeline/${RUN_ID}/logs`) {
+      tellStreamed();
       cursors.push(request.headers['last-event-id'] as string | undefined);
       logAuthorizations.push(request.headers.authorization);
       const answers = script.logs ?? [];
@@ -77,7 +81,13 @@ export async function fakeServer(script: FakeServerScript): Promise<FakeServer> 
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, graphql, cursors, logAuthorizations };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    graphql,
+    cursors,
+    logAuthorizations,
+    streamed,
+  };
 }
 
 const run = (status: string): unknown => ({ id: RUN_ID, status, stages: [{ name: 'build' }, { name: 'test' }] });

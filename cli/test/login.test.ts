@@ -35,7 +35,8 @@ async function serverOf(
         404,
         { error: 'not_found', message: 'no' },
       ];
-      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
+      if (status === 0) response.destroy();
+      else response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(answer));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -107,6 +108,24 @@ describe('penstock login', () => {
     });
     expect(seen.map(({ path }) => path)).toEqual(['/auth/device', '/auth/device/token', '/auth/device/token']);
     expect(seen[1]?.body).toEqual({ device_code: 'dev' });
+  });
+
+  it('waits on while the server is away: the code is as good as before', async () => {
+    const answers: (readonly [number, unknown])[] = [
+      [0, 'the connection breaks'],
+      [503, { error: 'unavailable', message: 'later' }],
+    ];
+    const { url } = await serverOf({
+      '/auth/device': device,
+      '/auth/device/token': (body, authorization) =>
+        answers.shift() ?? authorized(accessToken(900, 'x'))(body, authorization),
+    });
+    const cwd = folder();
+    const { code, stderr } = await penstock(['login', '--server', url], {
+      cwd,
+      env: { XDG_CONFIG_HOME: join(cwd, 'settings') },
+    });
+    expect([code, answers, stderr]).toEqual([0, [], expect.stringContaining('as ada')]);
   });
 
   it.each([

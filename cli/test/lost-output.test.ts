@@ -1,6 +1,7 @@
 /** What was asked for and could not be written is no success. */
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { folder, pipeline, start } from './command.ts';
@@ -20,6 +21,26 @@ describe.skipIf(!existsSync('/dev/full'))('a disk that is full', () => {
       1,
       expect.stringContaining('penstock: the output could not be written whole: the disk is full\n'),
     ]);
+  });
+});
+
+const WORKFLOW = 'on: push\njobs: {a: {steps: [{run: x}]}}\n';
+
+describe('a file that the disk does not take whole', () => {
+  it.each([
+    ['is not there', ['extension', 'keygen', 'made'], 'made'],
+    ['is not there', ['migrate', '--from', 'github', '--output', 'made', 'ci.yml'], 'made'],
+    ['is the one that was there', ['lock', '--update'], '.pipeline.lock'],
+  ])('%s: penstock %s', (_what, args, name) => {
+    const files = { ...pipeline('  a: {run: echo x}'), 'ci.yml': WORKFLOW, '.pipeline.lock': 'of before' };
+    const cwd = folder(files);
+    const { status, stderr } = spawnSync('sh', ['-c', 'ulimit -f 0; exec "$0" "$@"', process.execPath, MAIN, ...args], {
+      cwd,
+      encoding: 'utf8',
+    });
+    expect([status, stderr]).toEqual([2, expect.stringMatching(`^penstock: cannot write ${name}: `)]);
+    expect(readdirSync(cwd).toSorted()).toEqual(Object.keys(files).toSorted());
+    expect(readFileSync(join(cwd, '.pipeline.lock'), 'utf8')).toBe('of before');
   });
 });
 

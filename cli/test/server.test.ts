@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, type JsonEvent, folder, linesOf, penstock, pipeline, start } from './command.ts';
+import { textIn } from '../src/server/read-credentials.ts';
 import { closedPort, fakeServer, frame, knownRun, openStream, resumable, RUN_ID, sentEvents } from './fake-server.ts';
 
 const lines = (count: number): Record<string, unknown>[] =>
@@ -313,6 +314,19 @@ describe('penstock trigger', () => {
       'other-folder',
       'other-folder',
     ]);
+  });
+
+  it('takes a token from a pipe in whatever pieces it comes, and none that is longer than a token can be', async () => {
+    const pieces = (texts: readonly string[]): Parameters<typeof textIn>[0] => {
+      const left = texts.map((text) => Buffer.from(text));
+      const read = (into: Buffer, at: number): Promise<{ bytesRead: number }> =>
+        Promise.resolve({ bytesRead: left.shift()?.copy(into, at) ?? 0 });
+      return { read } as unknown as Parameters<typeof textIn>[0];
+    };
+    expect(await textIn(pieces(['from-', 'a-', 'pipe\n']), 'pipe')).toBe('from-a-pipe\n');
+    await expect(textIn(pieces(['x'.repeat(8_000), 'x'.repeat(8_000)]), 'pipe')).rejects.toThrow(
+      'pipe holds no token: it has more than 8192 bytes',
+    );
   });
 
   it('names the remedy where a token is missing or its file is not one', async () => {

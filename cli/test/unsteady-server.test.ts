@@ -3,6 +3,8 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { keepLogin } from '../src/server/logins.ts';
+import { serverClient } from '../src/server/http-client.ts';
+import { readLogStream } from '../src/server/log-stream.ts';
 import { serverAddress } from '../src/server/server-address.ts';
 import { eventsOf, folder, linesOf, penstock, start } from './command.ts';
 import {
@@ -52,6 +54,52 @@ describe('a server that pauses in the middle of the log', () => {
     const { code, stdout, stderr } = await command.ended;
     expect([code, linesOf(eventsOf(stdout)), stderr]).toEqual([1, ['first', 'second'], '']);
   });
+});
+
+describe('a server that is slow to begin the log', () => {
+  it('is waited for where the run has begun: silence does not mean that there is nothing', async () => {
+    const first = Promise.withResolvers<void>();
+    const silent = async (status: string): Promise<FakeServer> =>
+      await fakeServer({
+        graphql: (request) => knownRun(request, status),
+        logs: [
+          (_, response) => {
+            openStream(response);
+            void first.promise.then(() => response.write(EVENTS.slice(0, 3).map(frame).join('')));
+          },
+        ],
+      });
+    const [begun, queued] = [await silent('RUNNING'), await silent('QUEUED')];
+    const envOf = ({ url }: FakeServer) => ({ SERVICE_API_KEY: 'secret-key', SERVICE_URL: url });
+    const command = start(['logs', '--json', RUN_ID], { cwd: folder(), env: envOf(begun) });
+    await begun.streamed;
+    // Of one that has not begun silence means just that; it is as long as it takes this one to end.
+    const asLong = await penstock(['logs', RUN_ID], { cwd: folder(), env: envOf(queued) });
+    expect([asLong.code, asLong.stdout]).toEqual([0, '']);
+    first.resolve();
+    const { code, stdout } = await command.ended;
+    expect([code, linesOf(eventsOf(stdout))]).toEqual([0, ['first', 'second']]);
+  });
+});
+
+it('what the handler of a message throws ends the reading: nothing is asked for or shown again', async () => {
+  const { url, cursors } = await fakeServer({ logs: [resumable(EVENTS, Infinity)] });
+  const seen: string[] = [];
+  const reading = readLogStream({
+    client: serverClient(serverAddress(url, {}), { token: undefined, source: 'none' }),
+    runId: RUN_ID,
+    follow: true,
+    signal: new AbortController().signal,
+    onMessage: ({ event }) => {
+      seen.push(event);
+      if (seen.length === 3) throw new RangeError('a fault of ours');
+      return { isLast: false, atMs: Number.NaN };
+    },
+    room: () => {},
+    note: () => {},
+  });
+  await expect(reading).rejects.toThrow(new RangeError('a fault of ours'));
+  expect([seen, cursors]).toEqual([['stage_started', 'stage_log', 'stage_log'], [undefined]]);
 });
 
 describe('a server that is away while the login has to be renewed', () => {

@@ -1,10 +1,10 @@
-import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { formatLock } from '@penstock/extension';
 import { parsePipeline, usesOf } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, FileError, RefusedFile, UsageError } from '../process/errors.ts';
+import { replaceWhole } from '../process/whole-file.ts';
 import { clientOf, fetchPackages, resolveFromServer } from '../extensions/file-extensions.ts';
 import { lockNameOf, readLock } from '../extensions/lock-of-file.ts';
 import { openPackageCache } from '../extensions/package-cache.ts';
@@ -66,7 +66,7 @@ async function lock(args: ParsedArguments, context: CommandContext): Promise<num
     );
   await fetchPackages(parsed.definition, openPackageCache(env), client);
   try {
-    await writeFile(resolve(cwd, name), formatLock(extensions));
+    await replaceWhole(resolve(cwd, name), formatLock(extensions));
   } catch (error) {
     throw new FileError(`cannot write ${printableText(name)}: ${printableText(systemReason(error))}`, {
       cause: error,

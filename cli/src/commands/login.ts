@@ -1,5 +1,5 @@
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
-import { EXIT, ServerRefused, ServerUnreached } from '../process/errors.ts';
+import { EXIT, ServerAway, ServerFault, ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { askAuth, messageOf } from '../server/auth-requests.ts';
 import { fieldOf } from '../server/json.ts';
@@ -94,7 +94,14 @@ async function approved(server: ServerAddress, { deviceCode, intervalSecs, endsA
     await new Promise((resolve) =>
       setTimeout(resolve, Math.min(INTERVAL_SECS.max, Math.max(INTERVAL_SECS.min, waitSecs)) * 1000),
     );
-    const { status, body } = await askAuth(server, '/auth/device/token', { device_code: deviceCode });
+    const answer = await askAuth(server, '/auth/device/token', { device_code: deviceCode }).catch((error: unknown) => {
+      // The code stays good: whoever allows it now finds this command waiting.
+      const isAway = error instanceof ServerAway && !(error instanceof ServerFault);
+      if (isAway && performance.now() < endsAt) return undefined;
+      throw error;
+    });
+    if (answer === undefined) continue;
+    const { status, body } = answer;
     if (status === 200 && fieldOf(body, 'status') === 'authorized') return body;
     const error = fieldOf(body, 'error');
     if (error === 'access_denied') throw new ServerRefused('the login was declined');

@@ -1,4 +1,3 @@
-import { open, rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { FORMATS, migrate, UnreadableSource, type Format, type Migration } from '@penstock/migrate';
@@ -6,6 +5,7 @@ import { diagnosticLine } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../command-line/command.ts';
 import { readPipelineFile } from '../command-line/pipeline-file.ts';
 import { printableText } from '../output/printable-text.ts';
+import { writeNew } from '../process/whole-file.ts';
 import { EXIT, FileError, RefusedFile, UsageError } from '../process/errors.ts';
 
 export const migrateCommand: Command = {
@@ -51,7 +51,7 @@ async function migrateFile(args: ParsedArguments, { cwd, terminal }: CommandCont
   const migration = translated(file.text, args.positionals[0] ?? '-', formatOf(args.text('from')), file.name);
   const { format, keys, notes, problems, text } = migration;
   const output = args.text('output');
-  if (output !== undefined) await writeNew(resolve(cwd, output), output, text);
+  if (output !== undefined) await write(resolve(cwd, output), output, text);
   if (args.flag('json')) {
     const pipeline = output === undefined ? { pipeline: text } : {};
     terminal.print(`${JSON.stringify({ format, ...pipeline, keys, translated: migration.translated, notes })}\n`);
@@ -90,18 +90,9 @@ function translated(text: string, file: string, format: Format | undefined, show
   }
 }
 
-async function writeNew(path: string, shown: string, text: string): Promise<void> {
+async function write(path: string, shown: string, text: string): Promise<void> {
   try {
-    const file = await open(path, 'wx');
-    try {
-      await file.writeFile(text);
-      await file.close();
-    } catch (error) {
-      // Half of it would be in the way of the next try.
-      await file.close().catch(() => {});
-      await rm(path, { force: true });
-      throw error;
-    }
+    await writeNew(path, text);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const why = code === 'EEXIST' ? 'it is there already' : systemReason(error);

@@ -9,7 +9,7 @@ import { ServerError, ServerRefused, ServerUnreached } from '../process/errors.t
 import { readCredentials } from '../server/read-credentials.ts';
 import { serverClient, type ServerClient } from '../server/http-client.ts';
 import { serverAddress } from '../server/server-address.ts';
-import { cachedManifest, keepPackage } from './package-cache.ts';
+import { cachedManifest, keepPackage, keptPackage } from './package-cache.ts';
 import { downloadPackage, NotResolved, resolveExtensions } from './registry-client.ts';
 
 export interface Resolution {
@@ -84,7 +84,7 @@ export async function fetchPackages(
   );
   const folders = new Map<string, string>();
   for (const hash of hashes) {
-    const known = await cache.find(hash);
+    const known = await keptPackage(cache, hash);
     folders.set(hash, known ?? (await fetchOne(hash, cache, await client())));
   }
   return folders;

@@ -23,22 +23,32 @@ export async function keepPackage(
   try {
     return await cache.ensure(hash, fetch);
   } catch (error) {
-    if (error instanceof CacheFull) throw new FileError(error.message, { cause: error });
-    const { code, path } = error as NodeJS.ErrnoException;
-    if (
-      path === undefined ||
-      !['EACCES', 'ENOENT', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? '')
-    )
-      throw error;
-    throw new FileError(
-      `the extension cannot be kept: ${printableText(path)} cannot be written (${systemReason(error)}): let XDG_CACHE_HOME name a folder that can be`,
-      { cause: error },
-    );
+    throw told(error);
+  }
+}
+
+/** The folder of a package that is there already. Its use is written down, so this too throws a FileError where nothing can be. */
+export async function keptPackage(cache: ExtensionCache, hash: string): Promise<string | undefined> {
+  try {
+    return await cache.find(hash);
+  } catch (error) {
+    throw told(error);
   }
 }
 
 /** The manifest of a package that is there already. */
 export async function cachedManifest(cache: ExtensionCache, hash: string): Promise<string | undefined> {
-  const folder = await cache.find(hash);
+  const folder = await keptPackage(cache, hash);
   return folder === undefined ? undefined : await readFile(join(folder, MANIFEST_NAME), 'utf8');
+}
+
+function told(error: unknown): unknown {
+  if (error instanceof CacheFull) return new FileError(error.message, { cause: error });
+  const { code, path } = error as NodeJS.ErrnoException;
+  if (path === undefined || !['EACCES', 'ENOENT', 'EPERM', 'EROFS', 'ENOSPC', 'EDQUOT', 'ENOTDIR'].includes(code ?? ''))
+    return error;
+  return new FileError(
+    `the extension cannot be kept: ${printableText(path)} cannot be written (${systemReason(error)}): let XDG_CACHE_HOME name a folder that can be`,
+    { cause: error },
+  );
 }

@@ -7,9 +7,13 @@ const STAGES_MAX = 20;
 const CHANGES_MAX = 10;
 const COMMIT_CHARACTERS = 12;
 
-/** One line each; those of logs and lists are indented. */
+/** One line each; those of logs and lists are indented. All of it came from a server, so none of it reaches a terminal as it came. */
 export function explanationOf(run: ExplainedRun, nowMs: number): string[] {
-  const name = `The run ${run.id} of '${printableText(run.pipelineName)}'`;
+  return linesOf(run, nowMs).map(printableText);
+}
+
+function linesOf(run: ExplainedRun, nowMs: number): string[] {
+  const name = `The run ${run.id} of '${run.pipelineName}'`;
   switch (run.status) {
     case 'PENDING':
     case 'QUEUED':
@@ -61,13 +65,13 @@ function holdsRun({ kind, holder }: ExplainedWait, { stages }: ExplainedRun): bo
 
 function stageLines({ name, status, waitingOn }: ExplainedStage, nowMs: number): string[] {
   const [first, ...others] = waitingOn;
-  const beginning = `'${printableText(name)}' is ${status}.`;
+  const beginning = `'${name}' is ${status}.`;
   if (first === undefined) return [beginning];
   return [`${beginning} ${sentenceOf(first, nowMs)}`, ...others.map((wait) => `  ${sentenceOf(wait, nowMs)}`)];
 }
 
 function sentenceOf({ kind, holder, since, etaSecs, message }: ExplainedWait, nowMs: number): string {
-  const parts = [printableText(message)];
+  const parts = [message];
   // A stage that is waited for stands in the message.
   if (holder !== null && (kind === 'quota' || (kind === 'concurrency' && isRunId(holder))))
     parts.push(`The run ${holder} goes on before it.`);
@@ -82,13 +86,13 @@ function sentenceOf({ kind, holder, since, etaSecs, message }: ExplainedWait, no
 }
 
 function failures({ failed }: ExplainedRun): string[] {
-  return failed.flatMap((stage) => [failureOf(stage), ...stage.lastLines.map((line) => `  | ${printableText(line)}`)]);
+  return failed.flatMap((stage) => [failureOf(stage), ...stage.lastLines.map((line) => `  | ${line}`)]);
 }
 
 function failureOf({ name, reason, exitCode, attempt, lastLines }: FailedStage): string {
   const exit = reason === 'exit' && exitCode !== null ? exitOf(exitCode) : becauseOf(reason);
   const attempts = attempt > 1 ? `, in its attempt ${attempt}` : '';
-  const text = `'${printableText(name)}' failed${exit}${attempts}`;
+  const text = `'${name}' failed${exit}${attempts}`;
   return lastLines.length === 0 ? `${text}.` : `${text}. Its last lines:`;
 }
 
@@ -118,12 +122,12 @@ const REASONS: Readonly<Record<string, string>> = {
 
 function becauseOf(reason: string | null): string {
   if (reason === null) return '';
-  return Object.hasOwn(REASONS, reason) ? `: ${REASONS[reason]}` : ` (${printableText(reason)})`;
+  return Object.hasOwn(REASONS, reason) ? `: ${REASONS[reason]}` : ` (${reason})`;
 }
 
 function evidenceOf({ verdict, verdictEvidence }: ExplainedRun): string[] {
   if (verdict === null || verdict === 'failed' || verdict === 'passed') return [];
-  return [`Its verdict is '${printableText(verdict)}': ${verdictEvidence.map(printableText).join('; ')}.`];
+  return [`Its verdict is '${verdict}': ${verdictEvidence.join('; ')}.`];
 }
 
 function changes(since: SinceGreen | null | undefined): string[] {
@@ -135,9 +139,9 @@ function changes(since: SinceGreen | null | undefined): string[] {
     ...(since.file === null
       ? []
       : [`the pipeline file: lines that are new: ${since.file.added}, lines that are gone: ${since.file.removed}`]),
-    ...since.extensions.map(({ uses, ...version }) => `${printableText(uses)}: ${fromTo(version)}`),
-    ...since.inputs.map(({ key, ...value }) => `the input '${printableText(key)}': ${fromTo(value)}`),
-    ...since.stages.map(({ stage, change }) => `the stage '${printableText(stage)}' is ${printableText(change)}`),
+    ...since.extensions.map(({ uses, ...version }) => `${uses}: ${fromTo(version)}`),
+    ...since.inputs.map(({ key, ...value }) => `the input '${key}': ${fromTo(value)}`),
+    ...since.stages.map(({ stage, change }) => `the stage '${stage}' is ${change}`),
   ];
   const last = `the last run of the pipeline that ended SUCCESS, ${since.run} of ${since.startedAt}`;
   const unknown = since.isFileKnown ? [] : ['Whether its file has changed is not for you to see.'];
@@ -153,18 +157,17 @@ function changes(since: SinceGreen | null | undefined): string[] {
 
 function commitLine(commit: Changed<string | null> | null): string[] {
   if (commit === null) return [];
-  const short = (text: string | null): string =>
-    text === null ? 'none' : printableText(text).slice(0, COMMIT_CHARACTERS);
+  const short = (text: string | null): string => (text === null ? 'none' : text.slice(0, COMMIT_CHARACTERS));
   return [`the commit: ${short(commit.before)} before, ${short(commit.now)} now`];
 }
 
 function fromTo({ before, now }: Changed<string | null>): string {
-  const text = (value: string | null): string => (value === null ? 'none' : `'${printableText(value)}'`);
+  const text = (value: string | null): string => (value === null ? 'none' : `'${value}'`);
   return `${text(before)} before, ${text(now)} now`;
 }
 
 function namesOf(names: readonly string[]): string {
-  const shown = names.slice(0, 3).map((name) => `'${printableText(name)}'`);
+  const shown = names.slice(0, 3).map((name) => `'${name}'`);
   return names.length > shown.length ? `${shown.join(', ')} and ${names.length - shown.length} more` : shown.join(', ');
 }
 

@@ -69,6 +69,9 @@ export class ServerUnreached extends ServerError {
 /** It does not answer at this moment, which a moment later may be over: a wrong address or another server never is. */
 export class ServerAway extends ServerUnreached {}
 
+/** It says that it has failed itself. */
+export class ServerFault extends ServerAway {}
+
 /** The server refuses the caller or what it asks for. */
 export class ServerRefused extends ServerError {
   readonly tag = 'ServerRefused';

@@ -1,5 +1,5 @@
 /** Requests to the server's `/auth` endpoints, which take and give JSON. */
-import { ServerAway, ServerUnreached } from '../process/errors.ts';
+import { ServerAway, ServerFault, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { foreignAnswer } from './graphql.ts';
 import { ANSWER_MS_MAX, readBody, serverClient, unreachable } from './http-client.ts';
@@ -39,7 +39,10 @@ export async function askAuth(
   }
   if (status === 404)
     throw new ServerUnreached(`${server.base} knows no logins: is it a Penstock server of this version?`);
-  if (status >= 500) throw new ServerAway(`the server ${server.base} cannot do that now${messageOf(body)}`);
+  if (status >= 500) {
+    const Failure = status === 500 ? ServerFault : ServerAway;
+    throw new Failure(`the server ${server.base} cannot do that now${messageOf(body)}`);
+  }
   return { status, body };
 }
 

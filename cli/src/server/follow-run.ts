@@ -91,6 +91,7 @@ export async function followRun(options: FollowOptions): Promise<number> {
       client,
       runId: run.id,
       follow,
+      hasBegun: run.status === 'RUNNING',
       signal: stop.signal,
       onMessage: selection(options.only, gate, gates),
       onCaughtUp: () => {

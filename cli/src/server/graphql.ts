@@ -248,7 +248,8 @@ export function notOurs({ server }: ServerClient): never {
 function runOf(run: unknown): RunOnServer | undefined {
   const id = fieldOf(run, 'id');
   const stages = fieldOf(run, 'stages');
-  if (typeof id !== 'string') return undefined;
+  // It is shown, and to be copied into a shell.
+  if (typeof id !== 'string' || !/^[\w-]+$/.test(id)) return undefined;
   const names = Array.isArray(stages)
     ? stages.map((stage) => fieldOf(stage, 'name')).filter((name) => typeof name === 'string')
     : [];

@@ -5,7 +5,8 @@
  *  LOGSTREAM-2 The stream is over at the run's last event, at 204, or at an answer that another try would not change.
  *  LOGSTREAM-3 Every wait has a deadline: for the answer, for the next byte (the server pings every 15 s), and for the server
  *     being away as a whole.
- *  LOGSTREAM-4 Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
+ *  LOGSTREAM-4 What the handler throws is no matter of the connection: it ends the reading.
+ *  LOGSTREAM-5 Nothing is read while the handler's promise is pending, so a slow terminal slows the server, not grows us.
  */
 import { pauseOrAbort } from '@penstock/async';
 import { ServerAway, ServerError, ServerRefused, ServerUnreached } from '../process/errors.ts';
@@ -23,6 +24,8 @@ const AWAY_MS_MAX = 5 * 60_000;
 const RETRY_AFTER_MS_MAX = 60_000;
 /** A live run's past has been received when the server has been silent for so long. */
 const CAUGHT_UP_MS = 1_000;
+/** Of a run of which something is known to come the server's first word is waited for: it pings by then. */
+const FIRST_MS_MAX = 20_000;
 
 export type StreamEnd =
   /** The run's last event was handed on. */
@@ -37,6 +40,8 @@ export interface LogStreamOptions {
   readonly client: ServerClient;
   readonly runId: string;
   readonly follow: boolean;
+  /** The run has begun: silence in place of its first event means a slow server. */
+  readonly hasBegun?: boolean;
   readonly signal: AbortSignal;
   onMessage(message: StreamMessage): MessageTaken;
   /** Resolves when more can be shown. */
@@ -64,6 +69,7 @@ export async function readLogStream(options: LogStreamOptions): Promise<StreamEn
       end = await readConnection(options, state);
     } catch (error) {
       if (options.signal.aborted) return 'aborted';
+      if (error instanceof HandlerFailed) throw error.cause;
       // A login is renewed at the same server: while that is away it cannot be, either.
       const isAway = !(error instanceof ServerError) || error instanceof ServerAway;
       // A server that was never there is a wrong address, not an outage.
@@ -115,7 +121,7 @@ async function readConnection(options: LogStreamOptions, state: Following): Prom
     const refusal = await refusalOf(response, client, runId, state);
     if (refusal !== undefined) return refusal;
     state.reached = true;
-    silence.allow(options.follow ? SILENCE_MS_MAX : CAUGHT_UP_MS);
+    silence.allow(options.follow ? SILENCE_MS_MAX : options.hasBegun === true ? FIRST_MS_MAX : CAUGHT_UP_MS);
     return await readMessages(response, options, state, silence);
   } catch (error) {
     if (silence.isOver && !options.follow && state.reached === true) return 'caught-up';
@@ -144,13 +150,14 @@ async function readMessages(
   const parser = new EventStreamParser({
     message: (message) => {
       if (hasEnded || isCaughtUp) return;
-      const { isLast, atMs } = options.onMessage(message);
+      if (!options.follow) silence.shorten(CAUGHT_UP_MS);
+      const { isLast, atMs } = handled(options, message);
       hasEnded = isLast;
       if (atMs > nowMs) caughtUp();
     },
     comment: () => {
       // A ping means that everything so far has been received, and nothing is under way.
-      if (parser.lastEventId !== '') caughtUp();
+      if (parser.lastEventId !== '' || options.hasBegun === true) caughtUp();
     },
   });
   const pause = options.follow ? setInterval(caughtUp, CAUGHT_UP_MS) : undefined;
@@ -174,6 +181,16 @@ async function readMessages(
     return 'cut';
   } finally {
     clearInterval(pause);
+  }
+}
+
+class HandlerFailed extends Error {}
+
+function handled(options: LogStreamOptions, message: StreamMessage): MessageTaken {
+  try {
+    return options.onMessage(message);
+  } catch (cause) {
+    throw new HandlerFailed('the handler of a message has failed', { cause });
   }
 }
 
@@ -237,6 +254,11 @@ class Silence {
   allow(milliseconds: number): void {
     this.#milliseconds = milliseconds;
     this.restart();
+  }
+
+  /** From the next restart on. */
+  shorten(milliseconds: number): void {
+    this.#milliseconds = milliseconds;
   }
 
   restart(): void {

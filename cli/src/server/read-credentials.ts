@@ -3,7 +3,7 @@
  * or, for a server on this machine, the key that `serve` made for itself. It goes into the Authorization header and
  * nowhere else.
  */
-import { open } from 'node:fs/promises';
+import { open, type FileHandle } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { defaultDataFolder } from '@penstock/config/data-folder';
@@ -96,8 +96,7 @@ async function readToken(path: string): Promise<string | undefined> {
   try {
     const file = await open(path, 'r');
     try {
-      const { bytesRead, buffer } = await file.read({ buffer: Buffer.alloc(TOKEN_BYTES_MAX) });
-      return checked(buffer.toString('utf8', 0, bytesRead).trim(), path);
+      return checked((await textIn(file, path)).trim(), path);
     } finally {
       await file.close();
     }
@@ -109,6 +108,18 @@ async function readToken(path: string): Promise<string | undefined> {
       cause: error,
     });
   }
+}
+
+/** A pipe, such as `<(pass ci)`, gives it in as many pieces as it was written in. */
+export async function textIn(file: Pick<FileHandle, 'read'>, path: string): Promise<string> {
+  const buffer = Buffer.alloc(TOKEN_BYTES_MAX + 1);
+  let length = 0;
+  while (length < buffer.length) {
+    const { bytesRead } = await file.read(buffer, length, buffer.length - length);
+    if (bytesRead === 0) return buffer.toString('utf8', 0, length);
+    length += bytesRead;
+  }
+  throw new FileError(`${printableText(path)} holds no token: it has more than ${TOKEN_BYTES_MAX} bytes`);
 }
 
 /** A header takes visible ASCII only; the token itself is in no message. */

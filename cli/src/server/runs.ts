@@ -73,14 +73,13 @@ export async function cancelRun(client: ServerClient, id: string): Promise<Cance
   if (error?.code === 'NOT_FOUND') throw noSuchRun(id, client.server);
   if (error !== undefined) throw refusal(client, error);
   const result = fieldOf(data, 'cancelPipeline');
-  const [status, count] = [textOf(fieldOf(result, 'run'), 'status'), fieldOf(result, 'cancelledStages')];
+  const [status, count] = [statusOf(fieldOf(result, 'run')), fieldOf(result, 'cancelledStages')];
   return status === null || typeof count !== 'number' ? notOurs(client) : { id, status, cancelledStages: count };
 }
 
 function listedRun(run: unknown): ListedRun | undefined {
-  const [id, pipelineName, status, startedAt] = ['id', 'pipelineName', 'status', 'startedAt'].map((name) =>
-    textOf(run, name),
-  );
+  const [id, pipelineName, startedAt] = ['id', 'pipelineName', 'startedAt'].map((name) => textOf(run, name));
+  const status = statusOf(run);
   if (!id || typeof pipelineName !== 'string' || !status || !startedAt) return undefined;
   const [finishedAt = null, repository = null, ref = null, commit = null] = [
     'finishedAt',
@@ -92,10 +91,9 @@ function listedRun(run: unknown): ListedRun | undefined {
 }
 
 function shownStage(stage: unknown): ShownStage | undefined {
-  const [name, status, attempt, exitCode] = ['name', 'status', 'attempt', 'exitCode'].map((each) =>
-    fieldOf(stage, each),
-  );
-  if (typeof name !== 'string' || typeof status !== 'string') return undefined;
+  const [name, attempt, exitCode] = ['name', 'attempt', 'exitCode'].map((each) => fieldOf(stage, each));
+  const status = statusOf(stage);
+  if (typeof name !== 'string' || status === null) return undefined;
   const after = fieldOf(stage, 'after');
   return {
     name,
@@ -107,6 +105,12 @@ function shownStage(stage: unknown): ShownStage | undefined {
     exitCode: typeof exitCode === 'number' ? exitCode : null,
     after: Array.isArray(after) ? after.filter((each) => typeof each === 'string') : [],
   };
+}
+
+/** One word, which is shown as it stands. */
+function statusOf(of: unknown): string | null {
+  const status = textOf(of, 'status');
+  return status !== null && /^\w+$/.test(status) ? status : null;
 }
 
 function textOf(value: unknown, name: string): string | null {

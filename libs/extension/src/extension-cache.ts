@@ -111,7 +111,8 @@ export class ExtensionCache {
       await utimes(join(place, 'bytes'), now, now);
       return join(place, 'package');
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
       throw error;
     }
   }

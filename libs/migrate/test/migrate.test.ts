@@ -278,6 +278,7 @@ jobs:
 
   it.each([
     ['success()', undefined],
+    ["github.actor == 'x()'", "run.actor == 'x()'"],
     ["success() && github.ref == 'refs/heads/main'", "run.ref == 'refs/heads/main'"],
     ['success() || failure()', 'success() || failure()'],
     ['always() && success()', 'always() && success()'],
@@ -290,6 +291,14 @@ jobs:
     );
     expect(notes).toEqual([]);
     expect(/^    when: (.*)$/m.exec(text)?.[1]?.replace(/^(["'])(.*)\1$/, '$2')).toBe(when);
+  });
+
+  it('keeps jobs apart whose ids are alike in all that a name may have: one that needs the second comes after it', () => {
+    const id = 'a'.repeat(100);
+    const { text } = github(
+      `on: push\njobs:\n  ${id}x: {steps: [{run: one}]}\n  ${id}y: {steps: [{run: two}]}\n  z: {needs: ${id}y, steps: [{run: three}]}\n`,
+    );
+    expect(text).toContain(`    after: ${id} 2\n`);
   });
 
   it('finds out by a stage of its own what only a shell can say, so that the others are skipped', () => {

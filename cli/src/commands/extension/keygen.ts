@@ -1,9 +1,9 @@
-import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { generateSigningKeys } from '@penstock/extension';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, FileError } from '../../process/errors.ts';
+import { writeNew } from '../../process/whole-file.ts';
 import { clientOf } from '../../extensions/file-extensions.ts';
 import { registerKey } from '../../extensions/registry-client.ts';
 import { printableText } from '../../output/printable-text.ts';
@@ -41,7 +41,7 @@ async function keygen(args: ParsedArguments, context: CommandContext): Promise<n
   const keys = generateSigningKeys();
   try {
     // A key that is there is never overwritten: what it has signed could not be signed again.
-    await writeFile(resolve(cwd, name), keys.privateKey, { mode: 0o600, flag: 'wx' });
+    await writeNew(resolve(cwd, name), keys.privateKey, 0o600);
   } catch (error) {
     const isThere = (error as NodeJS.ErrnoException).code === 'EEXIST';
     throw new FileError(

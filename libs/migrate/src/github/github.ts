@@ -2,6 +2,7 @@
 import { ALWAYS, Conditions, shellOf, type Condition } from '../condition.ts';
 import {
   assertFewStages,
+  nameApart,
   newDraft,
   newStage,
   stageName,
@@ -103,8 +104,15 @@ class Workflow {
     const entries = takeAll(jobs);
     // Before each of very many is looked at for all that come before it.
     assertFewStages(entries.length);
-    for (const { key } of entries) this.#stages.set(key, stageName(key));
-    this.#conditions.keepApartFrom([...this.#stages.values()]);
+    const taken = new Set<string>();
+    for (const { key } of entries) {
+      if (this.#stages.has(key)) continue;
+      // Ids that are alike in all that a name may have are two stages, and `needs` means one of them.
+      const name = nameApart(stageName(key), taken);
+      taken.add(name);
+      this.#stages.set(key, name);
+    }
+    this.#conditions.keepApartFrom(taken);
     for (const { key, value } of entries)
       if (value.kind === 'map' && value.entries.some((one) => one.key === 'strategy')) this.#manifold.add(key);
     const depths = depthsOf(entries);

@@ -201,9 +201,9 @@ function withSuccess(condition: Condition): Condition {
   const sides = condition.kind === 'and' ? condition.sides : [condition];
   const rest = sides.filter((side) => side !== SUCCESS);
   const others = all(rest);
-  if (!asksFor(others, /\(\)/)) return others;
+  if (!asksFor(others, /^(always|failure|success)\(\)$/)) return others;
   // A side that says nothing of failures holds after one, too.
-  return asksFor(condition, /^(always|failure)\(\)/) ? condition : all([WHATEVER_WAS_BEFORE, condition]);
+  return asksFor(condition, /^(always|failure)\(\)$/) ? condition : all([WHATEVER_WAS_BEFORE, condition]);
 }
 
 function asksFor(condition: Condition, status: RegExp): boolean {

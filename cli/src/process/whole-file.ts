@@ -1,0 +1,30 @@
+/** Files that a command leaves for its user: each is there as a whole or not at all, also where the disk is full in the middle. */
+import { open, realpath, rename, rm } from 'node:fs/promises';
+
+/** Throws EEXIST where something is there already. */
+export async function writeNew(path: string, text: string, mode = 0o666): Promise<void> {
+  const file = await open(path, 'wx', mode);
+  try {
+    await file.writeFile(text);
+    await file.close();
+  } catch (error) {
+    // Half of it would be in the way of the next try.
+    await file.close().catch(() => {});
+    await rm(path, { force: true });
+    throw error;
+  }
+}
+
+/** In the place of what is there, which stays where this fails. */
+export async function replaceWhole(path: string, text: string): Promise<void> {
+  const place = await realpath(path).catch(() => path);
+  const incoming = `${place}.${process.pid}.new`;
+  await rm(incoming, { force: true });
+  await writeNew(incoming, text);
+  try {
+    await rename(incoming, place);
+  } catch (error) {
+    await rm(incoming, { force: true });
+    throw error;
+  }
+}
