@@ -20,7 +20,11 @@ describe('a readme', () => {
     expect(paragraph).toMatchObject({ type: 'paragraph', tokens: [{ type: 'text', raw: text }] });
   });
 
-  it('with quotes deeper than anybody writes is plain text', async () => {
-    expect(await tokensOf(`a\n\n${'> '.repeat(100_000)}`, signal)).toBeNull();
+  it.each([
+    ['quotes deeper than anybody writes', '> '.repeat(100_000)],
+    ['lists and quotes in turns', '1. > '.repeat(40_000)],
+    ['an item of a hundred thousand lines', `- ${'a\n'.repeat(99_000)}`],
+  ])('that takes minutes or the stack as a whole is plain text: %s', async (_what, text) => {
+    expect(await tokensOf(`a\n\n${text}`, signal)).toBeNull();
   });
 });

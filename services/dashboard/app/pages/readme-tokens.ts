@@ -1,20 +1,29 @@
 /**
- * Somebody else's Markdown as tokens. What reads it takes the square of the length of a paragraph for some, and the stack for quotes
- * within quotes: it reads a paragraph at a time and lets the page go on between, and what no person writes stays as it is.
+ * Somebody else's Markdown as tokens. What reads it takes the square of the length of a paragraph for some, and of the lines of an item of
+ * a list, and the stack for quotes and lists within each other: it reads a paragraph at a time and lets the page go on between, and what no
+ * person writes stays as it is.
  */
 import { Lexer, type Token } from 'marked';
 
 /** Of a paragraph or a cell; a longer one is shown as the text that it is. */
 const INLINE_CHARS_MAX = 4_000;
 const SLICE_MS = 10;
-/** Quotes deeper than this. */
-const TOO_DEEP = /^[ \t]*(?:>[ \t]*){50}/mu;
+/** Without an empty one between them. */
+const LINES_TOGETHER_MAX = 500;
+/** Quotes and lists within each other, deeper than this on one line. */
+const TOO_DEEP = /^[ \t]*(?:(?:>|(?:[-*+]|\d{1,9}[.)])[ \t])[ \t]*){50}/mu;
 
 /** Null: it is to be shown as plain text, or `stop` was aborted. */
 export async function tokensOf(text: string, stop: AbortSignal): Promise<readonly Token[] | null> {
-  if (TOO_DEEP.test(text)) return null;
+  const lines = text.replaceAll(/\r\n?/gu, '\n');
+  if (TOO_DEEP.test(lines) || hasManyTogether(lines)) return null;
   const lexer = new Lexer();
-  lexer.blockTokens(text.replaceAll(/\r\n?/gu, '\n'), lexer.tokens);
+  try {
+    lexer.blockTokens(lines, lexer.tokens);
+  } catch {
+    // Deeper than the stack of this browser.
+    return null;
+  }
   let since = performance.now();
   for (const { src, tokens } of lexer.inlineQueue) {
     if (src.length > INLINE_CHARS_MAX) tokens.push({ type: 'text', raw: src, text: src, escaped: false });
@@ -25,4 +34,13 @@ export async function tokensOf(text: string, stop: AbortSignal): Promise<readonl
     since = performance.now();
   }
   return lexer.tokens;
+}
+
+function hasManyTogether(text: string): boolean {
+  let together = 0;
+  for (const line of text.split('\n')) {
+    together = line.trim() === '' ? 0 : together + 1;
+    if (together > LINES_TOGETHER_MAX) return true;
+  }
+  return false;
 }

@@ -17,6 +17,7 @@ export function Readme({ text }: { readonly text: string }): JSX.Element {
   const tokens = useSignal<readonly Token[] | null>(null);
   useEffect(() => {
     const stop = new AbortController();
+    tokens.value = null;
     void import('./readme-tokens.ts')
       .then(({ tokensOf }) => tokensOf(text.slice(0, CHARS_MAX), stop.signal))
       .then((read) => {
