@@ -137,6 +137,19 @@ describe('penstock status', () => {
     });
   });
 
+  it.each([
+    ['its status', shownRun('RUNNING\u001B[2J', 'RUNNING')],
+    ['a stage’s status', shownRun('RUNNING', 'RUNNING\u001B[2J')],
+    ['its id', { body: { data: { run: { ...listed(1), id: '\u001B[2J', stages: [] } } } }],
+  ])('shows nothing of a server that says what no server of ours does: %s', async (_what, answer) => {
+    const { url } = await fakeServer({ graphql: () => answer });
+    expect(await penstock(['status', RUN_ID], { cwd: folder(), env: withKey(url) })).toMatchObject({
+      code: 3,
+      stdout: '',
+      stderr: expect.stringContaining('answers not as a Penstock server does') as unknown,
+    });
+  });
+
   it('of a run that is not there is refused', async () => {
     const { url } = await fakeServer({ graphql: () => ({ body: { data: { run: null } } }) });
     expect(await penstock(['status', RUN_ID], { cwd: folder(), env: withKey(url) })).toMatchObject({

@@ -80,7 +80,7 @@ export async function cancelRun(client: ServerClient, id: string): Promise<Cance
 function listedRun(run: unknown): ListedRun | undefined {
   const [id, pipelineName, startedAt] = ['id', 'pipelineName', 'startedAt'].map((name) => textOf(run, name));
   const status = statusOf(run);
-  if (!id || typeof pipelineName !== 'string' || !status || !startedAt) return undefined;
+  if (!id || !/^[\w-]+$/.test(id) || typeof pipelineName !== 'string' || !status || !startedAt) return undefined;
   const [finishedAt = null, repository = null, ref = null, commit = null] = [
     'finishedAt',
     'repository',
