@@ -2,7 +2,8 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { generateSigningKeys, signPackage, type RegistryCaller } from '@penstock/extension';
 import { BadUserInput, NotFound, Unauthenticated } from '@penstock/errors';
-import { type Collection, openSqliteStore } from '@penstock/store';
+import { openSqliteStore } from '@penstock/store';
+import { forgetful } from '@penstock/store/testing/forgetful';
 import { keysSpec } from '../src/catalogue/collections.ts';
 import { SigningKeys } from '../src/catalogue/signatures.ts';
 import type { Registry } from '../src/testing.ts';
@@ -92,25 +93,13 @@ it('keys are registered once, by PEM or by their bytes, seen and removed by thei
 
 it('a key is removed where the store cannot say that it has deleted it', async () => {
   const store = await openSqliteStore({ path: ':memory:', collections: [keysSpec] });
-  const collection = store.collection(keysSpec);
-  const own = new SigningKeys({ ...store, collection: () => forgetful(collection) as never });
+  const own = new SigningKeys(forgetful(store));
   const { id } = await own.register('user/k', { publicKey: generateSigningKeys().publicKey }, world.now);
   expect(await own.remove('user/k', id)).toBe(true);
   expect(await own.of('user/k')).toEqual([]);
   await expect(own.remove('user/k', id)).rejects.toThrow(NotFound);
   await store.close();
 });
-
-/** As MongoDB's adapter where the first answer was lost: there was none any more (docs/adr/0008-mongodb.md). */
-function forgetful(of: Collection<typeof keysSpec>): Collection<typeof keysSpec> {
-  const lost: Pick<typeof of, 'delete'> = { delete: async (id) => (await of.delete(id)) && of.delete(id) };
-  return new Proxy(of, {
-    get: (_, name) => {
-      const value: unknown = name === 'delete' ? lost.delete : Reflect.get(of, name);
-      return typeof value === 'function' ? value.bind(of) : value;
-    },
-  });
-}
 
 it('what is no Ed25519 public key is refused', async () => {
   const rsa = generateKeyPairSync('rsa', { modulusLength: 1024 })

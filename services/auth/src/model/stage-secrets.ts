@@ -81,9 +81,11 @@ export class StageSecrets {
     checkName(name);
     checkScope(scope);
     const id = idOf(scope, name);
-    const deleted = await this.#secrets.delete(id);
+    // A store may not know that it was this that has deleted it; the audit log is to have it all the same.
+    const wasThere = (await this.#secrets.get(id, { parts: [] })) !== null;
+    await this.#secrets.delete(id);
     await this.#uses.delete(id);
-    return deleted;
+    return wasThere;
   }
 
   /** All that the tenant has; answers how many. */
