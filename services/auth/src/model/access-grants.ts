@@ -112,7 +112,9 @@ export class AccessGrants {
   /** False: there was none. */
   async revoke(of: OwnedRepository, login: string): Promise<boolean> {
     const row = await this.#rows.get(idOf(of, login.trim().toLowerCase()));
-    return row !== null && (await this.#end(row));
+    if (row === null) return false;
+    await this.#end(row);
+    return true;
   }
 
   /** A user gives up what others let it do there; false: there was nothing. */
@@ -175,17 +177,19 @@ export class AccessGrants {
   async #endAll(selection: Pick<Selection<typeof accessGrantsSpec>, 'where' | 'orderBy'>): Promise<number> {
     for (let ended = 0; ;) {
       const rows = await this.#rows.list({ ...selection, limit: PER_REPOSITORY_MAX });
-      for (const row of rows) if (await this.#end(row)) ended += 1;
+      for (const row of rows) await this.#end(row);
+      ended += rows.length;
       if (rows.length < PER_REPOSITORY_MAX) return ended;
     }
   }
 
-  async #end({ id, userId }: GrantRow): Promise<boolean> {
+  /** A store may not know that it was this that has deleted it: what was read, and is not there any more, has ended. */
+  async #end({ id, userId }: GrantRow): Promise<void> {
     const deleted = await this.#rows.delete(id, { userId });
     await this.#told(userId);
     // Somebody may have logged in with the name since it was read: whose it is then is told.
     const bound = deleted ? null : await this.#rows.get(id);
-    return bound === null ? deleted : await this.#end(bound);
+    if (bound !== null) await this.#end(bound);
   }
 
   /** ACCESS-3: after the change is kept, so that whoever asks then is told of it. */
