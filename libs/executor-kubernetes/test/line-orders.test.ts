@@ -1,10 +1,11 @@
 /** What a line is told by its runner, as its own shell takes it. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { FrameReader } from '../src/line/frames.ts';
 import { lineScript } from '../src/pod/scripts.ts';
 
 let folder: string;
@@ -59,4 +60,39 @@ it('one whose line breaks in the middle of it ends with its line', async () => {
   line.stdin.end('put job.new -- mark -- 100\nhalf\n');
   await once(line, 'close');
   expect(readFileSync(join(folder, 'job.new'), 'utf8')).toBe('half\n');
+});
+
+it('what is to be masked is said again before what was printed after it was changed, also where it is as long as before', async () => {
+  const mask = join(folder, 'mask');
+  writeFileSync(join(folder, 'settings'), `uid\n${mask}\n`);
+  writeFileSync(mask, 'first-one\n');
+  rmSync(join(folder, 'note'));
+  execFileSync('mkfifo', [join(folder, 'note')]);
+  // A block is whole once there is the next one.
+  for (const [block, text] of ['a', 'b', ''].entries()) writeFileSync(join(folder, `out.${block}`), text);
+  const line = spawn('sh', ['-c', lineScript.replaceAll('/penstock', folder)], { stdio: ['pipe', 'pipe', 'ignore'] });
+  const reader = new FrameReader();
+  const said: string[] = [];
+  line.stdout.on('data', (bytes: Buffer) => {
+    for (const frame of reader.push(bytes)) said.push('bytes' in frame ? `${frame.kind} ${frame.bytes}` : frame.kind);
+    line.emit('said');
+  });
+  const until = async (text: string): Promise<void> => {
+    while (!said.includes(text)) await once(line, 'said');
+  };
+  line.stdin.write('attach 0 0\n');
+  await until('blocks ab');
+  for (const [block, value] of [
+    [2, 'other-one'],
+    [3, 'other-one'],
+  ] as const) {
+    writeFileSync(mask, `${value}\n`);
+    appendFileSync(join(folder, `out.${block}`), `block ${block}`);
+    writeFileSync(join(folder, `out.${block + 1}`), '');
+    appendFileSync(join(folder, 'note'), '\n');
+    await until(`blocks block ${block}`);
+  }
+  expect(said).toEqual(['masks first-one\n', 'blocks ab', 'masks other-one\n', 'blocks block 2', 'blocks block 3']);
+  line.stdin.end();
+  await once(line, 'close');
 });

@@ -1,4 +1,5 @@
 /** Secret values in output: every form, however it is cut, and nothing but them. */
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   existsSync,
@@ -11,6 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { canMount } from '@penstock/testkit';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { MaskFile } from '../src/output/mask-file.ts';
 import { needlesOf } from '../src/output/mask-needles.ts';
@@ -223,6 +225,27 @@ describe('$SERVICE_MASK', () => {
     refresh();
     expect(mask.text('first-value another-value')).toBe('*** ***');
   });
+
+  it.runIf(canMount('values to be masked in the place of others within a tick of the clock'))(
+    'adds each value of a file whose time and size say nothing, on a disk whose clock is slow',
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), 'penstock-mask-'));
+      // Its times are those of the kernel's last tick, as all disks had them before Linux 6.13.
+      execFileSync('mount', ['-t', 'ramfs', 'penstock-test', folder]);
+      onTestFinished(() => {
+        execFileSync('umount', ['-l', folder]);
+        rmSync(folder, { recursive: true });
+      });
+      const mask = new Mask();
+      const maskFile = new MaskFile(join(folder, 'mask'), mask, () => {});
+      const values = Array.from({ length: 90 }, (_, index) => `value-${100 + index}`);
+      for (const value of values) {
+        writeFileSync(join(folder, 'mask'), `${value}\n`);
+        maskFile.refresh();
+      }
+      expect(values.map((value) => mask.text(value))).toEqual(values.map(() => '***'));
+    },
+  );
 
   // It is asked where output arrives: what it threw there ended the runner.
   it.runIf(existsSync(UNREADABLE))('is nothing where it cannot be read, and is read once it can', () => {

@@ -44,6 +44,8 @@ const NEW = [
   'trap -- $cleanup EXIT',
   'set -em',
   'set -e -u -m',
+  '${debug:+set -m}',
+  '${options:-set -e -m}',
   'set -o monitor',
   'set -u; . "$file"',
   'f() { local x; }; f',

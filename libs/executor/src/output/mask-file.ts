@@ -10,12 +10,15 @@ const BYTES_MAX = 64 * 1024;
 /** Each makes the search anew. */
 const VALUES_MAX = 100;
 const VALUE_CHARACTERS_MIN = 4;
+/** Two changes within a tick of the file system's clock have one time: by then the next one has another. */
+const TICK_MS = 20;
+const UNKNOWN = 'unknown';
 
 export class MaskFile {
   readonly #path: string;
   readonly #mask: Mask;
   readonly #remark: (text: string) => void;
-  /** As the file was when it was last read. */
+  /** As the file was when it was last read; unknown where it may have changed since without a sign of it. */
   #state = '';
   readonly #taken = new Set<string>();
   #isFull = false;
@@ -43,7 +46,7 @@ export class MaskFile {
     if (state === this.#state) return;
     const text = this.#read();
     if (text === null) return;
-    this.#state = state;
+    this.#state = Date.now() - changedAt > TICK_MS ? state : UNKNOWN;
     // A line is taken when it has ended: half of a value would be none.
     const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n');
     const values = lines.map((line) => line.trimEnd()).filter((line) => line.trim().length >= VALUE_CHARACTERS_MIN);
