@@ -1,5 +1,5 @@
 /** What a stage is given in its Pod; its container is a shell of this machine. */
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
@@ -93,6 +93,31 @@ it('more names than a command can be given are brought, whatever they are', asyn
   await bringAllIn(inPod, [{ from, to }], []);
   expect(readdirSync(to)).toHaveLength(10_004);
   expect(odd.map((name) => readFileSync(join(to, name), 'utf8'))).toEqual(odd);
+});
+
+it('a runner that has no file left to pack a folder tries again, and goes on', () => {
+  writeFileSync(join(home, 'from/x'), '1');
+  const program = `
+    import { openSync, closeSync } from 'node:fs';
+    import { bringFolder } from ${JSON.stringify(join(import.meta.dirname, '../src/pod/folders.ts'))};
+    let open = 0;
+    const cluster = { exec: async () => { open += 1; return { close: () => { open -= 1; } }; } };
+    const held = [];
+    try { for (;;) held.push(openSync('/dev/null', 'r')); } catch {}
+    // For the list of its names.
+    closeSync(held.pop());
+    const brought = { from: ${JSON.stringify(join(home, 'from'))}, to: '/x' };
+    const fault = await bringFolder(cluster, 'p', brought, new AbortController().signal).catch((error) => error);
+    await new Promise(setImmediate);
+    for (const fd of held) closeSync(fd);
+    console.log(fault.tag, fault.code, open);
+  `;
+  const { stdout, stderr } = spawnSync(
+    'sh',
+    ['-c', `ulimit -n 64; exec "$0" --input-type=module -e "$1"`, process.execPath, program],
+    { encoding: 'utf8' },
+  );
+  expect([stdout, stderr]).toEqual(['ClusterError 0 0\n', '']);
 });
 
 it('what cannot be laid over it is told, and the stage begins; without its folders it does not', async () => {

@@ -126,10 +126,10 @@ it('looks below those paths alone that are asked for, whatever their names', asy
     writeFileSync(join(folder, name, 'file'), name);
   }
   symlinkSync('b', join(folder, 'link'));
-  const look: StageLeavings['pick'] = (list) => {
+  const look: StageLeavings['pick'] = (list, signal) => {
     const { files, links } = leftTreeOf(list);
     seen.push(...files, ...links.keys());
-    return everything(list);
+    return everything(list, signal);
   };
   expect(await bring(look, 1_000, ['-delete', 'c/file', 'link', 'gone'])).toEqual([]);
   expect(seen.toSorted()).toEqual(['-delete/file', 'c/file', 'link']);

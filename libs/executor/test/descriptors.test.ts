@@ -27,32 +27,48 @@ it.each([
   expect(open()).toBe(before);
 });
 
-it('without a file left for its pipes it fails, and its owner does not', () => {
+/** What comes of each, with no file left, and with each number of files that are left from then on. */
+function shortOfFiles(imports: string, attempt: string): { stdout: string; stderr: string; status: number | null } {
   const program = `
     import { openSync, closeSync } from 'node:fs';
-    import { Helper } from ${JSON.stringify(join(import.meta.dirname, '../src/process/helper.ts'))};
-    import { Scratch } from ${JSON.stringify(join(import.meta.dirname, '../src/process/scratch.ts'))};
-    const scratch = new Scratch();
-    const launch = { isolation: 'group', file: '/bin/true', args: [] };
+    ${imports}
     const held = [];
     try { for (;;) held.push(openSync('/dev/null', 'r')); } catch {}
-    let said = new Set();
-    // From none on: each number of files that are left.
+    const said = new Set();
     for (let left = 0; left < 14; left += 1) {
-      try { const helper = new Helper(launch, scratch); helper.kill(); await helper.gone.catch(() => {}); said.add('started'); }
+      try { ${attempt}; said.add('started'); }
       catch (error) { said.add(error.tag ?? error.code); }
       await new Promise(setImmediate);
       closeSync(held.pop());
     }
     for (const fd of held) closeSync(fd);
-    scratch.close();
+    globalThis.scratch?.close();
     console.log([...said].sort().join(' '));
   `;
-  const { stdout, stderr, status } = spawnSync(
-    'sh',
-    ['-c', `ulimit -n 64; exec "$0" --input-type=module -e "$1"`, process.execPath, program],
-    { encoding: 'utf8' },
+  return spawnSync('sh', ['-c', `ulimit -n 64; exec "$0" --input-type=module -e "$1"`, process.execPath, program], {
+    encoding: 'utf8',
+  });
+}
+
+const sourceOf = (file: string): string => JSON.stringify(join(import.meta.dirname, '../src', file));
+
+it('without a file left for its pipes it fails, and its owner does not', () => {
+  const { stdout, stderr, status } = shortOfFiles(
+    `import { Helper } from ${sourceOf('process/helper.ts')};
+     import { Scratch } from ${sourceOf('process/scratch.ts')};
+     const scratch = (globalThis.scratch = new Scratch());
+     const launch = { isolation: 'group', file: '/bin/true', args: [] };`,
+    'const helper = new Helper(launch, scratch); helper.kill(); await helper.gone.catch(() => {})',
   );
   expect([status, stderr]).toEqual([0, '']);
   expect(stdout).toContain('EMFILE');
+});
+
+it('without a file left for the pipes of its guard no session begins, and its runner goes on', () => {
+  const { stdout, stderr, status } = shortOfFiles(
+    `import { Guard } from ${sourceOf('guard/guard.ts')};`,
+    'const guard = new Guard(); await guard.fire()',
+  );
+  expect([status, stderr]).toEqual([0, '']);
+  expect(stdout).toContain('GuardGone');
 });

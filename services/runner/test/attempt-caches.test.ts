@@ -88,13 +88,14 @@ it('of what a stage has left that is brought out which is to be saved, and no mo
     'node_modules/../x',
   ];
   const links = ['node_modules/.bin/tool', '../a', 'elsewhere', 'a'];
+  const { signal } = new AbortController();
   const list = Buffer.from([...files.map((path) => `./${path}`), '', ...links, ''].join('\0'));
-  expect(await workspace?.pick(list)).toEqual({
+  expect(await workspace?.pick(list, signal)).toEqual({
     files: ['node_modules/a', 'out/x.o'],
     links: new Map([['node_modules/.bin/tool', '../a']]),
     folders: [],
   });
-  expect(await ofHome?.pick(list)).toMatchObject({ files: ['.npm/c'], links: new Map() });
+  expect(await ofHome?.pick(list, signal)).toMatchObject({ files: ['.npm/c'], links: new Map() });
   expect(workspace?.isWanted({ kind: 'exit', code: 0 })).toBe(true);
   expect(workspace?.isWanted({ kind: 'exit', code: 1 })).toBe(false);
   expect(left?.all).toEqual(left?.cached?.parts);

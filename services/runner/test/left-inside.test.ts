@@ -5,8 +5,10 @@ import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Job } from '@penstock/bus';
 import { silentLogger } from '@penstock/telemetry';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { LeftInside } from '../src/artifacts/left-inside.ts';
+import { PickTurns } from '../src/artifacts/left-picks.ts';
+import { pickFrom } from '../src/artifacts/pick-task.ts';
 
 let home: string;
 beforeEach(() => {
@@ -14,6 +16,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(home, { recursive: true }));
 
+const { signal: wanted } = new AbortController();
 const listOf = (files: readonly string[]): Buffer =>
   Buffer.from([...files.map((path) => `./${path}`), '', ''].join('\0'));
 
@@ -31,7 +34,7 @@ function kept(paths: readonly string[], junit?: readonly string[]) {
 it('is looked for while the runner does other work, however many names there are', async () => {
   const names = Array.from({ length: 20_000 }, (_none, at) => `some/folder/of/many/file-${at}`);
   let isOver = false;
-  const picking = kept(['**/*-7*7*7*', 'some/**/x*']).pick(listOf(names));
+  const picking = kept(['**/*-7*7*7*', 'some/**/x*']).pick(listOf(names), wanted);
   const over = picking.finally(() => {
     isOver = true;
   });
@@ -43,7 +46,65 @@ it('is looked for while the runner does other work, however many names there are
 
 it('is no more than one file more than may be kept, of artifacts and of reports', async () => {
   const names = Array.from({ length: 30_000 }, (_none, at) => `file-${at}`);
-  const { files } = await kept(['file-1*', 'file-2*'], ['file-3*']).pick(listOf(names));
+  const { files } = await kept(['file-1*', 'file-2*'], ['file-3*']).pick(listOf(names), wanted);
   expect(files.filter((path) => !path.startsWith('file-3'))).toHaveLength(10_001);
   expect(files).toContain('file-3');
+});
+
+it('is no more than a cache may have, whoever has made the list: the runner takes the answer', () => {
+  const names = Array.from({ length: 500_001 }, (_none, at) => `x/${at}`);
+  expect(() => pickFrom({ list: listOf(names), wanted: { cached: [['x']], root: 'workspace' } })).toThrow(
+    'there are more than 500000 files and links',
+  );
+});
+
+describe('the turns of stages', () => {
+  const nothing = { files: [], links: new Map(), folders: [] };
+  const taskOf = (name: string) => ({ list: Buffer.from(name), wanted: { lists: [] } });
+  /** What the thread has, and what it is to answer. */
+  function turnsOf() {
+    const begun: { name: string; answer: ReturnType<typeof Promise.withResolvers<typeof nothing>> }[] = [];
+    const turns = new PickTurns(({ list }) => {
+      const answer = Promise.withResolvers<typeof nothing>();
+      begun.push({ name: Buffer.from(list).toString(), answer });
+      return answer.promise;
+    });
+    return { turns, begun, names: () => begun.map(({ name }) => name) };
+  }
+
+  it('come one after the other: what ends the thread ends no more than the task that it was at', async () => {
+    const { turns, begun, names } = turnsOf();
+    const picks = Promise.allSettled(['a', 'b'].map((name) => turns.pick(taskOf(name), wanted)));
+    await nextTurn();
+    expect(names()).toEqual(['a']);
+    const late = new Error('the thread did not answer in time');
+    begun[0]?.answer.reject(late);
+    await nextTurn();
+    begun[1]?.answer.resolve(nothing);
+    expect(await picks).toEqual([
+      { status: 'rejected', reason: late },
+      { status: 'fulfilled', value: nothing },
+    ]);
+  });
+
+  it('are waited for by nobody who is not wanted any more, and the thread still has one task at a time', async () => {
+    const { turns, begun, names } = turnsOf();
+    const stopped = new AbortController();
+    const picks = Promise.allSettled(['a', 'b'].map((name) => turns.pick(taskOf(name), stopped.signal)));
+    await nextTurn();
+    const reason = new Error('stopped');
+    stopped.abort(reason);
+    expect(await picks).toEqual([
+      { status: 'rejected', reason },
+      { status: 'rejected', reason },
+    ]);
+    const last = turns.pick(taskOf('c'), wanted);
+    await nextTurn();
+    expect(names()).toEqual(['a']);
+    begun[0]?.answer.resolve(nothing);
+    await nextTurn();
+    expect(names()).toEqual(['a', 'c']);
+    begun[1]?.answer.resolve(nothing);
+    await expect(last).resolves.toBe(nothing);
+  });
 });

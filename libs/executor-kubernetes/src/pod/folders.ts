@@ -80,14 +80,17 @@ export async function bringFolder(
   const abort = (): void => socket.close();
   signal.addEventListener('abort', abort, { once: true });
   const tar = spawn('tar', ['-c', '-f', '-', '-C', folder, '--null', '-T', '-'], { stdio: ['pipe', 'pipe', 'ignore'] });
-  // It has ended before it has read all of them, which its exit code tells.
-  tar.stdin.on('error', () => {});
-  tar.stdin.end(entries);
   const packed = new Promise<number | null>((resolve) => {
     tar.once('error', () => resolve(null));
     tar.once('close', resolve);
   });
   try {
+    // A process that has no file left for its child's pipes is told so by an event alone, and its child has none.
+    if ((tar.stdin as unknown) === undefined)
+      throw new ClusterError(0, 'there are too many open files to read the folder of the stage');
+    // It has ended before it has read all of them, which its exit code tells.
+    tar.stdin.on('error', () => {});
+    tar.stdin.end(entries);
     for await (const bytes of tar.stdout as AsyncIterable<Buffer>) await socket.send(bytes);
     // 1: a file changed while it was read; what is there by now is the run's.
     const code = await packed;

@@ -51,7 +51,7 @@ interface BringOut {
 /** The paths of files that were asked for and did not come. @throws NotBroughtOut; ClusterError; the signal's reason */
 export async function bringOut({ cluster, pod, leavings, bytesMax, signal }: BringOut): Promise<readonly string[]> {
   const { into, pick } = leavings;
-  const { files, links, folders } = await picked(pick, await listOf(cluster, pod, leavings, signal));
+  const { files, links, folders } = await picked(pick, await listOf(cluster, pod, leavings, signal), signal);
   await mkdir(into, { mode: 0o700 });
   // Every folder that anything stands in is one before the first link is made.
   for (const each of new Set([...folders, ...[...files, ...links.keys()].map((path) => dirname(path))]))
@@ -62,9 +62,9 @@ export async function bringOut({ cluster, pod, leavings, bytesMax, signal }: Bri
   return [...missing];
 }
 
-async function picked(pick: StageLeavings['pick'], list: Buffer): Promise<LeftPick> {
+async function picked(pick: StageLeavings['pick'], list: Buffer, signal: AbortSignal): Promise<LeftPick> {
   try {
-    return await pick(list);
+    return await pick(list, signal);
   } catch (error) {
     throw new NotBroughtOut(error instanceof Error ? error.message : String(error), { cause: error });
   }

@@ -91,8 +91,11 @@ export interface StageLeavings {
   /** Where it is brought: a path that nothing has yet, in a folder of the owner's alone. Links are brought as they are. */
   readonly into: string;
   readonly isWanted: (exit: StageExit) => boolean;
-  /** Of a list of all that is there, a stranger's (`leftTreeOf`): long, and no work for the caller's own thread. Why it rejects is told. */
-  readonly pick: (list: Uint8Array) => Promise<LeftPick>;
+  /**
+   * Of a list of all that is there, a stranger's (`leftTreeOf`): long, and no work for the caller's own thread. Why it rejects is told;
+   * once the signal aborts it is not waited for.
+   */
+  readonly pick: (list: Uint8Array, signal: AbortSignal) => Promise<LeftPick>;
 }
 
 /** By paths below the folder. Folders come without what is in them. */

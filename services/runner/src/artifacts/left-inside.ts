@@ -64,7 +64,7 @@ export class LeftInside {
       into: this.#newFolder(),
       isWanted: (exit) =>
         isOwnEnd(exit) && (reports !== undefined || isKeptAfter(artifacts?.when ?? 'always', statusOf(exit))),
-      pick: (list) => pickOnThread({ list, wanted: { lists } }),
+      pick: (list, signal) => pickOnThread({ list, wanted: { lists } }, signal),
     };
   }
 
@@ -77,7 +77,8 @@ export class LeftInside {
         below: picks.some(({ below }) => below === undefined) ? undefined : picks.flatMap(({ below = [] }) => below),
         into: this.#newFolder(),
         isWanted: (exit) => statusOf(exit).status === 'success',
-        pick: (list) => pickOnThread({ list, wanted: { cached: caches.map(({ paths }) => paths), root } }),
+        pick: (list, signal) =>
+          pickOnThread({ list, wanted: { cached: caches.map(({ paths }) => paths), root } }, signal),
       };
     };
     const [workspace, home] = [partOf('workspace'), partOf('home')];

@@ -1,23 +1,48 @@
 /**
  * Finds what is wanted of what a stage has left, on a thread: names and patterns are a stage's, and two million names against a hundred
  * patterns take a minute, in which a runner would answer nobody.
+ *
+ *  LEFT-PICKS-1 The thread has one task at a time, and the others wait here: one that takes it too long, or too much memory, ends with the
+ *     thread, and none of the others with it.
+ *  LEFT-PICKS-2 A stage that is stopped waits for nobody's task, nor for its own.
  */
-import { TaskThread } from '@penstock/async';
+import { TaskThread, unlessAborted } from '@penstock/async';
 import type { LeftPick } from '@penstock/executor';
 import type { PickTask } from './pick-task.ts';
 
 /** More than the patterns of one stage may take. */
 const TASK_MS_MAX = 3 * 60_000;
-const TASKS_MAX = 1_000;
 
-const picks = new TaskThread<PickTask, LeftPick>({
+export class PickTurns {
+  readonly #ask: (task: PickTask) => Promise<LeftPick>;
+  /** Settles with the last of them, and never rejects. */
+  #over: Promise<void> = Promise.resolve();
+
+  constructor(ask: (task: PickTask) => Promise<LeftPick>) {
+    this.#ask = ask;
+  }
+
+  /** Rejects with a reason for the stage's log, or with the signal's. */
+  pick(task: PickTask, signal: AbortSignal): Promise<LeftPick> {
+    const before = this.#over;
+    const turn = unlessAborted(before, signal).then(() => this.#ask(task));
+    // Also of one that has left the queue, whose turn has not come.
+    this.#over = turn.then(
+      () => before,
+      () => before,
+    );
+    return unlessAborted(turn, signal);
+  }
+}
+
+const thread = new TaskThread<PickTask, LeftPick>({
   program: new URL('./pick-thread.ts', import.meta.url),
   name: 'penstock-picks',
   taskMsMax: TASK_MS_MAX,
-  tasksMax: TASKS_MAX,
+  tasksMax: 1,
 });
+const turns = new PickTurns((task) => thread.ask(task));
 
-/** Rejects with a reason for the stage's log. */
-export function pickOnThread(task: PickTask): Promise<LeftPick> {
-  return picks.ask(task);
+export function pickOnThread(task: PickTask, signal: AbortSignal): Promise<LeftPick> {
+  return turns.pick(task, signal);
 }

@@ -1,5 +1,5 @@
 /** What is wanted of all that a stage has left, found in its list: what `left-picks.ts` has done on a thread. */
-import { pickCached, pickPaths } from '@penstock/artifacts';
+import { ArtifactsFailed, pickCached, pickPaths } from '@penstock/artifacts';
 import { leftTreeOf, type LeftPick, type LeftTree } from '@penstock/executor';
 
 /** `lists`: of patterns, of artifacts or of reports. `cached`: lists of the paths of caches, as far as they are of that root. */
@@ -14,6 +14,8 @@ export interface PickTask {
 
 /** Of one list of patterns: one more than may be kept, so that too many are seen. */
 const FILES_MAX = 10_001;
+/** As many as a cache may have. The runner's own thread takes the answer. */
+const NAMES_MAX = 500_000;
 
 /** @throws ArtifactsFailed */
 export function pickFrom({ list, wanted }: PickTask): LeftPick {
@@ -32,5 +34,8 @@ function union(
   { links }: LeftTree,
 ): Omit<LeftPick, 'folders'> {
   const all = (of: 'files' | 'links'): string[] => [...new Set(picks.flatMap((pick) => pick[of]))];
-  return { files: all('files'), links: new Map(all('links').map((path) => [path, links.get(path) ?? ''])) };
+  const [files, wanted] = [all('files'), all('links')];
+  if (files.length + wanted.length > NAMES_MAX)
+    throw new ArtifactsFailed('quota', `there are more than ${NAMES_MAX} files and links`);
+  return { files, links: new Map(wanted.map((path) => [path, links.get(path) ?? ''])) };
 }
