@@ -97,13 +97,13 @@ describe('penstock logs', () => {
     expect(new Set(cursors.slice(1)).size).toBe(1);
   });
 
-  it('without --follow shows what there is and goes when the server pings', async () => {
+  it('without --follow shows what there is and goes when the server falls silent: it pings in the middle of a long log, too', async () => {
     const { url } = await fakeServer({
       logs: [
         (_, response) => {
           openStream(response);
-          response.write(`${eventStream(lines(2)).slice(0, 3).map(frame).join('')}`);
-          response.write(': ping\n\n');
+          const [first = '', ...others] = eventStream(lines(2)).slice(0, 3).map(frame);
+          response.write([first, ': ping\n\n', ...others].join(''));
         },
       ],
     });

@@ -65,7 +65,8 @@ export class GateNotes {
   }
 }
 
-/** As it can be copied into a shell: a stage may be called `deploy; reboot`. */
+/** As it can be copied into a shell: a stage may be called `deploy; reboot`, or `--help`. */
 function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+  const word = /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`;
+  return text.startsWith('-') ? `-- ${word}` : word;
 }

@@ -121,7 +121,8 @@ async function readConnection(options: LogStreamOptions, state: Following): Prom
     const refusal = await refusalOf(response, client, runId, state);
     if (refusal !== undefined) return refusal;
     state.reached = true;
-    silence.allow(options.follow ? SILENCE_MS_MAX : options.hasBegun === true ? FIRST_MS_MAX : CAUGHT_UP_MS);
+    const isFirst = options.hasBegun === true && state.lastEventId === '';
+    silence.allow(options.follow ? SILENCE_MS_MAX : isFirst ? FIRST_MS_MAX : CAUGHT_UP_MS);
     return await readMessages(response, options, state, silence);
   } catch (error) {
     if (silence.isOver && !options.follow && state.reached === true) return 'caught-up';
@@ -156,8 +157,8 @@ async function readMessages(
       if (atMs > nowMs) caughtUp();
     },
     comment: () => {
-      // A ping means that everything so far has been received, and nothing is under way.
-      if (parser.lastEventId !== '' || options.hasBegun === true) caughtUp();
+      // The server pings by the clock, in the middle of a past that takes long as well: it says something only where nothing has come.
+      if (parser.lastEventId === '' && state.lastEventId === '') caughtUp();
     },
   });
   const pause = options.follow ? setInterval(caughtUp, CAUGHT_UP_MS) : undefined;

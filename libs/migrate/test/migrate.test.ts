@@ -489,6 +489,12 @@ describe('a file of Woodpecker', () => {
       ['b', []],
       ['c', ['a']],
     ]);
+    const long = 'a'.repeat(100);
+    expect(stagesOf(`steps:\n${step(`${long}x`)}${step(`${long}y`)}${step('c', `, depends_on: [${long}y]`)}`)).toEqual([
+      [long, []],
+      [`${long} 2`, []],
+      ['c', [`${long} 2`]],
+    ]);
   });
 
   it('makes one stage of the steps of a matrix that share an image, so that each combination has a folder of its own', () => {

@@ -102,6 +102,8 @@ class WoodpeckerFile {
       throw new UnreadableSource('its services beside each of its steps are too much for a pipeline file');
     this.#conditions.keepApartFrom(steps.map(({ key }) => stageName(key)));
     const byName = new Set<string>();
+    const names = new Map<string, string>();
+    const needed = new Map<DraftStage, readonly string[]>();
     const usesOrder = steps.some(
       ({ value }) => value.kind === 'map' && value.entries.some(({ key }) => key === 'depends_on'),
     );
@@ -115,8 +117,9 @@ class WoodpeckerFile {
       stage.name = nameApart(stage.name, byName);
       if (this.#isDetached(stage, value, services)) continue;
       byName.add(stage.name);
+      if (!names.has(key)) names.set(key, stage.name);
       const needs = takeTexts(value, 'depends_on');
-      if (usesOrder) stage.after.push(...needs.map(stageName));
+      if (usesOrder) needed.set(stage, needs);
       else if (before !== undefined) stage.after.push(before.name);
       before = stage;
       stage.runsOn.push(...labels);
@@ -125,6 +128,8 @@ class WoodpeckerFile {
       this.#step(stage, value, line);
       this.#draft.stages.push(stage);
     }
+    // Steps that are alike in all that a name may have are two stages, and one of them is meant.
+    for (const [stage, needs] of needed) stage.after.push(...needs.map((need) => names.get(need) ?? stageName(need)));
     if (matrix !== undefined) this.#joinWithinMatrix();
     letSkippedPass(this.#draft);
     this.#conditions.finish(this.#draft);
