@@ -3,10 +3,13 @@ import { randomBytes } from 'node:crypto';
 import { openSqliteStore } from '@penstock/store';
 import { forgetful } from '@penstock/store/testing/forgetful';
 import { expect, it } from 'vitest';
-import { runnerTokensSpec, stageSecretsSpec, stageSecretUsesSpec } from '../src/model/collections.ts';
+import { AccessGrants } from '../src/model/access-grants.ts';
+import { accessGrantsSpec, runnerTokensSpec, stageSecretsSpec, stageSecretUsesSpec } from '../src/model/collections.ts';
 import { MasterKeys } from '../src/model/master-keys.ts';
+import type { Revocations } from '../src/model/revocations.ts';
 import { RunnerTokens } from '../src/model/runner-tokens.ts';
 import { StageSecrets } from '../src/model/stage-secrets.ts';
+import type { Users } from '../src/model/users.ts';
 
 it('a runner token is revoked where the store cannot say that it has deleted it: what hangs on it is cut off then', async () => {
   const store = await openSqliteStore({ path: ':memory:', collections: [runnerTokensSpec] });
@@ -26,5 +29,23 @@ it('a secret is known as deleted where the store cannot say so: the audit log ha
   expect(await secrets.delete({ tenant: 't' }, 'TOKEN')).toBe(true);
   expect(await secrets.list({ tenant: 't' })).toEqual([]);
   expect(await secrets.delete({ tenant: 't' }, 'TOKEN')).toBe(false);
+  await store.close();
+});
+
+it('access has ended where the store cannot say that it has deleted it: it is told, and in the audit log', async () => {
+  const store = await openSqliteStore({ path: ':memory:', collections: [accessGrantsSpec] });
+  const nobody: Pick<Users, 'named'> = { named: () => Promise.resolve(null) };
+  const toldTo: Pick<Revocations, 'revoke'> = { revoke: () => Promise.resolve() };
+  const access = new AccessGrants(forgetful(store), {
+    users: nobody as Users,
+    revocations: toldTo as Revocations,
+    now: Date.now,
+  });
+  const shop = { tenant: 'user/owner', provider: 'github', repository: 'acme/shop' } as const;
+  await access.grant(shop, { login: 'bob', role: 'read', by: 'user/owner' });
+  expect(await access.revoke(shop, 'bob')).toBe(true);
+  expect(await access.revoke(shop, 'bob')).toBe(false);
+  await access.grant(shop, { login: 'bob', role: 'read', by: 'user/owner' });
+  expect(await access.forget('owner')).toEqual({ received: 0, given: 1 });
   await store.close();
 });
