@@ -82,3 +82,17 @@ it('a sweep looks at no run of which lists count all', async () => {
   });
   expect(looked).toEqual(['never kept']);
 });
+
+it('what is stored while a sweep looks counts, though all from before has come into a list meanwhile', async () => {
+  await store('run');
+  const at = now;
+  later(24 * 60 * MINUTE);
+  await unsealed.forget(now, async () => {
+    lists.push({ run: 'run', bytes: KIB, at });
+    // Too much, so that the lists are asked.
+    await expect(store('another', 17 * KIB ** 2)).rejects.toThrow(QuotaExceeded);
+    await store('run', 15 * KIB ** 2);
+    return true;
+  });
+  await expect(store('another', 2 * KIB ** 2)).rejects.toThrow(QuotaExceeded);
+});

@@ -97,7 +97,9 @@ export class Unsealed {
       // What counts elsewhere by now needs no look of its own.
       if (ofKey.groups.values().some(isDue)) await this.#read(key, ofKey).catch(() => {});
       for (const [id, group] of ofKey.groups)
-        if (isDue(group) && (await isSwept(id)) && isDue(group)) this.#drop(key, ofKey, id);
+        // What has come of it meanwhile may be another group of the same name.
+        if (isDue(group) && (await isSwept(id)) && isDue(group) && ofKey.groups.get(id) === group)
+          this.#drop(key, ofKey, id);
     }
   }
 
