@@ -153,6 +153,8 @@ export function walkBelow(folder: number, part: WalkedPart, handlers: WalkHandle
     return wanted.toSorted((a, b) => Buffer.compare(a.name, b.name));
   };
   walk(folder, '', 1);
+  // What was looked at last may be what the patterns were not matched to the end with.
+  if (part.isExhausted) throw new WalkTooLarge('the patterns take too long to match');
 }
 
 function pathOf(prefix: string, name: string): string {
