@@ -75,5 +75,8 @@ describe('the estimated size of a definition', () => {
       { path: 'stages.a.matrix', message: expect.stringContaining('more than 200,000 values') as string },
     ]);
     expect(parsePipeline(text(most + 1), { standing: true }).ok).toBe(true);
+    // Those that stand behind it without an `include` are no part of it.
+    const more = parsePipeline(`${text(most + 1)}  b: {run: x, matrix: {n: [1]}}\n`);
+    expect(more.ok ? [] : more.diagnostics.map(({ path }) => path)).toEqual(['stages.a.matrix']);
   });
 });

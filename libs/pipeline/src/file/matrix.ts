@@ -76,7 +76,7 @@ export function readMatrix(field: Field, stage: string, budget: MatrixBudget): M
   if (problems.count > before || !fitsBudget(field, axes, budget)) return undefined;
   const kept = combine(axes).filter((cell) => !excludes.some((entry) => contains(cell, entry.values)));
   const cells = include(kept, includes, axes, budget);
-  if (budget.addedLeft < 0) {
+  if (includes.length > 0 && budget.addedLeft < 0) {
     problems.add(
       map,
       path,
