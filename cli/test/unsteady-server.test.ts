@@ -3,6 +3,7 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { keepLogin } from '../src/server/logins.ts';
+import { explainedRun } from '../src/server/explained-run.ts';
 import { serverClient } from '../src/server/http-client.ts';
 import { readLogStream } from '../src/server/log-stream.ts';
 import { serverAddress } from '../src/server/server-address.ts';
@@ -53,6 +54,45 @@ describe('a server that pauses in the middle of the log', () => {
     rest.resolve();
     const { code, stdout, stderr } = await command.ended;
     expect([code, linesOf(eventsOf(stdout)), stderr]).toEqual([1, ['first', 'second'], '']);
+  });
+});
+
+describe('a server that cannot read the log of an ended run', () => {
+  const silent = async (rest: Promise<void>): Promise<FakeServer> =>
+    await fakeServer({
+      graphql: ({ query }) => {
+        if (query.includes('runs(')) return { body: { data: { runs: [] } } };
+        const stages = [{ name: 'build', status: 'FAILED', reason: 'exit', attempt: 1, exitCode: 2 }];
+        const run = { id: RUN_ID, pipelineName: 'p', status: 'FAILED', startedAt: '2026-01-01T00:00:00.000Z', stages };
+        return { body: { data: { run } } };
+      },
+      logs: [
+        (_, response) => {
+          openStream(response);
+          response.write(': ping\n\n');
+          void rest.then(() => response.end(EVENTS.map(frame).join('')));
+        },
+      ],
+    });
+
+  it('is waited for by `logs`, which says so', async () => {
+    const rest = Promise.withResolvers<void>();
+    const { url } = await silent(rest.promise);
+    const command = start(['logs', '--json', RUN_ID], {
+      cwd: folder(),
+      env: { SERVICE_API_KEY: 'secret-key', SERVICE_URL: url },
+    });
+    await command.until('stderr', 'sends nothing of the log so far');
+    rest.resolve();
+    const { code, stdout } = await command.ended;
+    expect([code, linesOf(eventsOf(stdout))]).toEqual([1, ['first', 'second']]);
+  });
+
+  it('keeps nobody from the rest of an explanation', async () => {
+    const { url } = await silent(new Promise(() => {}));
+    const client = serverClient(serverAddress(url, {}), { token: undefined, source: 'none' });
+    const { failed, sinceGreen } = await explainedRun(client, RUN_ID, new AbortController().signal, 1);
+    expect([failed, sinceGreen]).toEqual([[expect.objectContaining({ name: 'build', lastLines: [] })], null]);
   });
 });
 

@@ -11,6 +11,8 @@ import { noSuchRun } from './run-id.ts';
 /** Failed stages whose logs are shown, and lines of each. */
 const FAILED_MAX = 3;
 const LINES_MAX = 10;
+/** A server that says nothing of the log for so long cannot read it now: it is explained without its lines. */
+const LOG_SILENT_MS_MAX = 20_000;
 /** What is compared of two pipeline files. */
 const FILE_LINES_MAX = 100_000;
 
@@ -26,7 +28,12 @@ const GREEN_QUERY = `query ($name: String!, $before: String!, $repository: Strin
 const COMPARE_QUERY = `query ($a: String!, $b: String!) { compareRuns(a: $a, b: $b) { stage change } }`;
 const CREATED_QUERY = 'query ($id: String!) { runEvents(id: $id, limit: 1) { data } }';
 
-export async function explainedRun(client: ServerClient, id: string, signal: AbortSignal): Promise<ExplainedRun> {
+export async function explainedRun(
+  client: ServerClient,
+  id: string,
+  signal: AbortSignal,
+  logSilentMsMax = LOG_SILENT_MS_MAX,
+): Promise<ExplainedRun> {
   const run = await fieldAnswered(client, QUERY, { id }, 'run');
   if (run === null) throw noSuchRun(id, client.server);
   const [pipelineName, status, startedAt] = ['pipelineName', 'status', 'startedAt'].map((name) => textOf(run, name));
@@ -46,7 +53,7 @@ export async function explainedRun(client: ServerClient, id: string, signal: Abo
     stages: stages.filter(({ waitingOn }) => waitingOn.length > 0),
     running: stages.filter((stage) => stage.status === 'RUNNING').map(({ name }) => name),
     failed: hasEnded(status)
-      ? await withLastLines(client, id, failed, signal)
+      ? await withLastLines(client, id, failed, { signal, silentMsMax: logSilentMsMax })
       : failed.map((stage) => failedStage(stage, [])),
     ...(status === 'FAILED' ? { sinceGreen: await sinceGreen(client, run, { id, pipelineName }) } : {}),
   };
@@ -57,7 +64,7 @@ async function withLastLines(
   client: ServerClient,
   runId: string,
   failed: readonly ExplainedStage[],
-  signal: AbortSignal,
+  { signal, silentMsMax }: { readonly signal: AbortSignal; readonly silentMsMax: number },
 ): Promise<FailedStage[]> {
   const wanted = new Set(
     failed
@@ -66,14 +73,18 @@ async function withLastLines(
       .map(({ name }) => name),
   );
   const lines = new Map<string, readonly string[]>();
-  if (wanted.size > 0)
+  if (wanted.size === 0) return failed.map((stage) => failedStage(stage, []));
+  const silent = new AbortController();
+  const timer = setTimeout(() => silent.abort(), silentMsMax);
+  try {
     await readLogStream({
       client,
       runId,
       // It has ended: everything comes, however slowly.
       follow: true,
-      signal,
+      signal: AbortSignal.any([signal, silent.signal]),
       onMessage: ({ data }) => {
+        timer.refresh();
         const event = parseJson(data);
         if (!isPublicEvent(event)) return { isLast: false, atMs: Number.NaN };
         if (event.type === 'stage_completed' && wanted.delete(event.stage))
@@ -83,6 +94,9 @@ async function withLastLines(
       room: () => {},
       note: () => {},
     });
+  } finally {
+    clearTimeout(timer);
+  }
   return failed.map((stage) => failedStage(stage, lines.get(stage.name) ?? []));
 }
 

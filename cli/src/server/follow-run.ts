@@ -92,6 +92,7 @@ export async function followRun(options: FollowOptions): Promise<number> {
       runId: run.id,
       follow,
       hasBegun: run.status === 'RUNNING',
+      isOver,
       signal: stop.signal,
       onMessage: selection(options.only, gate, gates),
       onCaughtUp: () => {

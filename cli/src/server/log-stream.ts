@@ -42,6 +42,8 @@ export interface LogStreamOptions {
   readonly follow: boolean;
   /** The run has begun: silence in place of its first event means a slow server. */
   readonly hasBegun?: boolean;
+  /** The run has ended, and all of its log is there: silence means that the server cannot read it now. */
+  readonly isOver?: boolean;
   readonly signal: AbortSignal;
   onMessage(message: StreamMessage): MessageTaken;
   /** Resolves when more can be shown. */
@@ -102,6 +104,7 @@ interface Following {
   reached?: boolean;
   tellsAway?: boolean;
   isCaughtUp?: boolean;
+  tellsSilence?: boolean;
 }
 
 async function readConnection(options: LogStreamOptions, state: Following): Promise<ConnectionEnd> {
@@ -144,6 +147,7 @@ async function readMessages(
   const nowMs = Date.parse(response.headers.get('date') ?? '') + 1000;
   let hasEnded = false;
   let isCaughtUp = false;
+  let isSilent = true;
   const caughtUp = (): void => {
     isCaughtUp = !options.follow;
     tellCaughtUp(options, state);
@@ -151,6 +155,7 @@ async function readMessages(
   const parser = new EventStreamParser({
     message: (message) => {
       if (hasEnded || isCaughtUp) return;
+      isSilent = false;
       if (!options.follow) silence.shorten(CAUGHT_UP_MS);
       const { isLast, atMs } = handled(options, message);
       hasEnded = isLast;
@@ -159,6 +164,11 @@ async function readMessages(
     comment: () => {
       // The server pings by the clock, in the middle of a past that takes long as well: it says something only where nothing has come.
       if (parser.lastEventId === '' && state.lastEventId === '') caughtUp();
+      if (isSilent && options.isOver === true && state.tellsSilence !== true) {
+        state.tellsSilence = true;
+        options.note('penstock: the server is there and sends nothing of the log so far; waiting for it.');
+      }
+      isSilent = true;
     },
   });
   const pause = options.follow ? setInterval(caughtUp, CAUGHT_UP_MS) : undefined;
