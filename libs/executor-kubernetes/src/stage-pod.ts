@@ -89,6 +89,7 @@ const FRAME_BYTES = 256;
 /** What passes: a disk of the runner's own that is full, or out of order for a moment. */
 const DISK_CODES: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EMFILE', 'ENFILE']);
 const DISK_RETRY_MS = 2_000;
+const NO_OUTPUT = new Uint8Array();
 const TELL_WAIT_MS = 3_000;
 const WAITS_TOLD_MAX = 10;
 /** Node fires a longer timer at once. */
@@ -529,6 +530,8 @@ export class StagePod implements StageProcess {
       // Before the output that it is for, also when that is said again.
       this.#record?.keep({}, { stream: 'masks', bytes: frame.bytes });
       writeMasks(path, frame.bytes);
+      // It is looked at where output arrives, and what it is for may come only when another has replaced it.
+      await this.#sink.write('system', NO_OUTPUT);
     } else {
       if (this.#done === null) this.#record?.keep(podNotes.done(frame));
       this.#done ??= frame;

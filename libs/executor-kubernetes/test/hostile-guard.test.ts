@@ -1,7 +1,10 @@
 /** Guards that a stage has in its hands, where its image is theirs too: nothing that they say costs their runner more than their stage. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { bootClockMs, type OutputSink, type StageProcess } from '@penstock/executor';
 import { RecordingSink } from '@penstock/executor/testing';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { openCluster } from '../src/cluster/cluster.ts';
 import { KubernetesExecutor } from '../src/executor.ts';
 import { FakeApi } from './fake/fake-api.ts';
@@ -87,4 +90,21 @@ it('the files of a stage that the runner’s full disk does not take are asked f
   expect(warnings[0]).toContain('it is tried again');
   stage.stop('cancelled');
   expect(await stage.ended).toEqual({ kind: 'stopped', reason: 'cancelled' });
+});
+
+it('values to be masked are seen by whoever takes the output before others replace them, also where the line broke in between', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-masks-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'mask');
+  const seen = new Set<string>();
+  const sink: OutputSink = { write: () => void (existsSync(path) && seen.add(readFileSync(path, 'utf8'))) };
+  const { stage, guard } = await start(sink, stageOf('true', { env: { SERVICE_MASK: path }, folders: [folder] }));
+  guard.forge(1, 'masks 6\nfirst\n');
+  await vi.waitFor(() => expect(existsSync(path) && readFileSync(path, 'utf8')).toBe('first\n'), WAIT);
+  guard.hangUp();
+  await vi.waitFor(() => expect(guard.lines).toBe(2), WAIT);
+  guard.forge(1, 'masks 6\nother\nblocks out 0 1\n6 out.0\ndata\nfirst\n');
+  guard.end(0);
+  expect(await stage.ended).toEqual({ kind: 'exit', code: 0 });
+  expect([...seen]).toEqual(['first\n', 'other\n']);
 });

@@ -215,7 +215,7 @@ describe('an attempt (P16)', () => {
     };
     const bytes = (text: string): Buffer => Buffer.from(text);
     const resume: Executor['resume'] = (_spec, sink) => {
-      void sink.write('stdout', bytes('own-value top-secret last\n'));
+      void sink.write('stdout', bytes('own-value replaced top-secret last\n'));
       return { ended: Promise.resolve({ kind: 'exit', code: 0 }), startedAtMs: 0, stop: () => {} };
     };
     const past = {
@@ -226,6 +226,8 @@ describe('an attempt (P16)', () => {
       output: [
         { stream: 'stdout', bytes: bytes('own-value top-sec') },
         { stream: 'stdout', bytes: bytes('ret\n') },
+        // What was printed between them is in the file of the end, behind both.
+        { stream: 'masks', bytes: bytes('replaced\n') },
         { stream: 'masks', bytes: bytes('own-value\n') },
         { stream: 'stdout', bytes: bytes('own-value\n') },
       ] as const,
@@ -240,7 +242,7 @@ describe('an attempt (P16)', () => {
     const one = attempt({ ...job, logBytesMax: 100_000 }, { resume }, { past, record });
     stored.resolve();
     expect(await one.result).toMatchObject({ status: 'success' });
-    expect(log).toBe('own-value ***\n***\n*** *** last\n');
+    expect(log).toBe('own-value ***\n***\n*** *** *** last\n');
   });
 
   it('with secrets whose stage has not begun is not taken up again, for it would begin without them', async () => {

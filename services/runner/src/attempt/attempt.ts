@@ -255,8 +255,11 @@ export class Attempt {
     writeMasks(prepared.maskFile, new Uint8Array());
     const { maskFile, output: sink } = this.#masking(prepared, chunker);
     for (const { stream, bytes } of output) {
-      if (stream === 'masks') writeMasks(prepared.maskFile, bytes);
-      else await sink.write(stream, bytes);
+      if (stream === 'masks') {
+        writeMasks(prepared.maskFile, bytes);
+        // Output that is in another file of the record comes when others stand there in its place.
+        maskFile.refresh();
+      } else await sink.write(stream, bytes);
     }
     record.askForGap(() => chunker.truncated);
     if (this.job.idTokens !== undefined) this.#idTokens = this.#idTokensOf(chunker);
