@@ -4,11 +4,18 @@ import { openSqliteStore } from '@penstock/store';
 import { forgetful } from '@penstock/store/testing/forgetful';
 import { expect, it } from 'vitest';
 import { AccessGrants } from '../src/model/access-grants.ts';
-import { accessGrantsSpec, runnerTokensSpec, stageSecretsSpec, stageSecretUsesSpec } from '../src/model/collections.ts';
+import {
+  accessGrantsSpec,
+  runnerTokensSpec,
+  stageSecretsSpec,
+  stageSecretUsesSpec,
+  suspendedUsersSpec,
+} from '../src/model/collections.ts';
 import { MasterKeys } from '../src/model/master-keys.ts';
 import type { Revocations } from '../src/model/revocations.ts';
 import { RunnerTokens } from '../src/model/runner-tokens.ts';
 import { StageSecrets } from '../src/model/stage-secrets.ts';
+import { Suspensions } from '../src/model/suspensions.ts';
 import type { Users } from '../src/model/users.ts';
 
 it('a runner token is revoked where the store cannot say that it has deleted it: what hangs on it is cut off then', async () => {
@@ -47,5 +54,16 @@ it('access has ended where the store cannot say that it has deleted it: it is to
   expect(await access.revoke(shop, 'bob')).toBe(false);
   await access.grant(shop, { login: 'bob', role: 'read', by: 'user/owner' });
   expect(await access.forget('owner')).toEqual({ received: 0, given: 1 });
+  await store.close();
+});
+
+it('a suspension is known as lifted where the store cannot say so: the audit log has it then', async () => {
+  const store = await openSqliteStore({ path: ':memory:', collections: [suspendedUsersSpec] });
+  const users = { get: () => Promise.resolve({ id: 'u1', login: 'ada' }) } as unknown as Users;
+  const revocations = { revoke: () => Promise.resolve() } as unknown as Revocations;
+  const suspensions = new Suspensions(forgetful(store), { users, revocations, now: Date.now });
+  await suspensions.suspend('ada', 'user/admin');
+  expect(await suspensions.lift('ada')).toEqual({ id: 'u1', lifted: true });
+  expect(await suspensions.lift('ada')).toEqual({ id: 'u1', lifted: false });
   await store.close();
 });

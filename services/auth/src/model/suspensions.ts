@@ -49,9 +49,10 @@ export class Suspensions {
     const { id } = await this.#userOf(login);
     const row = await this.#suspended.get(id);
     if (row !== null && row.deletedAt !== 0) throw beingDeleted();
-    const lifted = await this.#suspended.delete(id);
+    // What the store says of it may be no, though it was this that has deleted it: the audit log is to have it all the same.
+    await this.#suspended.delete(id);
     await this.#options.revocations.revoke(revocationKeys.suspended(id), 0);
-    return { id, lifted };
+    return { id, lifted: row !== null };
   }
 
   /** SUSPENSION-3: from here on there is no way back. Throws as `suspend`; a user who is gone is found by the id. */
