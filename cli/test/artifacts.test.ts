@@ -70,6 +70,22 @@ describe('penstock run keeps files', { timeout: 120_000 }, () => {
   });
 });
 
+describe('a stage whose name has too many bytes for a folder', { timeout: 120_000 }, () => {
+  it('keeps its files as any other, apart from one that differs at the end', async () => {
+    const long = '統合試験'.repeat(12);
+    const cwd = folder(
+      pipeline(
+        `  ${long}一: {run: 'printf 1 > out', artifacts: out, workspace: fresh}\n  ${long}二: {run: 'printf 2 > out', artifacts: out, workspace: fresh}\n  use: {run: cat out, after: ${long}一, workspace: fresh}`,
+      ),
+    );
+    execFileSync('git', ['init', '-q'], { cwd });
+    const { code, stdout } = await penstock(['run', '--json'], { cwd });
+    expect([code, linesOf(eventsOf(stdout), 'use')]).toEqual([0, ['1']]);
+    const [run = ''] = readdirSync(join(cwd, '.penstock/artifacts'));
+    expect(readdirSync(join(cwd, '.penstock/artifacts', run)).length).toBe(2);
+  });
+});
+
 describe('penstock run goes on, and only the stage fails,', { timeout: 120_000 }, () => {
   it('where kept files cannot be laid out for it', async () => {
     const cwd = folder(

@@ -3,6 +3,7 @@ import { lstat, mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
 import { systemReason } from '@penstock/errors';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, NotWritten, UsageError } from '../process/errors.ts';
+import { stageFolder } from '../process/stage-folder.ts';
 import { printableText } from '../output/printable-text.ts';
 import { tableLines } from '../output/table.ts';
 import { contentOf, keptFiles, type KeptOnServer } from '../server/artifacts.ts';
@@ -78,7 +79,7 @@ async function download(client: ServerClient, files: readonly KeptOnServer[], ta
   try {
     await mkdir(target, { recursive: true });
     incoming = await mkdtemp(join(target, '.penstock-'));
-    const byFolder = Map.groupBy(files, (file) => folderOf(file.stage));
+    const byFolder = Map.groupBy(files, (file) => stageFolder(file.stage));
     for (const name of byFolder.keys()) await assertFree(join(target, name));
     for (const [name, ofStage] of byFolder) {
       const folder = join(incoming, name);
@@ -100,11 +101,6 @@ async function download(client: ServerClient, files: readonly KeptOnServer[], ta
           cause: error,
         });
   }
-}
-
-/** A stage's name may hold anything; coded like this it is one name of a folder. */
-function folderOf(stage: string): string {
-  return encodeURIComponent(stage).replaceAll('.', '%2E');
 }
 
 /** Stages are called like folders of a checkout, `test` or `docs`: what stands there may be somebody's work. */

@@ -22,6 +22,7 @@ import type { AttemptVerdict, StageUser } from '@penstock/executor';
 import type { StageArtifacts, StageWork } from '@penstock/run';
 import { printableText } from '../output/printable-text.ts';
 import { WorkspaceProblem } from '../process/errors.ts';
+import { stageFolder } from '../process/stage-folder.ts';
 
 export interface LeftLocally {
   readonly asked: NonNullable<StageWork['artifacts']>;
@@ -108,8 +109,7 @@ export class LocalArtifacts {
   }
 
   #folderOf(stage: string): string {
-    // A stage's name may hold anything; coded like this it is one name of a folder.
-    return join(this.#root, encodeURIComponent(stage).replaceAll('.', '%2E'));
+    return join(this.#root, stageFolder(stage));
   }
 
   async #copy(stage: string, collection: Collection): Promise<void> {
