@@ -477,6 +477,8 @@ it('of a lane the push behind one that becomes a run is decided about before tha
       const message = each === skipped ? 'typo [skip ci]' : 'a change';
       const pushed = githubPush({ url: repository.url, commit: each, message, repository: 'acme/ahead' });
       await ingest.send(pushed, github(newId()));
+      // So that those behind it are read of the stream together: some of them might come after a read for the first.
+      await vi.waitUntil(() => happened.includes('fetch a'), { timeout: 20_000 });
     }
     held[gone]?.resolve();
     // What is known for long is found anew: it is under way until its turn has come.
