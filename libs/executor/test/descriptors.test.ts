@@ -1,7 +1,8 @@
-/** A machine that has no file, or no memory, left for another helper: nothing stays open for want of it, and the owner goes on. */
+/** A machine that has no file, or no memory, left for another helper or stage: nothing stays for want of it, and the owner goes on. */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { canMount, SmallDisk } from '@penstock/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Helper } from '../src/process/helper.ts';
 import { Scratch } from '../src/process/scratch.ts';
@@ -71,4 +72,14 @@ it('without a file left for the pipes of its guard no session begins, and its ru
   );
   expect([status, stderr]).toEqual([0, '']);
   expect(stdout).toContain('GuardGone');
+});
+
+it.runIf(canMount('scripts of stages on a full disk'))('a script that has no room leaves no part of itself', () => {
+  const disk = new SmallDisk(64 * 1024);
+  try {
+    expect(() => scratch.writeScript('x'.repeat(256 * 1024), undefined, disk.folder)).toThrow('ENOSPC');
+    expect(readdirSync(disk.folder)).toEqual([]);
+  } finally {
+    disk.remove();
+  }
 });

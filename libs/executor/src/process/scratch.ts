@@ -99,11 +99,11 @@ export class Scratch {
   /** A descriptor at the beginning of a file without a name. */
   fileWith(content: Uint8Array): number {
     const path = this.#next('file');
-    writeFileSync(path, content, { mode: 0o600, flag: 'wx' });
     try {
+      writeFileSync(path, content, { mode: 0o600, flag: 'wx' });
       return openSync(path, 'r');
     } finally {
-      unlinkSync(path);
+      rmSync(path, { force: true });
     }
   }
 
@@ -114,6 +114,10 @@ export class Scratch {
     try {
       writeFileSync(fd, script);
       if (user !== undefined) fchownSync(fd, user.uid, user.gid);
+    } catch (error) {
+      // What has no room would take the last of it, for as long as the executor is there.
+      this.remove(path);
+      throw error;
     } finally {
       closeSync(fd);
     }
