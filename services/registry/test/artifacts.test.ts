@@ -330,6 +330,21 @@ describe('KEEPER-3: what lies there and counts for no key yet', () => {
     expect(await usage.weightByRun('s', new Map([[RUN, now]]))).toEqual(new Map());
   });
 
+  it('what a list keeps counts once, also where it is sealed again, as one is whose answer was lost', async () => {
+    const usage = new KeptUsage(store, () => now, { bootNow: () => boot });
+    const list = { runId: RUN, tenant: 's', key: 's', manifest: 'm', bytes: 5, weight: 7, expiresAt: now + DAY };
+    expect(await usage.bytesOf('s')).toBe(0);
+    await usage.add(list);
+    now += 1;
+    await usage.add(list);
+    expect(await usage.bytesOf('s')).toBe(5);
+    now += 2 * DAY;
+    boot += 2 * DAY;
+    expect(await usage.bytesOf('s')).toBe(0);
+    await usage.add({ ...list, expiresAt: now + DAY });
+    expect(await usage.bytesOf('s')).toBe(5);
+  });
+
   it('is what has expired, wherever that was uploaded', async () => {
     living.set(`${RUN} small`, { tenant: 's', key: 's', expireMs: 1, artifactBytes: 8 * PART_BYTES });
     for (let each = 0; each < 4; each += 1) {

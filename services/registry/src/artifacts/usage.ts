@@ -92,7 +92,9 @@ export class KeptUsage {
     const firstAt = known === null ? storedAt : firstAtOf(known);
     const { stale } = await this.#kept.replaceNewer([{ id, ...kept, storedAt, firstAt, salt: randomInt(SALT_MAX) }]);
     const sum = this.#sums.get(kept.key);
-    if (stale.length === 0 && sum !== undefined) sum.bytes += kept.bytes;
+    // A list that is sealed again counts already.
+    const counted = known !== null && known.expiresAt > storedAt ? known.bytes : 0;
+    if (stale.length === 0 && sum !== undefined) sum.bytes += kept.bytes - counted;
   }
 
   /** Those stored before this time, the oldest first. */
