@@ -8,8 +8,9 @@
  * HELPERPOOL-4. A helper stays with its run while there is room for another: what a run sees is mounted once, not for each of its
  *     stages. Without room the one that has rested longest changes over.
  * HELPERPOOL-5. The next way is tried only where the machine does not give the one before, never where it is busy or short of something
- *     at the moment; and only before a helper has come up, which `prewarm` waits for.
+ *     at the moment; and only before a helper has come up, which `prewarm` waits for: the first start is tried a few times.
  */
+import { setTimeout as pause } from 'node:timers/promises';
 import { HelperFailed } from '../contract/errors.ts';
 import type { Guard } from '../guard/guard.ts';
 import type { ControlGroups } from '../limits/control-groups.ts';
@@ -66,6 +67,8 @@ interface Resting {
 /** Of spares. */
 const NO_PLACE = '';
 const GROUP_TRIES_MAX = 3;
+/** Before a start is tried again that failed for something passing while no helper has come up: a server that starts beside others ends without one. */
+const FIRST_PAUSES_MS = [100, 500];
 /** An empty group is nobody's (GROUPS-2): whoever begins meanwhile may take it away, also while its file is open (ENODEV). */
 const TAKEN_AWAY: ReadonlySet<string> = new Set(['ENOENT', 'ENODEV']);
 
@@ -235,6 +238,7 @@ export class HelperPool {
   }
 
   async #startProven(place: string): Promise<Helper> {
+    const pausesMs = [...FIRST_PAUSES_MS];
     for (;;) {
       const [way] = this.#ways;
       if (way === undefined) throw new HelperFailed('there is no way to start a helper');
@@ -256,6 +260,11 @@ export class HelperPool {
         if (!(error instanceof HelperFailed) || this.#closed) throw error;
         // Another start may have stepped down meanwhile.
         if (isolation !== this.isolation) continue;
+        const pauseMs = this.#proven || !error.isPassing ? undefined : pausesMs.shift();
+        if (pauseMs !== undefined) {
+          await pause(pauseMs);
+          continue;
+        }
         if (this.#proven || this.#ways.length === 1 || error.isPassing) throw error;
         this.#ways.shift();
         if (this.isolation === 'group') this.#warnOfGroups(error);
