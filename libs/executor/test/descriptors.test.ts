@@ -1,11 +1,14 @@
 /** A machine that has no file, or no memory, left for another helper or stage: nothing stays for want of it, and the owner goes on. */
 import { spawnSync } from 'node:child_process';
-import { readdirSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { canMount, SmallDisk } from '@penstock/testkit';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { ProcessExecutor } from '../src/process/executor.ts';
 import { Helper } from '../src/process/helper.ts';
 import { Scratch } from '../src/process/scratch.ts';
+import { RecordingSink } from '../src/testing/executor-suite.ts';
 
 let scratch: Scratch;
 beforeEach(() => {
@@ -81,5 +84,31 @@ it.runIf(canMount('scripts of stages on a full disk'))('a script that has no roo
     expect(readdirSync(disk.folder)).toEqual([]);
   } finally {
     disk.remove();
+  }
+});
+
+it('a stage that is refused once its script was written leaves nothing of that', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-refused-'));
+  const executor = new ProcessExecutor({ idleMax: 0 });
+  try {
+    const sink = new RecordingSink();
+    const stage = executor.start(
+      {
+        helperKey: 'key',
+        commands: [{ script: '#'.repeat(150_000), bindings: {} }],
+        // More than a process can be given.
+        env: Object.fromEntries(Array.from({ length: 20 }, (_none, at) => [`V${at}`, 'x'.repeat(100_000)])),
+        cwd: folder,
+        run: { folder, temporary: folder },
+        timeoutMs: 60_000,
+      },
+      sink,
+    );
+    expect(await stage.ended).toEqual({ kind: 'exit', code: 126 });
+    expect(sink.text('system')).toContain('its scripts and variables take');
+    expect(readdirSync(folder)).toEqual([]);
+  } finally {
+    await executor.close();
+    rmSync(folder, { recursive: true });
   }
 });

@@ -239,14 +239,21 @@ class RunningProcess implements StageProcess {
     const { pool, scratch, launching, prepared } = parts;
     let job: Job;
     let place: string;
+    const written: string[] = [];
     try {
       place = launching.placeOf(spec);
       const folder = spec.run?.folder ?? (launching.hidesScratch ? spec.cwd : undefined);
-      const write = (script: string): string => scratch.writeScript(script, spec.user, folder);
+      const write = (script: string): string => {
+        const path = scratch.writeScript(script, spec.user, folder);
+        written.push(path);
+        return path;
+      };
       job =
         prepared?.job ??
         renderJob({ ...spec, env: { ...spec.env, ...this.#renewed?.env } }, write, { isHelpers: true });
     } catch (error) {
+      // Nobody else knows of them.
+      for (const file of written) scratch.remove(file);
       return await unstartable(error, sink);
     }
     let helper: Helper | null = null;
