@@ -1,6 +1,6 @@
 /** `runs`, `status` and `cancel`, and one stage of `logs`, against a server whose answers are scripted. */
 import { describe, expect, it } from 'vitest';
-import { folder, jsonLines, penstock } from './command.ts';
+import { folder, jsonLines, penstock, start } from './command.ts';
 import { fakeServer, frame, openStream, resumable, RUN_ID, sentEvents, type GraphqlAnswer } from './fake-server.ts';
 
 const withKey = (url: string): Record<string, string> => ({ SERVICE_URL: url, SERVICE_API_KEY: 'secret-key' });
@@ -239,18 +239,21 @@ describe('penstock logs of a part', () => {
     );
   });
 
-  it('shows the last lines of a run that goes on once its past is there, and then what comes', async () => {
+  it('shows the last lines of a run that goes on once its past is there, which its server falls silent behind, and then what comes', async () => {
+    const later = Promise.withResolvers<void>();
     const { url } = await fakeServer({
       logs: [
         (_, response) => {
           openStream(response);
-          response.write(`${events.slice(0, 4).map(frame).join('')}: ping\n\n`, () =>
-            response.end(events.slice(4).map(frame).join('')),
-          );
+          response.write(events.slice(0, 4).map(frame).join(''));
+          void later.promise.then(() => response.end(events.slice(4).map(frame).join('')));
         },
       ],
     });
-    const { stdout } = await penstock(['logs', '-f', '-n', '1', RUN_ID], { cwd: folder(), env: withKey(url) });
+    const command = start(['logs', '-f', '-n', '1', RUN_ID], { cwd: folder(), env: withKey(url) });
+    await command.until('stdout', 'two');
+    later.resolve();
+    const { stdout } = await command.ended;
     expect(stdout.split('\n').filter((text) => text.includes('|'))).toEqual(['build    | two', 'test     | late']);
   });
 
