@@ -16,11 +16,11 @@ export async function writeNew(path: string, text: string, mode = 0o666): Promis
 }
 
 /** In the place of what is there, which stays where this fails. */
-export async function replaceWhole(path: string, text: string): Promise<void> {
+export async function replaceWhole(path: string, text: string, mode?: number): Promise<void> {
   const place = await realpath(path).catch(() => path);
   const incoming = `${place}.${process.pid}.new`;
   await rm(incoming, { force: true });
-  await writeNew(incoming, text);
+  await writeNew(incoming, text, mode);
   try {
     await rename(incoming, place);
   } catch (error) {

@@ -3,12 +3,13 @@
  * A file is replaced whole, and only its owner reads it.
  */
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import type { CommandContext } from '../command-line/command.ts';
 import { FileError } from '../process/errors.ts';
+import { replaceWhole } from '../process/whole-file.ts';
 import { printableText } from '../output/printable-text.ts';
 import { fieldOf, parseJson } from './json.ts';
 import type { ServerAddress } from './server-address.ts';
@@ -57,13 +58,10 @@ export async function readLogin(env: Environment, server: ServerAddress): Promis
 export async function keepLogin(env: Environment, server: ServerAddress, login: StoredLogin): Promise<string> {
   const file = fileOf(env, server);
   const folder = folderOf(env);
-  const fresh = `${file}.${process.pid}.new`;
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await chmod(folder, 0o700);
-    await rm(fresh, { force: true });
-    await writeFile(fresh, `${JSON.stringify(login, null, 2)}\n`, { mode: 0o600, flag: 'wx' });
-    await rename(fresh, file);
+    await replaceWhole(file, `${JSON.stringify(login, null, 2)}\n`, 0o600);
     return file;
   } catch (error) {
     throw new FileError(`cannot keep the login in ${printableText(file)}: ${printableText(systemReason(error))}`, {

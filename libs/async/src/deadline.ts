@@ -24,6 +24,8 @@ const LATE = Symbol('late');
 /** Settles as `work` does; throws the signal's reason where that aborts first. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return work;
+  // Nobody hears any more how it ends, which would end the process where it fails.
+  if (signal.aborted) work.catch(() => {});
   signal.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = (): void => reject(signal.reason);

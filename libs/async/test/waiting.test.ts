@@ -94,6 +94,8 @@ describe('work unless a signal aborts', () => {
   it("throws the signal's reason when that aborts, before or during it", async () => {
     const reason = new Error('given up');
     await expect(unlessAborted(Promise.resolve(), AbortSignal.abort(reason))).rejects.toBe(reason);
+    // Its failure would end the process, were it nobody's.
+    await expect(unlessAborted(Promise.reject(new Error('late')), AbortSignal.abort(reason))).rejects.toBe(reason);
     const stop = new AbortController();
     const waited = unlessAborted(never(), stop.signal);
     stop.abort(reason);

@@ -28,6 +28,7 @@ import type { Cluster } from './cluster/cluster.ts';
 import type { PodWatch } from './cluster/pod-watch.ts';
 import { BadLine, ClusterError, mayPass } from './errors.ts';
 import type { LineFrame, PodStream } from './line/frames.ts';
+import { FramesInTurn } from './line/frames-in-turn.ts';
 import { Line } from './line/line.ts';
 import { endingOf } from './pod/ending.ts';
 import { selectorOfPod } from './pod/labels.ts';
@@ -82,10 +83,6 @@ const HAND_OVER_MS = 10_000;
 const DELETE_TRIES_MAX = 5;
 const READY_MS = 60_000;
 const NOT_BROUGHT = 'its Pod ended before its files could be brought out of it';
-/** Of what a guard has sent and the sink has not taken: both windows of output, what is masked in it, and the stage's own files. */
-const HELD_BYTES_MAX = 16 * 1024 ** 2;
-/** Besides its bytes. */
-const FRAME_BYTES = 256;
 /** What passes: a disk of the runner's own that is full, or out of order for a moment. */
 const DISK_CODES: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT', 'EIO', 'EMFILE', 'ENFILE']);
 const DISK_RETRY_MS = 2_000;
@@ -135,8 +132,10 @@ export class StagePod implements StageProcess {
   #nonsense: BadLine | null = null;
   #bringFault: string | null = null;
   readonly #taken: Record<PodStream, number> = { out: 0, err: 0 };
-  #taking: Promise<void> = Promise.resolve();
-  #heldBytes = 0;
+  readonly #frames = new FramesInTurn(
+    (frame) => this.#take(frame),
+    (error) => this.#onUntaken(error),
+  );
   /** Something that this line has brought could not be written: what came behind it is none of it either. */
   #isUntaken = false;
   #done: PodEnding | null = null;
@@ -225,7 +224,7 @@ export class StagePod implements StageProcess {
     this.#line?.close();
     watch.remove(name);
     void this.#delete(1);
-    await this.#taking;
+    await this.#frames.taken;
     await this.#leaving;
     return exit;
   }
@@ -410,13 +409,13 @@ export class StagePod implements StageProcess {
     try {
       if (!this.#areFoldersThere) await this.#bringFolders();
       // STAGE-POD-4: what an earlier line has brought is in the sink.
-      await this.#taking;
+      await this.#frames.taken;
       this.#isUntaken = false;
       if (this.#over.signal.aborted) return;
       this.#line = new Line(this.#holding.cluster, this.#plan.name, {
         onHello: (uid, state) => this.#onHello(uid, state),
         onAsk: (askedAt) => this.#onAsk(askedAt),
-        onFrame: (frame) => this.#onFrame(frame),
+        onFrame: (frame) => this.#frames.add(frame),
         onClose: (error) => this.#onClose(error),
       });
     } catch (error) {
@@ -485,19 +484,6 @@ export class StagePod implements StageProcess {
     if (fence <= now || this.#isAbandoned) return;
     this.#answeredFence = Math.max(this.#answeredFence, fence);
     this.#line?.send(`until ${Math.floor(askedAt + fence - now)}`);
-  }
-
-  #onFrame(frame: LineFrame): void {
-    const bytes = FRAME_BYTES + ('bytes' in frame ? frame.bytes.length : 0);
-    this.#heldBytes += bytes;
-    // A guard of ours waits until it is told that its output was taken.
-    if (this.#heldBytes > HELD_BYTES_MAX) throw new BadLine('more than may wait to be taken');
-    this.#taking = this.#taking
-      .then(() => this.#take(frame))
-      .catch((error: unknown) => this.#onUntaken(error))
-      .then(() => {
-        this.#heldBytes -= bytes;
-      });
   }
 
   #onUntaken(error: unknown): void {

@@ -122,6 +122,38 @@ describe('access', () => {
     });
   });
 
+  describe('that others give at the same moment', () => {
+    /** Between each look at a grant and what is made of it. */
+    async function beside(change: () => Promise<unknown>): Promise<Awaited<ReturnType<World['server']>>> {
+      let isChanging = false;
+      const store = afterEachGet(world.store, accessGrantsSpec.name, async () => {
+        if (isChanging) return;
+        isChanging = true;
+        await change();
+        isChanging = false;
+      });
+      return await world.server({ store });
+    }
+
+    it('has the role that was asked for last, and its user, also where nobody had given it before', async () => {
+      let nora = '';
+      const server = await beside(async () => {
+        if (nora !== '') return;
+        await grant('nora', 'admin');
+        world.host.account = { id: 46, login: 'nora' };
+        const { access_token: token } = await loginByWeb(server);
+        nora = String((await server.get('/auth/me', { authorization: `Bearer ${token}` })).body['id']);
+      });
+      await grant('nora', 'read');
+      expect(await grantsOf(nora)).toEqual(['Acme/shop read']);
+    });
+
+    it('is not tried without end', async () => {
+      await beside(() => grant('olga', 'admin'));
+      await expect(grant('olga', 'read')).rejects.toThrow('is being changed by others at the same time: try again');
+    });
+  });
+
   it('goes by the login at the embedded provider, where nobody vouches for anything, as approvals do', async () => {
     const server = await world.server({ provider: {} });
     await grant('hedy', 'read');

@@ -88,3 +88,22 @@ it("a folder is one runner's until that is over, also where another could not be
   await expect(start()).rejects.not.toThrow(RunnerFolderInUse);
   await expect(start()).rejects.not.toThrow(RunnerFolderInUse);
 });
+
+it('results outlive the process that could not report them (P16)', async () => {
+  const before = await start();
+  scheduler.answerResult = () => null;
+  const { job } = await scheduler.grant();
+  const first = await scheduler.results.next();
+  await before.close();
+  scheduler.results.drop();
+  const next = await start();
+  runner = next;
+  const { offer: _offer, ...sent } = first;
+  expect(await scheduler.results.next()).toEqual(sent);
+  // So that it does not count as lost when the lease of its own session is over.
+  const lease = await scheduler.leaseWhere(({ kind, key }) => kind === 'put' && key === `${RUNNER}.${next.session}`);
+  expect(lease).toMatchObject({ value: { attempts: [{ runId: job.runId, session: job.session }] } });
+  scheduler.answerResult = () => ({ ok: true, answer: 'committed', epoch: 1, offerTaken: false });
+  await scheduler.results.next();
+  expect((await scheduler.stopAttempt(job)).answer).toBeOneOf(['gone', 'stopping']);
+});

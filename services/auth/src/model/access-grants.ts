@@ -35,6 +35,8 @@ const PER_NAME_MAX = 45;
 const PER_PERSON_MAX = 2 * PER_NAME_MAX;
 /** Of a person who has had many names. */
 const READ_MAX = 1_000;
+/** Others that change the same access at the same moment are few. */
+const TRIES_MAX = 5;
 const LOGIN_LENGTH_MAX = 300;
 const PLAIN = /^[!-~]+$/u;
 
@@ -54,8 +56,22 @@ export class AccessGrants {
     of: OwnedRepository,
     { login: given, role, by }: { readonly login: string; readonly role: string; readonly by: string },
   ): Promise<AccessEntry> {
-    const login = loginOf(given);
-    const checkedRole = roleOf(role);
+    const asked = { login: loginOf(given), role: roleOf(role), by };
+    // Somebody may log in with the name meanwhile, or others give it too: what was asked for last is to stand.
+    for (let tries = 1; tries <= TRIES_MAX; tries += 1) {
+      const row = await this.#granted(of, asked);
+      if (row === undefined) continue;
+      await this.#told(row.userId);
+      return shown(row);
+    }
+    throw new Conflict(`The access of '${asked.login}' is being changed by others at the same time: try again.`);
+  }
+
+  /** Undefined: another change came first. */
+  async #granted(
+    of: OwnedRepository,
+    { login, role, by }: Pick<GrantRow, 'login' | 'role'> & { readonly by: string },
+  ): Promise<GrantRow | undefined> {
     const { users, now } = this.#options;
     const id = idOf(of, login);
     const known = await this.#rows.get(id);
@@ -70,25 +86,19 @@ export class AccessGrants {
       repositoryKey: keyOf(of),
       login,
       userId,
-      role: checkedRole,
+      role,
       grantedBy: by,
       grantedAt: at,
       firstAt: known === null ? at : firstAtOf(known),
       revision: (known?.revision ?? 0) + 1,
       step: 0,
     };
-    if (known === null) await this.#insert(row);
-    else {
-      const { stale } = await this.#rows.replaceNewer([row]);
-      // Somebody has logged in with the name since it was read, or others give it too: what was asked for last is to stand.
-      if (stale.length > 0) return await this.grant(of, { login, role, by });
-    }
-    await this.#told(userId);
-    return shown(row);
+    const isKept = known === null ? await this.#insert(row) : (await this.#rows.replaceNewer([row])).stale.length === 0;
+    return isKept ? row : undefined;
   }
 
-  /** Throws `Conflict` where the repository or the name has as many as it may have. */
-  async #insert(row: GrantRow): Promise<void> {
+  /** False: somebody else gives it at this moment. Throws `Conflict` where the repository or the name has as many as it may have. */
+  async #insert(row: GrantRow): Promise<boolean> {
     const { tenant, repositoryKey, login } = row;
     const perRepository = {
       where: { tenant, repositoryKey },
@@ -104,9 +114,7 @@ export class AccessGrants {
           `'${login}' has access to ${PER_NAME_MAX} repositories of others already: one of them has to be given up first (penstock access leave).`,
         ),
     };
-    const inserted = await insertWithin(this.#rows, row, perRepository, perName);
-    // Somebody else gives it at this moment, and what was asked for last is to stand.
-    if (inserted === 'duplicate') await this.#rows.replaceNewer([{ ...row, revision: row.revision + 1 }]);
+    return (await insertWithin(this.#rows, row, perRepository, perName)) === 'inserted';
   }
 
   /** False: there was none. */

@@ -8,6 +8,7 @@
  */
 import { TaskThread, unlessAborted } from '@penstock/async';
 import type { LeftPick } from '@penstock/executor';
+import PQueue from 'p-queue';
 import type { PickTask } from './pick-task.ts';
 
 /** More than the patterns of one stage may take. */
@@ -15,8 +16,7 @@ const TASK_MS_MAX = 3 * 60_000;
 
 export class PickTurns {
   readonly #ask: (task: PickTask) => Promise<LeftPick>;
-  /** Settles with the last of them, and never rejects. */
-  #over: Promise<void> = Promise.resolve();
+  readonly #queue = new PQueue({ concurrency: 1 });
 
   constructor(ask: (task: PickTask) => Promise<LeftPick>) {
     this.#ask = ask;
@@ -24,13 +24,11 @@ export class PickTurns {
 
   /** Rejects with a reason for the stage's log, or with the signal's. */
   pick(task: PickTask, signal: AbortSignal): Promise<LeftPick> {
-    const before = this.#over;
-    const turn = unlessAborted(before, signal).then(() => this.#ask(task));
-    // Also of one that has left the queue, whose turn has not come.
-    this.#over = turn.then(
-      () => before,
-      () => before,
-    );
+    // The queue is not told of the signal: it would take the thread for free while that is still at the task.
+    const turn = this.#queue.add(() => {
+      signal.throwIfAborted();
+      return this.#ask(task);
+    });
     return unlessAborted(turn, signal);
   }
 }
