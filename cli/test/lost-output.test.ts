@@ -31,7 +31,7 @@ describe('a file that the disk does not take whole', () => {
     ['is not there', ['extension', 'keygen', 'made'], 'made'],
     ['is not there', ['migrate', '--from', 'github', '--output', 'made', 'ci.yml'], 'made'],
     ['is the one that was there', ['lock', '--update'], '.pipeline.lock'],
-  ])('%s: penstock %s', (_what, args, name) => {
+  ])('leaves a file that %s: penstock %s', (_what, args, name) => {
     const files = { ...pipeline('  a: {run: echo x}'), 'ci.yml': WORKFLOW, '.pipeline.lock': 'of before' };
     const cwd = folder(files);
     const { status, stderr } = spawnSync('sh', ['-c', 'ulimit -f 0; exec "$0" "$@"', process.execPath, MAIN, ...args], {

@@ -119,7 +119,7 @@ const LARGE: readonly (readonly [what: string, format: (typeof FORMATS)[number],
   ],
 ];
 
-it.each(LARGE)('very many, or very long: %s', (_what, format, text) => {
+it.each(LARGE)('a file of very many, or very long, %s ends as a translation or a refusal', (_what, format, text) => {
   expect(['translated', 'refused']).toContain(outcomeOf(text(), format));
 });
 
