@@ -26,7 +26,7 @@ export interface GraphqlAnswer {
 export interface FakeServerScript {
   /** One for each log request, the last one for all after it. */
   readonly logs?: readonly ((request: IncomingMessage, response: ServerResponse) => void)[];
-  readonly graphql?: (request: GraphqlRequest) => GraphqlAnswer;
+  readonly graphql?: (request: GraphqlRequest) => GraphqlAnswer | 'cut';
   /** Of a login that is renewed. */
   readonly refresh?: (response: ServerResponse) => void;
 }
@@ -70,7 +70,12 @@ export async function fakeServer(script: FakeServerScript): Promise<FakeServer> 
       };
       const seen = { query, variables, authorization: request.headers.authorization };
       graphql.push(seen);
-      const { status = 200, body, headers } = (script.graphql ?? knownRun)(seen);
+      const answer = (script.graphql ?? knownRun)(seen);
+      if (answer === 'cut') {
+        response.destroy();
+        return;
+      }
+      const { status = 200, body, headers } = answer;
       response
         .writeHead(status, { 'content-type': 'application/json', ...headers })
         .end(typeof body === 'string' ? body : JSON.stringify(body));
@@ -103,6 +108,9 @@ export function knownRun({ query }: GraphqlRequest, status = 'RUNNING'): Graphql
 export function frame({ id, event, data }: SentEvent): string {
   return `id: ${id}\nevent: ${event}\ndata: ${data}\n\n`;
 }
+
+/** What a server says of a run that goes on, behind all that has happened so far. */
+export const CAUGHT_UP = ': caught up\n\n';
 
 export function openStream(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-store' });

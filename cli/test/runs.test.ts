@@ -1,7 +1,16 @@
 /** `runs`, `status` and `cancel`, and one stage of `logs`, against a server whose answers are scripted. */
 import { describe, expect, it } from 'vitest';
 import { folder, jsonLines, penstock, start } from './command.ts';
-import { fakeServer, frame, openStream, resumable, RUN_ID, sentEvents, type GraphqlAnswer } from './fake-server.ts';
+import {
+  CAUGHT_UP,
+  fakeServer,
+  frame,
+  openStream,
+  resumable,
+  RUN_ID,
+  sentEvents,
+  type GraphqlAnswer,
+} from './fake-server.ts';
 
 const withKey = (url: string): Record<string, string> => ({ SERVICE_URL: url, SERVICE_API_KEY: 'secret-key' });
 
@@ -239,13 +248,13 @@ describe('penstock logs of a part', () => {
     );
   });
 
-  it('shows the last lines of a run that goes on once its past is there, which its server falls silent behind, and then what comes', async () => {
+  it('shows the last lines of a run that goes on once its past is there, as the server says, and then what comes', async () => {
     const later = Promise.withResolvers<void>();
     const { url } = await fakeServer({
       logs: [
         (_, response) => {
           openStream(response);
-          response.write(events.slice(0, 4).map(frame).join(''));
+          response.write(events.slice(0, 4).map(frame).join('') + CAUGHT_UP);
           void later.promise.then(() => response.end(events.slice(4).map(frame).join('')));
         },
       ],

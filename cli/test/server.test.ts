@@ -4,7 +4,17 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, type JsonEvent, folder, linesOf, penstock, pipeline, start } from './command.ts';
 import { textIn } from '../src/server/read-credentials.ts';
-import { closedPort, fakeServer, frame, knownRun, openStream, resumable, RUN_ID, sentEvents } from './fake-server.ts';
+import {
+  CAUGHT_UP,
+  closedPort,
+  fakeServer,
+  frame,
+  knownRun,
+  openStream,
+  resumable,
+  RUN_ID,
+  sentEvents,
+} from './fake-server.ts';
 
 const lines = (count: number): Record<string, unknown>[] =>
   Array.from({ length: count }, (_, index) => ({
@@ -97,13 +107,13 @@ describe('penstock logs', () => {
     expect(new Set(cursors.slice(1)).size).toBe(1);
   });
 
-  it('without --follow shows what there is and goes when the server falls silent: it pings in the middle of a long log, too', async () => {
+  it('without --follow shows what there is, and goes at the word of the server that this was all: it pings in the middle of a long log, too', async () => {
     const { url } = await fakeServer({
       logs: [
         (_, response) => {
           openStream(response);
           const [first = '', ...others] = eventStream(lines(2)).slice(0, 3).map(frame);
-          response.write([first, ': ping\n\n', ...others].join(''));
+          response.write([first, ': ping\n\n', ...others, CAUGHT_UP].join(''));
         },
       ],
     });
@@ -261,6 +271,13 @@ describe('penstock trigger', () => {
     const { code } = await penstock(['trigger', '-d'], { cwd: folder(files), env: withKey(url) });
     expect(code).toBe(0);
     expect(graphql.map(({ variables }) => variables['runId'])).toEqual([undefined, RUN_ID]);
+  });
+
+  it('says that the run may have begun where the answer did not come, for asking again begins another', async () => {
+    const { url, graphql } = await fakeServer({ graphql: () => 'cut' });
+    const { code, stdout, stderr } = await penstock(['trigger', '-d'], { cwd: folder(files), env: withKey(url) });
+    expect([code, stdout, graphql.length]).toEqual([3, '', 1]);
+    expect(stderr).toContain("the run may have begun. See with 'penstock runs'");
   });
 
   it('refuses a bad file before it asks the server, and shows what only the server refuses', async () => {

@@ -1,7 +1,7 @@
 /** What is read of a server that is slow, or away for a moment. */
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { keepLogin } from '../src/server/logins.ts';
 import { explainedRun } from '../src/server/explained-run.ts';
 import { serverClient } from '../src/server/http-client.ts';
@@ -13,6 +13,7 @@ import {
   frame,
   knownRun,
   openStream,
+  CAUGHT_UP,
   resumable,
   RUN_ID,
   sentEvents,
@@ -27,33 +28,73 @@ const EVENTS = sentEvents(
   { type: 'pipeline_completed', status: 'FAILED' },
 );
 
-/** Sends the beginning of the run's stream, and the rest when that is over. */
-async function pausing(status: string, pause: Promise<void>): Promise<FakeServer> {
-  return await fakeServer({
-    graphql: (request) => knownRun(request, status),
-    logs: [
-      (_, response: ServerResponse) => {
-        openStream(response);
-        response.write(EVENTS.slice(0, 2).map(frame).join(''));
-        void pause.then(() => response.end(EVENTS.slice(2).map(frame).join('')));
-      },
-    ],
-  });
-}
-
 describe('a server that pauses in the middle of the log', () => {
   it('is waited for where the run has ended: without --follow, too, everything is shown, and how it ended', async () => {
     const rest = Promise.withResolvers<void>();
-    const key = { SERVICE_API_KEY: 'secret-key' };
-    const [ended, live] = [await pausing('FAILED', rest.promise), await pausing('RUNNING', rest.promise)];
-    const command = start(['logs', '--json', RUN_ID], { cwd: folder(), env: { ...key, SERVICE_URL: ended.url } });
+    const { url } = await fakeServer({
+      graphql: (request) => knownRun(request, 'FAILED'),
+      logs: [
+        (_, response: ServerResponse) => {
+          openStream(response);
+          response.write(EVENTS.slice(0, 2).map(frame).join(''));
+          void rest.promise.then(() => response.end(EVENTS.slice(2).map(frame).join('')));
+        },
+      ],
+    });
+    const command = start(['logs', '--json', RUN_ID], {
+      cwd: folder(),
+      env: { SERVICE_API_KEY: 'secret-key', SERVICE_URL: url },
+    });
     await command.until('stdout', 'first');
-    // Of a run that goes on such a pause means that there is no more so far: it is as long as it takes this one to end.
-    const asLong = await penstock(['logs', RUN_ID], { cwd: folder(), env: { ...key, SERVICE_URL: live.url } });
-    expect([asLong.code, asLong.stderr]).toEqual([0, expect.stringContaining('the run goes on')]);
     rest.resolve();
     const { code, stdout, stderr } = await command.ended;
     expect([code, linesOf(eventsOf(stdout)), stderr]).toEqual([1, ['first', 'second'], '']);
+  });
+
+  /** Sends this of a run that goes on, at once, and then `rest` when the first message has been read and some time has passed. */
+  async function readPausing(first: string, rest: string): Promise<readonly unknown[]> {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'] });
+    const paused = Promise.withResolvers<void>();
+    const { url } = await fakeServer({
+      logs: [
+        (_, response) => {
+          openStream(response);
+          response.write(first);
+          void paused.promise.then(() => response.write(rest));
+        },
+      ],
+    });
+    const seen: string[] = [];
+    const end = await readLogStream({
+      client: serverClient(serverAddress(url, {}), { token: undefined, source: 'none' }),
+      runId: RUN_ID,
+      follow: false,
+      signal: new AbortController().signal,
+      onMessage: ({ event }) => {
+        seen.push(event);
+        return { isLast: false, atMs: Number.NaN };
+      },
+      room: () => {
+        vi.advanceTimersByTime(14_000);
+        paused.resolve();
+      },
+      note: () => {},
+    });
+    return [...seen, end];
+  }
+  afterEach(() => void vi.useRealTimers());
+  const [started = '', line = ''] = EVENTS.map(frame);
+
+  it('is waited for where the run goes on: only the server knows when that was all', async () => {
+    expect(await readPausing(started, `: ping\n\n${line}${CAUGHT_UP}`)).toEqual([
+      'stage_started',
+      'stage_log',
+      'caught-up',
+    ]);
+  });
+
+  it('an older server, which does not say when that was all, has sent it where nothing comes from one ping to the next', async () => {
+    expect(await readPausing(started, ': ping\n\n: ping\n\n')).toEqual(['stage_started', 'caught-up']);
   });
 });
 
@@ -93,32 +134,6 @@ describe('a server that cannot read the log of an ended run', () => {
     const client = serverClient(serverAddress(url, {}), { token: undefined, source: 'none' });
     const { failed, sinceGreen } = await explainedRun(client, RUN_ID, new AbortController().signal, 1);
     expect([failed, sinceGreen]).toEqual([[expect.objectContaining({ name: 'build', lastLines: [] })], null]);
-  });
-});
-
-describe('a server that is slow to begin the log', () => {
-  it('is waited for where the run has begun: silence does not mean that there is nothing', async () => {
-    const first = Promise.withResolvers<void>();
-    const silent = async (status: string): Promise<FakeServer> =>
-      await fakeServer({
-        graphql: (request) => knownRun(request, status),
-        logs: [
-          (_, response) => {
-            openStream(response);
-            void first.promise.then(() => response.write(EVENTS.slice(0, 3).map(frame).join('')));
-          },
-        ],
-      });
-    const [begun, queued] = [await silent('RUNNING'), await silent('QUEUED')];
-    const envOf = ({ url }: FakeServer) => ({ SERVICE_API_KEY: 'secret-key', SERVICE_URL: url });
-    const command = start(['logs', '--json', RUN_ID], { cwd: folder(), env: envOf(begun) });
-    await begun.streamed;
-    // Of one that has not begun silence means just that; it is as long as it takes this one to end.
-    const asLong = await penstock(['logs', RUN_ID], { cwd: folder(), env: envOf(queued) });
-    expect([asLong.code, asLong.stdout]).toEqual([0, '']);
-    first.resolve();
-    const { code, stdout } = await command.ended;
-    expect([code, linesOf(eventsOf(stdout))]).toEqual([0, ['first', 'second']]);
   });
 });
 

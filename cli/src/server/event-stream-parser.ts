@@ -17,8 +17,8 @@ export interface StreamMessage {
 
 export interface StreamHandlers {
   message(message: StreamMessage): void;
-  /** A comment: the server's ping. */
-  comment(): void;
+  /** The server's ping, for instance. */
+  comment(text: string): void;
 }
 
 export class EventStreamParser {
@@ -72,7 +72,7 @@ export class EventStreamParser {
     }
     const colon = line.indexOf(':');
     if (colon === 0) {
-      this.#handlers.comment();
+      this.#handlers.comment(line.slice(1).trim());
       return;
     }
     const field = colon === -1 ? line : line.slice(0, colon);

@@ -91,7 +91,6 @@ export async function followRun(options: FollowOptions): Promise<number> {
       client,
       runId: run.id,
       follow,
-      hasBegun: run.status === 'RUNNING',
       isOver,
       signal: stop.signal,
       onMessage: selection(options.only, gate, gates),

@@ -4,7 +4,7 @@ import type { Diagnostic } from '@penstock/pipeline';
 import { ServerRefused, ServerUnreached, type ServerError } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
 import { fieldOf, parseJson } from './json.ts';
-import { ANSWER_MS_MAX, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
+import { ANSWER_MS_MAX, lacksAnswer, readBody, refused, unreachable, type ServerClient } from './http-client.ts';
 
 export interface RunOnServer {
   readonly id: string;
@@ -117,7 +117,15 @@ async function newRun(
   const values = Object.fromEntries(given.map(({ name, value }) => [name, value]));
   let runId: string | undefined;
   for (let repeats = 0; ; repeats += 1) {
-    const answer = await ask(client, query, { ...values, ...(runId === undefined ? {} : { runId }) });
+    const answer = await ask(client, query, { ...values, ...(runId === undefined ? {} : { runId }) }).catch(
+      (failure: unknown) => {
+        if (!lacksAnswer(failure)) throw failure;
+        throw new ServerUnreached(
+          `the server ${client.server.base} took the request and its answer did not come: the run may have begun. See with 'penstock runs' before you ask again, which begins another`,
+          { cause: failure },
+        );
+      },
+    );
     const error = answer.errors[0];
     if (error === undefined) return runOf(fieldOf(fieldOf(answer.data, mutation), 'run')) ?? notOurs(client);
     if (error.code !== 'UNAVAILABLE' || error.runId === undefined || repeats >= REPEATS_MAX)

@@ -60,6 +60,15 @@ export function unreachable(server: ServerAddress, error: unknown): ServerError 
   return new ServerAway(`cannot reach the server ${server.base} (${causeOf(error)})${start}`, { cause: error });
 }
 
+/** Where the connection was there: whether the server has done what it was asked is not known. */
+const UNANSWERED: ReadonlySet<unknown> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+
+export function lacksAnswer(error: unknown): boolean {
+  if (!(error instanceof ServerAway) || !(error.cause instanceof Error)) return false;
+  const { name, cause } = error.cause;
+  return name === 'TimeoutError' || (cause instanceof Error && 'code' in cause && UNANSWERED.has(cause.code));
+}
+
 export function causeOf(error: unknown): string {
   if (!(error instanceof Error)) return printableText(String(error));
   if (error.name === 'TimeoutError') return 'it does not answer';

@@ -22,10 +22,10 @@ const SILENCE_MS_MAX = 45_000;
 /** A server that is updated or moved is back long before. */
 const AWAY_MS_MAX = 5 * 60_000;
 const RETRY_AFTER_MS_MAX = 60_000;
-/** A live run's past has been received when the server has been silent for so long. */
-const CAUGHT_UP_MS = 1_000;
-/** Of a run of which something is known to come the server's first word is waited for: it pings by then. */
-const FIRST_MS_MAX = 20_000;
+/** What the server says behind all that had happened when it was asked. */
+const CAUGHT_UP_COMMENT = 'caught up';
+/** An older server does not: nothing came of it from one ping to the next. */
+const SILENT_PINGS = 2;
 
 export type StreamEnd =
   /** The run's last event was handed on. */
@@ -40,8 +40,6 @@ export interface LogStreamOptions {
   readonly client: ServerClient;
   readonly runId: string;
   readonly follow: boolean;
-  /** The run has begun: silence in place of its first event means a slow server. */
-  readonly hasBegun?: boolean;
   /** The run has ended, and all of its log is there: silence means that the server cannot read it now. */
   readonly isOver?: boolean;
   readonly signal: AbortSignal;
@@ -124,12 +122,8 @@ async function readConnection(options: LogStreamOptions, state: Following): Prom
     const refusal = await refusalOf(response, client, runId, state);
     if (refusal !== undefined) return refusal;
     state.reached = true;
-    const isFirst = options.hasBegun === true && state.lastEventId === '';
-    silence.allow(options.follow ? SILENCE_MS_MAX : isFirst ? FIRST_MS_MAX : CAUGHT_UP_MS);
+    silence.allow(SILENCE_MS_MAX);
     return await readMessages(response, options, state, silence);
-  } catch (error) {
-    if (silence.isOver && !options.follow && state.reached === true) return 'caught-up';
-    throw error;
   } finally {
     silence.stop();
     options.signal.removeEventListener('abort', abort);
@@ -147,7 +141,7 @@ async function readMessages(
   const nowMs = Date.parse(response.headers.get('date') ?? '') + 1000;
   let hasEnded = false;
   let isCaughtUp = false;
-  let isSilent = true;
+  let pings = 0;
   const caughtUp = (): void => {
     isCaughtUp = !options.follow;
     tellCaughtUp(options, state);
@@ -155,44 +149,39 @@ async function readMessages(
   const parser = new EventStreamParser({
     message: (message) => {
       if (hasEnded || isCaughtUp) return;
-      isSilent = false;
-      if (!options.follow) silence.shorten(CAUGHT_UP_MS);
+      pings = 0;
       const { isLast, atMs } = handled(options, message);
       hasEnded = isLast;
       if (atMs > nowMs) caughtUp();
     },
-    comment: () => {
-      // The server pings by the clock, in the middle of a past that takes long as well: it says something only where nothing has come.
-      if (parser.lastEventId === '' && state.lastEventId === '') caughtUp();
-      if (isSilent && options.isOver === true && state.tellsSilence !== true) {
+    comment: (text) => {
+      // The server pings by the clock, in the middle of a past that takes long as well: one alone says nothing of that.
+      const isPing = text !== CAUGHT_UP_COMMENT;
+      if (isPing) pings += 1;
+      if (!isPing || pings === SILENT_PINGS) caughtUp();
+      const isStuck = pings >= (parser.lastEventId === '' ? 1 : SILENT_PINGS);
+      if (isStuck && options.isOver === true && state.tellsSilence !== true) {
         state.tellsSilence = true;
         options.note('penstock: the server is there and sends nothing of the log so far; waiting for it.');
       }
-      isSilent = true;
     },
   });
-  const pause = options.follow ? setInterval(caughtUp, CAUGHT_UP_MS) : undefined;
-  try {
-    for await (const bytes of response.body ?? []) {
-      silence.stop();
-      pause?.refresh();
-      parser.push(bytes);
-      if (parser.lastEventId !== '') state.lastEventId = parser.lastEventId;
-      if (parser.retryMs !== undefined) state.waits.reset(parser.retryMs);
-      if (state.awaySince !== undefined || state.tellsAway === true) {
-        state.awaySince = undefined;
-        state.tellsAway = false;
-        state.waits.reset(parser.retryMs);
-      }
-      if (hasEnded) return 'ended';
-      await options.room();
-      if (isCaughtUp) return 'caught-up';
-      silence.restart();
+  for await (const bytes of response.body ?? []) {
+    silence.stop();
+    parser.push(bytes);
+    if (parser.lastEventId !== '') state.lastEventId = parser.lastEventId;
+    if (parser.retryMs !== undefined) state.waits.reset(parser.retryMs);
+    if (state.awaySince !== undefined || state.tellsAway === true) {
+      state.awaySince = undefined;
+      state.tellsAway = false;
+      state.waits.reset(parser.retryMs);
     }
-    return 'cut';
-  } finally {
-    clearInterval(pause);
+    if (hasEnded) return 'ended';
+    await options.room();
+    if (isCaughtUp) return 'caught-up';
+    silence.restart();
   }
+  return 'cut';
 }
 
 class HandlerFailed extends Error {}
@@ -251,7 +240,6 @@ function messageIn(text: string): string {
 
 /** Ends a connection that says nothing for too long. */
 class Silence {
-  isOver = false;
   readonly #connection: AbortController;
   #milliseconds: number;
   #timer: NodeJS.Timeout | undefined;
@@ -267,17 +255,12 @@ class Silence {
     this.restart();
   }
 
-  /** From the next restart on. */
-  shorten(milliseconds: number): void {
-    this.#milliseconds = milliseconds;
-  }
-
   restart(): void {
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => {
-      this.isOver = true;
-      this.#connection.abort(new DOMException('the server was silent for too long', 'TimeoutError'));
-    }, this.#milliseconds);
+    this.#timer = setTimeout(
+      () => this.#connection.abort(new DOMException('the server was silent for too long', 'TimeoutError')),
+      this.#milliseconds,
+    );
   }
 
   stop(): void {

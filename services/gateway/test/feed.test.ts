@@ -325,6 +325,22 @@ it.each([
   },
 );
 
+it('FEED-9: a client that takes little is told that it has the past behind the last of it, and not behind what has come since', async () => {
+  const run = new HeardRun();
+  run.store(chunk(5, 'a', '1 past\n', { runner: 'r1' }), 'missed');
+  const feed = await watched(run);
+  const client = new HeldClient();
+  const follower = new Follower(client, RUN_ID, new Cursor());
+  expect(feed.join(follower)).toBe(true);
+  run.store(chunk(6, 'a', '2 past\n', { runner: 'r1', offset: 7 }), 'missed');
+  await feed.tellPast(follower);
+  run.store(chunk(7, 'a', '3 since\n', { runner: 'r1', offset: 14 }), 'heard');
+  await expect.poll(() => outlineOf(emitted(feed))).toContain('a| 3 since');
+  const told = (): boolean => Buffer.concat(client.sent).includes(': caught up');
+  while (!told()) client.take(1);
+  expect(client.lines).toEqual(['1', '2']);
+});
+
 it('FEED-6: goes on for the others when its quickest client is gone', async () => {
   const run = new HeardRun();
   const feed = await watched(run);

@@ -12,6 +12,7 @@
  *  FEED-7 While it is behind, chunks come as they are read and in no other way: it listens again once it has read all there are, and
  *     asks for what came before it did.
  *  FEED-8 Before it says that something is missing it reads what is sure to be all that is stored.
+ *  FEED-9 A client is told when it has all that had happened before it came, once, and however long that takes.
  */
 import { machineTime, type Time } from '@penstock/async';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
@@ -123,6 +124,14 @@ export class Feed {
     follower.client.onRoom = () => this.#serve(follower);
     this.#serve(follower);
     return true;
+  }
+
+  /** FEED-9. Never rejects. */
+  async tellPast(follower: Follower): Promise<void> {
+    await this.ask();
+    this.#flushNow();
+    follower.pastEnd = this.ring.next;
+    if (this.#followers.has(follower)) this.#serve(follower);
   }
 
   leave(follower: Follower): void {

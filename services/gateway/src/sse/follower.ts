@@ -7,7 +7,7 @@ import type { Emission } from '../event-stream/emission.ts';
 import { EventStream } from '../event-stream/event-stream.ts';
 import { WRITE_BYTES, type StreamSink } from './client.ts';
 import type { Frames } from './frame-memory.ts';
-import { framesOf } from './frames.ts';
+import { CAUGHT_UP_FRAME, framesOf } from './frames.ts';
 import type { Batch, Ring } from './ring.ts';
 import type { RunSource } from './run-source.ts';
 
@@ -17,6 +17,8 @@ export class Follower {
   readonly cursor: Cursor;
   /** The batch it wants next; undefined while it reads by itself. */
   next: number | undefined;
+  /** The batch behind the past, until the client has been told that it has that. */
+  pastEnd: number | undefined;
   /** In one of the orders it is ahead of the feed: messages that it has already are left out. */
   #filtering = false;
 
@@ -43,6 +45,10 @@ export class Follower {
       }
       this.#write(batch);
       this.next += 1;
+    }
+    if (this.pastEnd !== undefined && this.next !== undefined && this.next >= this.pastEnd) {
+      this.client.write(CAUGHT_UP_FRAME);
+      this.pastEnd = undefined;
     }
     return true;
   }

@@ -54,5 +54,7 @@ const RECONNECT_MS = 2_000;
 
 export const OPENING_FRAME = Buffer.from(`retry: ${RECONNECT_MS}\n\n`);
 export const PING_FRAME = Buffer.from(': ping\n\n');
+/** All that had happened before the client came is before this: clients that do not know it pass over comments. */
+export const CAUGHT_UP_FRAME = Buffer.from(': caught up\n\n');
 /** What every client receives when the server stops: it is to come back soon, wherever the address then leads. */
 export const RECONNECT_FRAME = Buffer.from('retry: 500\n\n: this server is shutting down, reconnect to go on\n\n');

@@ -67,6 +67,7 @@ export class Streams {
     try {
       if (watched !== undefined) {
         watched.feed.overtaken.set(follower, () => void this.#catchUp(follower, source, watched.feed));
+        void watched.feed.tellPast(follower);
         await Promise.race([watched.feed.asked(), closed]);
         if (!client.closed.aborted && !watched.feed.join(follower)) await this.#catchUp(follower, source, watched.feed);
       } else {
