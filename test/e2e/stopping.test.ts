@@ -1,7 +1,8 @@
 /** A server that is stopped by ^C: a terminal sends SIGINT to the whole process group at once. */
 import { once } from 'node:events';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, describe, expect, it } from 'vitest';
 import { startServer, temporaryFolder, trigger, type RunningServer } from '../support/server.ts';
 import { readStream } from '../support/sse.ts';
@@ -78,4 +79,21 @@ describe('^C in the terminal of a server', () => {
     if (child.exitCode === null) await once(child, 'exit');
     expect(child.exitCode).toBe(0);
   });
+});
+
+it('a server that is told to stop while its store is being opened, which takes as long as it takes, ends by that signal', async () => {
+  const dataDir = join(folder.path, 'slow-store');
+  mkdirSync(dataDir);
+  const store = new DatabaseSync(join(dataDir, 'store.sqlite'));
+  // Opening waits for this, in a thread that hears nothing meanwhile.
+  store.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE');
+  const broker = join(dataDir, 'broker', 'pid');
+  const starting = startServer({ dataDir });
+  starting.catch(() => {});
+  await until('the broker has been started', () => existsSync(broker));
+  process.kill(Number.parseInt(readFileSync(join(dataDir, 'pid'), 'utf8'), 10), 'SIGTERM');
+  await expect(starting).rejects.toThrow('serve ended (SIGTERM)');
+  store.exec('ROLLBACK');
+  store.close();
+  server = await startServer({ dataDir });
 });

@@ -83,7 +83,7 @@ const EXIT_FAILURE = 1;
 const EXIT_USAGE = 2;
 const EXIT_INTERRUPTED = 130;
 
-/** Resolves with the exit code, once everything has stopped. A second signal ends the process at once. */
+/** Resolves with the exit code, once everything has stopped; a start that is told to stop ends by the signal. A second signal ends the process at once. */
 export async function runServe(
   argv: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
@@ -102,7 +102,7 @@ export async function runServe(
   }
   const stop = stopSignal();
   try {
-    const server = await serve(prepared.options());
+    const server = await serve(prepared.options(), stop.signal);
     if (!stop.signal.aborted) {
       for (const line of prepared.lines(server.url)) process.stdout.write(`${line}\n`);
       await stop.requested;
@@ -110,6 +110,7 @@ export async function runServe(
     await server.close((stages) => say(waitingLine(stages, stop.name())));
     return 0;
   } catch (error) {
+    if (error === stop.signal.reason) dieOf(stop.name());
     say(error instanceof Error ? error.message : String(error));
     if (env['PENSTOCK_DEBUG'] !== undefined && error instanceof Error) say(error.stack ?? '');
     return EXIT_FAILURE;
@@ -253,6 +254,12 @@ function prepare(
     ),
   ];
   return { options, lines };
+}
+
+/** `process.exit` would wait for a thread whose store builds an index. */
+function dieOf(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
+  process.kill(process.pid, signal);
 }
 
 function say(message: string): void {

@@ -8,7 +8,7 @@ import { arch, platform } from 'node:os';
 import { join } from 'node:path';
 import type { MessagePort } from 'node:worker_threads';
 import { connectBus, deleteBuckets, ensureStreams, linkThreads, RUNNER_LEASE_MS, type Bus } from '@penstock/bus';
-import { pause } from '@penstock/async';
+import { pause, unlessAborted } from '@penstock/async';
 import { type ExecutorKind, type IsolationLevel, killLeftovers, type StageLimits } from '@penstock/executor';
 import type { MirrorCache } from '@penstock/git';
 import { openMirrors } from '@penstock/git/mirrors';
@@ -97,7 +97,8 @@ const RUNNER_ID = 'local';
 /** Whoever watches a stage that was waited for reads its end, which is on its way, before the stream closes. */
 const LAST_EVENTS_MS = 500;
 
-export async function serve(options: ServeOptions): Promise<RunningServer> {
+/** `stop` ends a start that goes on: opening a large store takes minutes. Rejects with its reason then. */
+export async function serve(options: ServeOptions, stop: AbortSignal): Promise<RunningServer> {
   const { dataDir } = options;
   await checkListenAddress(options.listen);
   refuseHalfRestored(dataDir);
@@ -112,6 +113,7 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
   // Of no use after a restart: the attempts that slips are for are gone then.
   const slipKey = randomBytes(32).toString('base64');
   const started: Closing[] = [];
+  let runner: Runner | undefined;
   try {
     const lock = lockDataFolder(dataDir);
     started.push(() => lock.release());
@@ -122,19 +124,22 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
     const tracer = await openTracer(process.env, { service: 'serve', log, meter: metrics });
     started.push(() => tracer?.close());
     const storage: RunnerOptions['storage'] = (verb, body) => api.keep(RUNNER_ID, verb, body);
-    const engine = await startEngine({ ...options, slipKey, meter: metrics, tracer, storage }, logFor, started);
+    const engine = await startEngine({ ...options, slipKey, meter: metrics, tracer, storage, stop }, logFor, started);
+    runner = engine.runner;
+    await unlessAborted(engine.settled(), stop);
     const { gitCredentialsFile: _file, natsUrl: _url, ...rest } = options;
     const objectsUrl = options.objectsUrl ?? join(dataDir, 'objects');
     const stageUids = process.getuid?.() === 0 ? options.stageUids : undefined;
     const fleet =
       engine.fleet === undefined ? undefined : { ...engine.fleet, logBytesMax: options.logBytesMax ?? LOG_BYTES_MAX };
     const backup = fleet === undefined ? undefined : backupSettings({ ...options, objectsUrl });
-    const url = await api.start({ ...rest, slipKey, objectsUrl, stageUids, fleet, backup }, engine.busAddress, {
+    const starting = api.start({ ...rest, slipKey, objectsUrl, stageUids, fleet, backup }, engine.busAddress, {
       mirrors: engine.mirrors,
       door: engine.door,
       figures: () => metrics.snapshot(),
       link: engine.link,
     });
+    const url = await unlessAborted(starting, stop);
     // The API is the last to be started and the first to be closed.
     started.push(() => api.close());
     giveBackWhenIdle();
@@ -145,17 +150,20 @@ export async function serve(options: ServeOptions): Promise<RunningServer> {
         api.announceStop();
         if (stages.length > 0) onWait?.(stages);
         // While everything else still answers: whoever watches the stages sees how they end.
-        await engine.runner
-          .drain(options.drainMs)
-          .catch((error: unknown) => log.error({ err: error }, 'the runner did not drain'));
+        await drain(engine.runner, options.drainMs, log);
         if (stages.length > 0) await pause(LAST_EVENTS_MS);
         await closeInTurn(started, log);
       },
     };
   } catch (error) {
+    if (runner !== undefined && stop.aborted) await drain(runner, options.drainMs, log);
     await closeInTurn(started, log);
     throw listenProblem(error, options.listen);
   }
+}
+
+async function drain(runner: Runner, limitMs: number, log: Logger): Promise<void> {
+  await runner.drain(limitMs).catch((error: unknown) => log.error({ err: error }, 'the runner did not drain'));
 }
 
 interface Engine {
@@ -164,6 +172,8 @@ interface Engine {
   readonly busAddress: BusAddress;
   readonly mirrors: MirrorCache;
   readonly runner: Runner;
+  /** Resolves when its runs are taken over. */
+  settled(): Promise<void>;
   /** Undefined: the broker is not this server's own, which has no fleet then. */
   readonly door: FleetDoor | undefined;
   readonly fleet: Pick<NonNullable<ApiOptions['fleet']>, 'port' | 'logsBytesMax'> | undefined;
@@ -171,7 +181,8 @@ interface Engine {
 
 /** What must never wait for a stranger: the broker's supervisor, the scheduler and the runner. */
 async function startEngine(
-  options: ServeOptions & Pick<RunnerOptions, 'tracer' | 'storage'> & { readonly meter: Meter },
+  options: ServeOptions &
+    Pick<RunnerOptions, 'tracer' | 'storage'> & { readonly meter: Meter; readonly stop: AbortSignal },
   logFor: (service: string) => Logger,
   started: Closing[],
 ): Promise<Engine> {
@@ -190,7 +201,7 @@ async function startEngine(
   const { bus, busAddress, leasesProvenDead, broker } = await startBus(options, logFor('serve'), started);
   const door = broker === undefined ? undefined : new FleetDoor({ broker, log: logFor('fleet') });
   started.push(() => door?.close());
-  const store = await openStore(options.store, [...runCollections, ...auditCollections]);
+  const store = await unlessAborted(openStore(options.store, [...runCollections, ...auditCollections]), options.stop);
   started.push(() => store.close());
   const scheduler: Scheduler = await startScheduler({
     bus,
@@ -247,10 +258,9 @@ async function startEngine(
     tracer: options.tracer,
   });
   started.push(() => runner.close());
-  await scheduler.settled();
   const fleet = broker === undefined ? undefined : { port: broker.fleetPort, logsBytesMax: broker.logsBytesMax };
   const link = (port: MessagePort): void => linkThreads(bus, port);
-  return { link, busAddress, mirrors, runner, door, fleet };
+  return { link, busAddress, mirrors, runner, settled: () => scheduler.settled(), door, fleet };
 }
 
 async function startBus(

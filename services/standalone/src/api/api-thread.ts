@@ -32,6 +32,8 @@ const YOUNG_MIB_MAX = 24;
 const RESTART = { firstMs: 100, maxMs: 5_000 };
 /** Closing waits for answers that are under way. */
 const CLOSE_MS_MAX = 30_000;
+/** A thread whose store builds an index ends when that is there: it is left to the end of the process. */
+const END_MS_MAX = 5_000;
 /** Counted in looks and not by a clock: after a process has been frozen as a whole, one look is late and not twenty. */
 const WATCH = { everyMs: 1_000, looksMax: 20 };
 
@@ -128,8 +130,7 @@ export class ApiThread {
     } catch (error) {
       this.#log.error({ err: error }, 'the API did not stop cleanly');
     }
-    await worker.terminate();
-    await this.#supervision;
+    await within(END_MS_MAX, Promise.all([worker.terminate(), this.#supervision]), () => {});
   }
 
   async #supervise(options: ApiOptions, busAddress: BusAddress): Promise<void> {
