@@ -2,7 +2,7 @@
  * A thread for work that keeps its caller's thread from everything else: one task after the other, each answered.
  *
  * TASKTHREAD-1 Every task settles: by its answer, by its failure, by its deadline, or by the end of the thread. A thread that is late
- *     is ended, with what waits behind that task; the next task starts another one.
+ *     is ended, with what waits behind that task, and so is one whose task is given up; the next task starts another one.
  * TASKTHREAD-2 The thread is started by the first task, ends when it has had none for a while, and keeps the process alive only
  *     while it has some.
  * TASKTHREAD-3 More than `tasksMax` are refused at once.
@@ -48,17 +48,24 @@ export class TaskThread<Task, Answer> {
     this.#options = options;
   }
 
-  /** Rejects as the work does, with its message and code. */
-  ask(task: Task): Promise<Answer> {
+  /** Rejects as the work does, with its message and code. `giveUp` is for a thread that has one task at a time: it ends with it. */
+  async ask(task: Task, giveUp?: AbortSignal): Promise<Answer> {
     const { name, tasksMax } = this.#options;
-    if (this.#isClosed) return Promise.reject(new Error(`the thread '${name}' is closed`));
-    if (this.#waiting.length >= tasksMax) return Promise.reject(new Error(`the thread '${name}' has too much to do`));
-    return new Promise((resolve, reject) => {
-      const worker = (this.#worker ??= this.#start());
-      this.#waiting.push({ resolve, reject });
-      if (this.#waiting.length === 1) this.#await();
-      worker.postMessage(task);
-    });
+    giveUp?.throwIfAborted();
+    if (this.#isClosed) throw new Error(`the thread '${name}' is closed`);
+    if (this.#waiting.length >= tasksMax) throw new Error(`the thread '${name}' has too much to do`);
+    const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+    const worker = (this.#worker ??= this.#start());
+    this.#waiting.push({ resolve, reject });
+    if (this.#waiting.length === 1) this.#await();
+    worker.postMessage(task);
+    const end = (): void => void this.#end(giveUp?.reason);
+    giveUp?.addEventListener('abort', end, { once: true });
+    try {
+      return await promise;
+    } finally {
+      giveUp?.removeEventListener('abort', end);
+    }
   }
 
   /** What is under way rejects. */

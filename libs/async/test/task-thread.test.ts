@@ -42,6 +42,16 @@ describe('a thread for tasks', () => {
     await expect(tasks.ask({ say: 'on' })).resolves.toMatch(/^on /u);
   });
 
+  it('ends with a task that is given up, and the next task has another thread', async () => {
+    const tasks = thread({ tasksMax: 1 });
+    const given = new AbortController();
+    const blocked = tasks.ask({ block: true }, given.signal);
+    given.abort(new Error('nobody wants it any more'));
+    await expect(blocked).rejects.toThrow('nobody wants it any more');
+    await expect(tasks.ask({ say: 'on' }, new AbortController().signal)).resolves.toMatch(/^on /u);
+    await expect(tasks.ask({ say: 'no' }, given.signal)).rejects.toThrow('nobody wants it any more');
+  });
+
   it('ends when it has had no task for a while, and starts again for the next one', async () => {
     const tasks = thread({ idleMsMax: 0 });
     const [, first] = (await tasks.ask({ say: 'a' })).split(' ');

@@ -4,7 +4,7 @@
  *
  *  LEFT-PICKS-1 The thread has one task at a time, and the others wait here: one that takes it too long, or too much memory, ends with the
  *     thread, and none of the others with it.
- *  LEFT-PICKS-2 A stage that is stopped waits for nobody's task, nor for its own.
+ *  LEFT-PICKS-2 A stage that is stopped waits for nobody's task, nor for its own, and nobody waits for that: it ends with the thread.
  */
 import { TaskThread, unlessAborted } from '@penstock/async';
 import type { LeftPick } from '@penstock/executor';
@@ -15,19 +15,18 @@ import type { PickTask } from './pick-task.ts';
 const TASK_MS_MAX = 3 * 60_000;
 
 export class PickTurns {
-  readonly #ask: (task: PickTask) => Promise<LeftPick>;
+  readonly #ask: (task: PickTask, signal: AbortSignal) => Promise<LeftPick>;
   readonly #queue = new PQueue({ concurrency: 1 });
 
-  constructor(ask: (task: PickTask) => Promise<LeftPick>) {
+  constructor(ask: (task: PickTask, signal: AbortSignal) => Promise<LeftPick>) {
     this.#ask = ask;
   }
 
   /** Rejects with a reason for the stage's log, or with the signal's. */
   pick(task: PickTask, signal: AbortSignal): Promise<LeftPick> {
-    // The queue is not told of the signal: it would take the thread for free while that is still at the task.
     const turn = this.#queue.add(() => {
       signal.throwIfAborted();
-      return this.#ask(task);
+      return this.#ask(task, signal);
     });
     return unlessAborted(turn, signal);
   }
@@ -39,7 +38,7 @@ const thread = new TaskThread<PickTask, LeftPick>({
   taskMsMax: TASK_MS_MAX,
   tasksMax: 1,
 });
-const turns = new PickTurns((task) => thread.ask(task));
+const turns = new PickTurns((task, signal) => thread.ask(task, signal));
 
 export function pickOnThread(task: PickTask, signal: AbortSignal): Promise<LeftPick> {
   return turns.pick(task, signal);
