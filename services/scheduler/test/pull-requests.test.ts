@@ -280,6 +280,26 @@ describe('heads of a pull request', () => {
     expect(late.replies).toMatchObject([{ ok: true, run: { status: 'CANCELLED' } }]);
   });
 
+  it('of a run that was taken over, and is gone while the store is asked, is not forgotten', () => {
+    const created = new Harness();
+    const { id } = created.create(one, head(2, 'b'));
+    const events = [...(created.acknowledge().runs[0]?.events ?? [])];
+    const run = LiveRun.restore(id, definitions.find(one).definition, { events, sequence: 1 }, settings);
+    const world = new Harness({ start: false });
+    world.start({ sequence: 100, commitNumber: 1, runs: [run] });
+    world.settle();
+    world.answersHeadsLater = true;
+    const otherId = newRunId({ now: NOW, key: 'ada', random: new Uint8Array(8).fill(7) });
+    const late = world.create(one, { ...head(1, 'a'), id: otherId });
+    world.partition.cancel({ runId: id, tenants: ['ada'] }, () => {});
+    world.settle();
+    world.project();
+    expect(statusOf(world, id)).toBe(null);
+    world.headAnswers.shift()?.();
+    world.settle();
+    expect(late.replies).toMatchObject([{ ok: true, run: { status: 'CANCELLED' } }]);
+  });
+
   it('what its sender found elsewhere is created CANCELLED, supersedes nothing and is no head', () => {
     const world = new Harness();
     const { id } = world.create(one, head(1, 'a'));
