@@ -1,4 +1,9 @@
 import { createHmac } from 'node:crypto';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Worker } from 'node:worker_threads';
 import { BadUserInput } from '@penstock/errors';
 import { describe, expect, it } from 'vitest';
 import { PayloadReader } from '../src/intake/payload-reader.ts';
@@ -20,6 +25,8 @@ function push(more: Record<string, unknown>): Buffer {
 
 /** Costs the parser most for its bytes: nothing but small objects. */
 const crumbs = (bytes: number): Buffer => push({ filler: Array.from({ length: bytes / 10 }, () => ({ a: [{}] })) });
+
+const programUrl = (program: string): URL => new URL(`data:text/javascript,${encodeURIComponent(program)}`);
 
 const read = (reader: PayloadReader, body: Buffer, who = 'somebody'): Promise<Reading> =>
   reader.read(github, 'push', body, () => who);
@@ -91,6 +98,35 @@ describe('a body', () => {
     await reader.close();
   });
 
+  it('whose answer comes as it is late already leaves the next one no thread that has ended', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'penstock-payload-reader-'));
+    const answered = join(folder, 'answered');
+    const program = `
+      import { pbkdf2Sync } from 'node:crypto';
+      import { writeFileSync } from 'node:fs';
+      import { parentPort } from 'node:worker_threads';
+      parentPort.on('message', () => {
+        parentPort.postMessage({ ok: true, reading: { kind: 'ignored' } });
+        writeFileSync(${JSON.stringify(answered)}, '');
+        // Ends a while after it is told to, as a thread with much in its memory does.
+        pbkdf2Sync('a', 'b', 100_000, 64, 'sha512');
+      });`;
+    const deadlineMs = 1_000;
+    const started = once(process, 'worker');
+    const reader = new PayloadReader({ deadlineMs, workerUrl: programUrl(program) });
+    const stopped = performance.now();
+    const reading = read(reader, Buffer.alloc(MIB));
+    // As a process that was stopped: when it goes on its timers are due, and what has come meanwhile is looked at after them.
+    while (!existsSync(answered) || performance.now() < stopped + deadlineMs);
+    expect(await reading).toMatchObject({ kind: 'ignored' });
+    const [worker] = (await started) as [Worker];
+    if (worker.threadId !== -1) await once(worker, 'exit');
+    const next = () => read(reader, Buffer.alloc(MIB));
+    await expect.poll(next, { timeout: 20_000 }).toMatchObject({ kind: 'ignored' });
+    await reader.close();
+    rmSync(folder, { recursive: true });
+  });
+
   it('that breaks its thread is UNAVAILABLE', async () => {
     const reader = new PayloadReader({ workerUrl: new URL('data:text/javascript,throw new Error("broken")') });
     const large = push({ filler: 'x'.repeat(MIB) });
@@ -101,11 +137,9 @@ describe('a body', () => {
 
 describe('large bodies of many', () => {
   /** Reads nothing in them. */
-  const workerUrl = new URL(
-    `data:text/javascript,${encodeURIComponent(
-      `import { parentPort } from 'node:worker_threads';
-      parentPort.on('message', () => parentPort.postMessage({ ok: true, reading: { kind: 'ignored' } }));`,
-    )}`,
+  const workerUrl = programUrl(
+    `import { parentPort } from 'node:worker_threads';
+    parentPort.on('message', () => parentPort.postMessage({ ok: true, reading: { kind: 'ignored' } }));`,
   );
 
   it('are parsed in turn: whoever sends many, another waits for one of them', async () => {

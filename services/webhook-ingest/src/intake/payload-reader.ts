@@ -88,13 +88,15 @@ export class PayloadReader {
   #ask(task: PayloadTask): Promise<PayloadAnswer> {
     const worker = (this.#worker ??= this.#start());
     const { promise, resolve, reject } = Promise.withResolvers<PayloadAnswer>();
-    const end = (cause?: unknown): void => {
-      this.#worker = undefined;
+    const end = (cause?: unknown): void =>
       reject(
         new Unavailable('The body could not be read in time; send it again.', { cause, retryAfterSecs: RETRY_SECS }),
       );
-    };
-    const late = setTimeout(() => void worker.terminate(), this.#deadlineMs);
+    const late = setTimeout(() => {
+      // At once: its answer may be here before its end is, and no other body is to be given to it.
+      this.#leave(worker);
+      void worker.terminate();
+    }, this.#deadlineMs);
     worker.ref();
     worker.once('message', resolve).once('error', end).once('exit', end);
     worker.postMessage(task, ownMemoryOf(task.body));
@@ -102,18 +104,21 @@ export class PayloadReader {
       clearTimeout(late);
       // A thread without work keeps no process alive.
       worker.unref();
-      worker.removeAllListeners('message').removeAllListeners('exit').removeAllListeners('error');
-      // What goes wrong between two bodies is found out by the next one.
-      worker.on('error', () => {
-        this.#worker = undefined;
-      });
+      worker.off('message', resolve).off('error', end).off('exit', end);
     });
   }
 
   #start(): Worker {
-    return new Worker(this.#workerUrl, {
+    const worker = new Worker(this.#workerUrl, {
       resourceLimits: { maxOldGenerationSizeMb: THREAD_HEAP_MB_MAX, maxYoungGenerationSizeMb: THREAD_YOUNG_MB_MAX },
     });
+    // Between two bodies, too: the next one would wait for it without an end.
+    for (const over of ['error', 'exit'] as const) worker.on(over, () => this.#leave(worker));
+    return worker;
+  }
+
+  #leave(worker: Worker): void {
+    if (this.#worker === worker) this.#worker = undefined;
   }
 }
 
