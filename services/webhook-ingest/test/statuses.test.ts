@@ -329,9 +329,10 @@ describe('commit statuses', () => {
     const [{ id } = { id: '' }] = await world.runsOf();
     return id;
   };
-  const startOutbox = (bootNow: () => number): StatusOutbox => {
+  const startOutbox = (bootNow: () => number, reads = world.reads): StatusOutbox => {
     const outbox = new StatusOutbox({
       ...world,
+      reads,
       hosts: both(),
       log: silentLogger(),
       now: Date.now,
@@ -342,6 +343,28 @@ describe('commit statuses', () => {
     outbox.start();
     return outbox;
   };
+
+  it('STATUS-1: what was looked at so long ago that the claim may be over is not told: another may have told what came after it', async () => {
+    const runId = await endedRun();
+    let boot = 0;
+    let looks = 0;
+    const view: typeof world.reads.view = async (...run) => {
+      const found = await world.reads.view(...run);
+      looks += 1;
+      if (looks > 1 || found === null) return found;
+      // It goes on then, and this process stands still for half a minute.
+      boot += 30_000;
+      return { ...found, status: 'RUNNING' };
+    };
+    const reads = Object.assign(Object.create(world.reads) as typeof world.reads, { view });
+    const outbox = startOutbox(() => boot, reads);
+    const commit = '4'.repeat(40);
+    const { target } = leftOf(runId, commit, { dueAt: 0 });
+    await outbox.add(JSON.parse(target) as StatusTarget);
+    await expectNoneLeft();
+    expect(host.statesOf(commit)).toEqual(['success']);
+    await outbox.stop();
+  });
 
   it('STATUS-7: what an ingest whose clock is ahead had claimed when it died is told once that claim has stood for its length', async () => {
     const runId = await endedRun();

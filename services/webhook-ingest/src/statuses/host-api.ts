@@ -29,9 +29,11 @@ export type StatusAnswer =
   | { readonly kind: 'refused'; readonly why: string }
   | { readonly kind: 'later'; readonly why: string; readonly afterMs: number };
 
-const REQUEST_MS_MAX = 10_000;
+export const REQUEST_MS_MAX = 10_000;
 /** How much is kept of what a host says about a refusal. */
 const WHY_CHARACTERS_MAX = 200;
+/** What is read of an answer, so that its connection serves the next request; one that goes on is cut off. */
+const ANSWER_BYTES_MAX = 64 * 1024;
 /** A host puts off nothing for longer. */
 export const RETRY_AFTER_MS_MAX = 60 * 60 * 1000;
 
@@ -55,7 +57,7 @@ export async function writeStatus(
       redirect: 'error',
       signal: AbortSignal.timeout(REQUEST_MS_MAX),
     });
-    const text = (await response.text()).slice(0, WHY_CHARACTERS_MAX);
+    const text = (await beginningOf(response)).slice(0, WHY_CHARACTERS_MAX);
     if (response.ok) return { kind: 'taken' };
     const why = `${response.status} ${text}`;
     if (isAlreadySo(target.provider, response.status, text)) return { kind: 'taken' };
@@ -83,6 +85,18 @@ export async function writeStatus(
       afterMs: 0,
     };
   }
+}
+
+/** Whatever answers in the place of a host may send without end. */
+async function beginningOf(response: Response): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > ANSWER_BYTES_MAX) break;
+  }
+  return Buffer.concat(chunks).toString();
 }
 
 interface StatusRequest {

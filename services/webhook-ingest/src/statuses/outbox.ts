@@ -2,7 +2,8 @@
  * Commit statuses on their way to the git hosts. It owns what is in the outbox; any number of ingests work it off.
  *
  *  STATUS-1 A status is written by who has claimed it: a claim is a write over a lower version, so one ingest has it at a time,
- *     and what it sends has been answered, or given up, before its claim is over.
+ *     and what it sends has been answered, or given up, before its claim is over: by the boot clock, for it may have stood still meanwhile, and
+ *     then another has told of the end of what it found running.
  *  STATUS-2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
  *  STATUS-3 An entry is done when the host has the final state, or says that it will never take it.
  *  STATUS-4 A lane is a part of a repository of a tenant; tenants and hosts share the places (`Lanes`). So a repository with thousands of commits, a
@@ -24,7 +25,14 @@ import { endsRun, isEnded, SERVICE_TENANT, type RunCreated, type RunId, type Run
 import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
 import { statusesSpec } from '../model/collections.ts';
 import type { ProviderName } from '../providers/provider.ts';
-import { RETRY_AFTER_MS_MAX, writeStatus, type StatusHost, type StatusState, type StatusTarget } from './host-api.ts';
+import {
+  REQUEST_MS_MAX,
+  RETRY_AFTER_MS_MAX,
+  writeStatus,
+  type StatusHost,
+  type StatusState,
+  type StatusTarget,
+} from './host-api.ts';
 import type { Log } from '@penstock/telemetry/log';
 
 export interface StatusOutboxOptions {
@@ -261,6 +269,7 @@ export class StatusOutbox {
     const target = targetOf(entry);
     const host = hosts[target.provider];
     const claimedUntil = now() + CLAIM_MS;
+    const sendsUntil = this.#bootNow() + CLAIM_MS - REQUEST_MS_MAX;
     const claimed = await this.#write({ ...entry, dueAt: claimedUntil, claimedUntil });
     if (claimed === null) return;
     const isOld = this.#ageOf(target) > GIVEN_UP_MS;
@@ -278,6 +287,7 @@ export class StatusOutbox {
     if (state === entry.sent && !final)
       // Of a run that was deleted nothing comes any more.
       return await (view === null && isOld ? this.#finish(claimed) : this.#lookLater(claimed, target));
+    if (this.#bootNow() > sendsUntil) return await this.#giveBack(claimed, { dueAt: now() + RETRY.firstMs });
     const answer = await writeStatus(host, target, state, this.#options.urlOfRun(target.runId));
     if (answer.kind === 'taken') {
       const sent = { ...claimed, sent: state, failures: 0 };
