@@ -87,7 +87,8 @@ export function ingestCalls(options: CallsOptions): Handlers {
       if (connection === null) throw notConnected(id);
       // First: whatever becomes of this process, it ends the connection too.
       await options.intake.connectionEnds(connection);
-      await connections.disconnect(userId, connection.id);
+      // And it alone: the user may have ended it by another request too, and have connected the repository anew.
+      await connections.end(userId, connection.id, connection.createdAt);
       tellOthers();
       return { disconnected: true };
     },

@@ -4,7 +4,8 @@ import { isRunId } from '@penstock/run';
 import { answerCalls, callService } from '@penstock/service';
 import { connectionIdOf } from '@penstock/store';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { connectionsSpec } from '../src/model/collections.ts';
+import { ingestCalls, type CallsOptions } from '../src/calls.ts';
+import { connectionsSpec, proofsSpec } from '../src/model/collections.ts';
 import { ConnectionsRepository } from '../src/model/connections-repository.ts';
 import { ingestKeys } from '../src/model/delivery.ts';
 import {
@@ -277,6 +278,38 @@ describe('a connected repository', () => {
     for (let index = 0; index < 50; index += 1)
       await connections.connect(`one${index}`, 'git_host_a', 'acme/full', { now: index, haveToBeProved: false });
     await expect(connect('another')).rejects.toMatchObject({ code: 'CONFLICT' });
+  });
+
+  it('its proof stays where it is found by two requests at once: at no moment is a push of it ignored again', async () => {
+    const proofs = world.store.collection(proofsSpec);
+    const connections = new ConnectionsRepository(world.store, ingestKeys(JWT_SECRET).connections);
+    const connect = (now: number) =>
+      connections.connect('u30', 'git_host_a', 'acme/proved', { now, haveToBeProved: true });
+    const first = await connect(1);
+    await connections.prove(first, 'github.com', 2);
+    await connections.prove(first, 'github.com', 3);
+    expect(await proofs.get(first.id)).toMatchObject({ createdAt: 1, provedAt: 2 });
+    // What one that is gone has left is no proof of the next.
+    await world.store.collection(connectionsSpec).delete(first.id);
+    await connections.prove(await connect(4), 'github.com', 5);
+    expect(await proofs.get(first.id)).toMatchObject({ createdAt: 4, provedAt: 5 });
+  });
+
+  it('that was connected anew meanwhile is not ended by who still ends the one before', async () => {
+    const connections = new ConnectionsRepository(world.store, ingestKeys(JWT_SECRET).connections);
+    const connect = (now: number) =>
+      connections.connect('u31', 'git_host_a', 'acme/anew', { now, haveToBeProved: false });
+    const { id } = await connect(1);
+    const connectionEnds = async (): Promise<void> => {
+      await connections.disconnect('u31', id);
+      await connect(2);
+    };
+    const { disconnect } = ingestCalls({
+      ...{ connections, bus: world.bus, policy: { mode: 'development', allowedHosts: [] } },
+      intake: { connectionEnds } as unknown as CallsOptions['intake'],
+    } as unknown as CallsOptions);
+    expect(await disconnect({ userId: 'u31', id })).toEqual({ disconnected: true });
+    expect(await connections.find('u31', id)).toMatchObject({ createdAt: 2 });
   });
 
   it('its secret is in the store encrypted, and unreadable under another JWT_SECRET', async () => {

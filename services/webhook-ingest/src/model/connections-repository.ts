@@ -167,9 +167,13 @@ export class ConnectionsRepository {
     const { id, createdAt } = connection;
     // First: a secret that is for no host in particular is not given to who clones.
     await this.cloneSecrets.proved(connection, host, now);
-    // What a connection that is gone has left says nothing about this one.
-    await this.#proofs.delete(id);
-    await this.#proofs.insert({ id, createdAt, host, provedAt: now });
+    const proof = { id, createdAt, host, provedAt: now };
+    const isKept = (await this.#proofs.insert(proof)) === 'inserted';
+    if (!isKept && (await this.#proofs.get(id))?.createdAt !== createdAt) {
+      // What a connection that is gone has left says nothing about this one. Of this one it stays: without it a push would be ignored.
+      await this.#proofs.delete(id);
+      await this.#proofs.insert(proof);
+    }
     // Another may have been named in between, by who did not know of the host.
     await this.cloneSecrets.proved(connection, host, now);
     this.forget();
