@@ -160,12 +160,17 @@ async function withFileIn<T>(folder: string, work: (file: ArchiveFile) => Promis
     return await work({
       descriptor: file.fd,
       append: (bytes) => file.appendFile(bytes),
-      read: () => createReadStream(path),
+      read: () => readFile(path),
     });
   } finally {
     await file.close();
     await rm(path, { force: true });
   }
+}
+
+/** Opened when the first byte is wanted: of what is kept already none is, and nobody would close it. */
+async function* readFile(path: string): AsyncGenerator<Uint8Array, void> {
+  yield* createReadStream(path);
 }
 
 function isAbort(error: unknown): boolean {
