@@ -2,11 +2,12 @@
  * `npm test`: what is missing is installed, then types, lint, format, unused exports, boundaries and all tests but the long
  * ones run; each goes on after a failure of the one before, so that one run tells everything. With arguments
  * (`npm test -- libs/pipeline`) only those tests run. `--long` runs the long tests instead (`npm run test:long`), `--all` both (`.ci/run`).
+ * The long tests that only need a processor run beside the others, and what they write is shown behind.
  *
  * The end of the output is what was not run on this machine (tests append a line to the file PENSTOCK_NOT_RUN_FILE), the tests and
  * the checks that failed, and alone on the last line the count of all tests together. The exit code is 0 only if everything passed.
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { checkBoundaries, folderLines } from './boundaries.js';
@@ -19,12 +20,15 @@ import { tools } from './tools.js';
 
 const short = { title: 'tests', config: 'vitest.config.ts' };
 const long = { title: 'long tests', config: 'vitest.long.config.ts' };
+const longOfMachine = { ...long, project: 'machine' };
+const longWorlds = { ...long, project: 'worlds', title: 'long tests of the simulation' };
 
-/** The suites that the arguments ask for, and the arguments that are vitest's. */
+/** The suites that the arguments ask for, each with those that run beside it, and the arguments that are vitest's. */
 function chosen(args) {
   const rest = args.filter((each) => each !== '--long' && each !== '--all');
-  if (args.includes('--all')) return { suites: [short, long], args: rest };
-  return { suites: [args.includes('--long') ? long : short], args: rest };
+  const longs = rest.length > 0 ? [long] : [longOfMachine, longWorlds];
+  if (args.includes('--all')) return { suites: [[short], longs], args: rest };
+  return { suites: [args.includes('--long') ? longs : [short]], args: rest };
 }
 
 await runEntry(async () => {
@@ -33,17 +37,19 @@ await runEntry(async () => {
   const folder = mkdtempSync(join(tmpdir(), 'penstock-test-'));
   const failed = [];
   try {
-    /** Runs a stage to its end; a signal ends the whole run, as it does for any program. */
-    const stage = async (title, stageArgs, stageEnv = env) => {
-      process.stdout.write(`\n== ${title}\n`);
-      const end = await runChild(node, stageArgs, { env: stageEnv, cwd: root });
+    /** A signal ends the whole run, as it does for any program. */
+    const note = (title, end) => {
       if (end.signal) {
         rmSync(folder, { recursive: true, force: true });
         exitLike(end);
       }
       if (end.code !== 0) failed.push(title);
     };
-    if (args.length === 0 && suites.includes(short)) {
+    const stage = async (title, stageArgs) => {
+      process.stdout.write(`\n== ${title}\n`);
+      note(title, await runChild(node, stageArgs, { env, cwd: root }));
+    };
+    if (args.length === 0 && suites[0].includes(short)) {
       await stage('types', [join(root, tools.tsc), '--noEmit', '-p', root]);
       // What runs in a browser has a browser's types, and none of Node's.
       await stage('types of the dashboard', [
@@ -68,17 +74,35 @@ await runEntry(async () => {
     const notRunFile = join(folder, 'not-run');
     writeFileSync(notRunFile, '');
     const counted = [];
-    for (const { title, config } of suites) {
-      const report = join(folder, `${config}.json`);
-      const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${report}`];
-      // Each file's process loads the same dependencies, and many tests start further ones.
-      await stage(title, [join(root, tools.vitest), 'run', `--config=${join(root, config)}`, ...reporters, ...args], {
-        ...withCompileCache(env, root),
-        PENSTOCK_NOT_RUN_FILE: notRunFile,
-      });
-      const counts = readReport(report);
-      if (counts.failed > 0 && !failed.includes(title)) failed.push(title);
-      counted.push(counts);
+    const reportOf = ({ title }) => join(folder, `${title}.json`);
+    const outputOf = ({ title }) => join(folder, `${title}.txt`);
+    const suiteRun = (suite, stdio) => {
+      const { config, project } = suite;
+      const projects = project ? [`--project=${project}`] : [];
+      const reporters = ['--reporter=default', '--reporter=json', `--outputFile.json=${reportOf(suite)}`];
+      return runChild(
+        node,
+        [join(root, tools.vitest), 'run', `--config=${join(root, config)}`, ...projects, ...reporters, ...args],
+        // Each file's process loads the same dependencies, and many tests start further ones.
+        { env: { ...withCompileCache(env, root), PENSTOCK_NOT_RUN_FILE: notRunFile }, cwd: root, stdio },
+      );
+    };
+    for (const [first, ...others] of suites) {
+      process.stdout.write(`\n== ${first.title}\n`);
+      const ends = await Promise.all([
+        suiteRun(first, 'inherit'),
+        ...others.map((each) => {
+          const output = openSync(outputOf(each), 'w');
+          return suiteRun(each, ['ignore', output, output]).finally(() => closeSync(output));
+        }),
+      ]);
+      for (const each of others) process.stdout.write(`\n== ${each.title}\n${readFileSync(outputOf(each), 'utf8')}`);
+      for (const [at, suite] of [first, ...others].entries()) {
+        note(suite.title, ends[at]);
+        const counts = readReport(reportOf(suite));
+        if (counts.failed > 0 && !failed.includes(suite.title)) failed.push(suite.title);
+        counted.push(counts);
+      }
     }
     const counts = sumOf(counted);
     const notRun = readNotRun(notRunFile);

@@ -47,22 +47,41 @@ it('with arguments only those tests run', async () => {
   expect(outcome.stdout).not.toContain('types run');
 });
 
-it('with --all the long tests run behind the others, and the last line counts both together', async () => {
+it('with --all the long tests run behind the others, and the last line counts all together', async () => {
   const outcome = await npmTest('--all');
   expect(outcome.code, outcome.stderr).toBe(0);
-  expect(outcome.stdout.replaceAll('\n', ' ')).toMatch(/== types .*== tests vitest run .*== long tests vitest run /);
-  expect(lastLine(outcome)).toBe('24 passed, 0 failed');
+  expect(outcome.stdout.replaceAll('\n', ' ')).toMatch(
+    /== types .*== tests vitest run .*== long tests vitest run .*== long tests of the simulation vitest run /,
+  );
+  expect(lastLine(outcome)).toBe('36 passed, 0 failed');
 });
 
-it('with --all a failure of either suite fails the command, and both are counted', async () => {
+it('the long tests of the simulation run beside the other long ones, and their output stands whole behind', async () => {
+  // Each waits for the other to have begun.
+  vitest(
+    { numPassedTests: 12, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] },
+    `const { setTimeout } = await import('node:timers/promises');
+    const own = process.argv.find((each) => each.startsWith('--project=')).split('=')[1];
+    const other = own === 'machine' ? 'worlds' : 'machine';
+    fs.writeFileSync(own, '');
+    while (!fs.existsSync(other)) await setTimeout(5);
+    console.log(own, 'ended');`,
+  );
+  const outcome = await npmTest('--long');
+  expect(outcome.stdout).toMatch(
+    /^\n== long tests\nvitest run *\nmachine ended\n\n== long tests of the simulation\nvitest run *\nworlds ended\n24 passed, 0 failed\n$/m,
+  );
+});
+
+it('with --all a failure of any suite fails the command, and all are counted', async () => {
   vitest(
     { numPassedTests: 3, numFailedTests: 1, numPendingTests: 1, numTodoTests: 0, testResults: [] },
     "process.exitCode = process.argv.some((each) => each.endsWith('vitest.long.config.ts')) ? 1 : 0;",
   );
   const outcome = await npmTest('--all');
   expect(outcome.code).toBe(1);
-  expect(outcome.stdout).toContain('Failed: tests, long tests\n');
-  expect(lastLine(outcome)).toBe('6 passed, 2 failed, 2 skipped');
+  expect(outcome.stdout).toContain('Failed: tests, long tests, long tests of the simulation\n');
+  expect(lastLine(outcome)).toBe('9 passed, 3 failed, 3 skipped');
 });
 
 it('with --long only the long tests run', async () => {
@@ -70,6 +89,12 @@ it('with --long only the long tests run', async () => {
   expect(outcome.stdout).toContain('== long tests\nvitest run');
   expect(outcome.stdout).not.toContain('== tests\n');
   expect(outcome.stdout).not.toContain('types run');
+  expect(lastLine(outcome)).toBe('24 passed, 0 failed');
+});
+
+it('with --long and arguments only those of the long tests run, all in one', async () => {
+  const outcome = await npmTest('--long', 'test/chaos', '-t', 'frozen');
+  expect(outcome.stdout).toContain('== long tests\nvitest run test/chaos -t frozen');
   expect(lastLine(outcome)).toBe('12 passed, 0 failed');
 });
 

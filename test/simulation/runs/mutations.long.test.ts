@@ -6,6 +6,7 @@ describe('the simulation sees every broken rule', () => {
   it.each(Object.entries(mutations) as [Mutation, string][])(
     'notices that %s (%s)',
     (mutation) => expectSeen(mutation),
-    120_000,
+    // Of the processors it has what the tests beside it leave.
+    600_000,
   );
 });
