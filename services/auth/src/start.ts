@@ -2,6 +2,7 @@
  * Auth, put together: users, sessions, tokens and the flows that lead to them, on the store's collections that it alone
  * writes. Clients reach it by its routes under `/auth`, other services over the bus.
  */
+import { bootMs } from '@penstock/async';
 import type { Bus } from '@penstock/bus';
 import { userOfTenant } from '@penstock/identity';
 import type { AuditLog, DocumentStore } from '@penstock/store';
@@ -75,6 +76,8 @@ export interface AuthOptions {
   readonly log: Pick<Log, 'info' | 'warn'>;
   /** Milliseconds since 1970; default the system clock. */
   readonly now?: (() => number) | undefined;
+  /** What nobody sets; default the boot clock. */
+  readonly bootNow?: (() => number) | undefined;
 }
 
 export interface RunningAuth {
@@ -96,6 +99,7 @@ const RUNNER_TRIES_MAX = 30;
 export function startAuth(options: AuthOptions): RunningAuth {
   const { bus, store, jwtSecret, mode, provider: settings, audit, log } = options;
   const now = options.now ?? Date.now;
+  const bootNow = options.bootNow ?? bootMs;
   const baseUrl = (): string => withoutSlash(options.baseUrl());
   const dashboardUrl = (): string =>
     options.dashboardUrl === undefined ? baseUrl() : withoutSlash(options.dashboardUrl);
@@ -198,7 +202,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
       addDiscoveryRoutes(app, { keys: signingKeys, issuer: baseUrl });
       await app.register(async (scope) => {
         scope.setErrorHandler((error, _request, reply) => answerRefusal(error, reply));
-        addFleetRoutes(scope, { fleet, tries: new Tries(RUNNER_TRIES_MAX, now), audit: requests });
+        addFleetRoutes(scope, { fleet, tries: new Tries(RUNNER_TRIES_MAX, bootNow), audit: requests });
       });
       await app.register(async (scope) => {
         scope.addHook('onRequest', async (_request, reply) => {
@@ -214,7 +218,13 @@ export function startAuth(options: AuthOptions): RunningAuth {
         scope.setErrorHandler((error, _request, reply) => answerRefusal(error, reply));
         await scope.register(async (api) => {
           takeAllAsJson(api);
-          addDeviceRoutes(api, { devices, sessions, users, tries: new Tries(DEVICE_TRIES_MAX, now), audit: requests });
+          addDeviceRoutes(api, {
+            devices,
+            sessions,
+            users,
+            tries: new Tries(DEVICE_TRIES_MAX, bootNow),
+            audit: requests,
+          });
           addSessionRoutes(api, { sessions, users, jwtSecret, audit: requests, now });
         });
         addWebRoutes(scope, {
@@ -235,7 +245,7 @@ export function startAuth(options: AuthOptions): RunningAuth {
             webLogin,
             users,
             secrets,
-            tries: new Tries(USER_CODE_TRIES_MAX, now),
+            tries: new Tries(USER_CODE_TRIES_MAX, bootNow),
             secure,
             audit: requests,
             now,

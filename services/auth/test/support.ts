@@ -2,6 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { bootMs } from '@penstock/async';
 import { connectBus, ensureStreams, type Bus } from '@penstock/bus';
 import { buildServer } from '@penstock/http';
 import { silentLog } from '@penstock/telemetry/log';
@@ -45,6 +46,8 @@ export interface World {
   readonly audit: AuditEntry[];
   /** Milliseconds that the server's clock is ahead of ours. */
   aheadMs: number;
+  /** Milliseconds that have passed unseen: what counts them by a clock that nobody sets takes these for passed too. */
+  passedMs: number;
   /** A server of its own on the same store; with the fake host as GitHub unless told otherwise. */
   server(options?: Partial<AuthOptions>): Promise<TestServer>;
   /** Closes the servers of the last test and forgets what it set. */
@@ -78,6 +81,7 @@ export async function makeWorld(): Promise<World> {
     host,
     audit,
     aheadMs: 0,
+    passedMs: 0,
     async server(options = {}) {
       const app = buildServer({ corsOrigins: [], connectionsMax: 1_000, log: silentLog });
       let url = '';
@@ -93,6 +97,7 @@ export async function makeWorld(): Promise<World> {
         defaultTier: 'free',
         audit: { record: (entry) => void audit.push(entry) },
         now: () => Date.now() + world.aheadMs,
+        bootNow: () => bootMs() + world.passedMs,
         ...options,
       });
       await auth.addRoutes(app);
@@ -124,7 +129,7 @@ export async function makeWorld(): Promise<World> {
       });
       host.requests.length = 0;
       audit.length = 0;
-      world.aheadMs = 0;
+      world.aheadMs = world.passedMs = 0;
     },
     async close() {
       await world.reset();

@@ -1,4 +1,7 @@
-/** Wrong guesses by client address: after so many in a minute the next ones are refused without a look. Bounded in memory. */
+/**
+ * Wrong guesses by client address: after so many in a minute the next ones are refused without a look. Bounded in memory. The minute is
+ * not the wall clock's, whose setting back would hold an address up for as long.
+ */
 import { RateLimited } from '@penstock/errors';
 import { clientKeyOf } from '@penstock/http';
 
@@ -8,12 +11,13 @@ const ADDRESSES_MAX = 10_000;
 
 export class Tries {
   readonly #triesMax: number;
-  readonly #now: () => number;
+  readonly #bootNow: () => number;
   readonly #failures = new Map<string, { since: number; count: number }>();
 
-  constructor(triesMax: number, now: () => number) {
+  /** `bootNow`: see `Time`. */
+  constructor(triesMax: number, bootNow: () => number) {
     this.#triesMax = triesMax;
-    this.#now = now;
+    this.#bootNow = bootNow;
   }
 
   /** Throws `RateLimited` where this address has used up its tries. */
@@ -28,18 +32,20 @@ export class Tries {
   /** For how long this address has used up its tries; 0: it has some left. */
   restMs(address: string): number {
     const known = this.#failures.get(clientKeyOf(address));
-    return known === undefined || known.count < this.#triesMax ? 0 : Math.max(0, known.since + WINDOW_MS - this.#now());
+    return known === undefined || known.count < this.#triesMax
+      ? 0
+      : Math.max(0, known.since + WINDOW_MS - this.#bootNow());
   }
 
   failed(address: string): void {
     const key = clientKeyOf(address);
     const known = this.#failures.get(key);
-    if (known !== undefined && this.#now() - known.since < WINDOW_MS) {
+    if (known !== undefined && this.#bootNow() - known.since < WINDOW_MS) {
       known.count += 1;
       return;
     }
     this.#failures.delete(key);
-    this.#failures.set(key, { since: this.#now(), count: 1 });
+    this.#failures.set(key, { since: this.#bootNow(), count: 1 });
     const [longest] = this.#failures.keys();
     if (this.#failures.size > ADDRESSES_MAX && longest !== undefined) this.#failures.delete(longest);
   }
