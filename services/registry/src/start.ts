@@ -19,6 +19,7 @@ import { answerArtifactCalls } from './doors/artifact-calls.ts';
 import { answerCacheCalls } from './doors/cache-calls.ts';
 import { answerRegistryCalls } from './doors/calls.ts';
 import { answerOwnRunner, answerRunners, runnerVerbs } from './doors/runner-door.ts';
+import { oneAtATime } from './one-at-a-time.ts';
 import { Registry, type RegistryNews, type RegistryOptions } from './operations/registry.ts';
 import { addRegistryRoutes, type RegistryRoutesOptions } from './doors/routes.ts';
 
@@ -99,13 +100,16 @@ export async function startRegistry(given: StartRegistryOptions): Promise<Runnin
   subscriptions.push(answerArtifactCalls(bus, artifacts), answerCacheCalls(bus, caches), answerRunners(bus, verbs));
   const { logRetentionMs } = options;
   const logArchive = new LogArchiveService({ bus, store, objects, log, logRetentionMs });
-  const reload = (): void => void registry.load().catch(failed('reading the extensions again'));
-  bus.events.on('reconnected', reload);
-  const sweep = (): void => {
-    void registry.sweep().catch(failed('sweeping'));
-    void artifacts.sweep().catch(failed('sweeping artifacts'));
-    void caches.sweep().catch(failed('sweeping caches'));
-  };
+  const load = (): void => void registry.load().catch(failed('reading the extensions again'));
+  bus.events.on('reconnected', load);
+  // News whose extension could not be read when they came are made up for by a load. A sweep of many may take longer than an hour.
+  const hourly = [
+    oneAtATime(() => registry.load(), failed('reading the extensions again')),
+    oneAtATime(() => registry.sweep(), failed('sweeping')),
+    oneAtATime(() => artifacts.sweep(), failed('sweeping artifacts')),
+    oneAtATime(() => caches.sweep(), failed('sweeping caches')),
+  ];
+  const sweep = (): void => hourly.forEach((start) => start());
   const timers = [setTimeout(sweep, FIRST_SWEEP_MS).unref(), setInterval(sweep, SWEEP_MS).unref()];
   return {
     registry,
@@ -116,7 +120,7 @@ export async function startRegistry(given: StartRegistryOptions): Promise<Runnin
     publishBuiltIns: (packages) => publishBuiltIns(registry, packages, log),
     async close() {
       for (const timer of timers) clearTimeout(timer);
-      bus.events.off('reconnected', reload);
+      bus.events.off('reconnected', load);
       for (const subscription of subscriptions) subscription.stop();
       incoming.close();
       await door?.close();

@@ -40,7 +40,17 @@ it('deletes private extensions and unpublished packages of the tenant alone; ano
   await Promise.all(told);
   expect(foundBy(other, a)).toEqual(['build/open', 'build/ours']);
 
-  // What the version named is nobody's now.
+  // A registry that has heard nothing of it meanwhile makes up for that when it reads everything again.
+  const deaf = world.registry();
+  await deaf.load();
+  await publish(registry, b, { id: 'build/later', description: 'words of b' }, { visibility: 'private' });
+  expect(await registry.forgetTenant({ tenant: 'user/a' })).toEqual({ extensions: 1, uploads: 0 });
+  expect(foundBy(deaf, a)).toEqual(['build/open', 'build/ours']);
+  await deaf.load();
+  expect(foundBy(deaf, a)).toEqual(['build/open']);
+  expect(foundBy(deaf, b)).toEqual(['build/later', 'build/open', 'build/theirs']);
+
+  // What the versions named is nobody's now.
   world.now += 3 * 60 * 60_000;
-  expect(await registry.sweep()).toMatchObject({ objects: expect.any(Number), texts: 1 });
+  expect(await registry.sweep()).toMatchObject({ objects: expect.any(Number), texts: 2 });
 });

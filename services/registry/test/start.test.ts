@@ -1,6 +1,6 @@
 /** Registries on a real broker: asked by others, and together on one store. */
 import { once } from 'node:events';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { connectBus, subjects, type Bus } from '@penstock/bus';
 import { loadTiers } from '@penstock/config';
 import {
@@ -15,6 +15,7 @@ import {
 import { BadUserInput, NotFound } from '@penstock/errors';
 import { callService } from '@penstock/service';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
+import { Catalogue } from '../src/catalogue/catalogue.ts';
 import { startRegistry, type RunningRegistry } from '../src/start.ts';
 import { hashOf, makeWorld, nobody, packageOf, publish, service, upload, user, type World } from './support.ts';
 import { silentLog } from '@penstock/telemetry/log';
@@ -119,6 +120,12 @@ it('runners read a package in parts, a yanked one too, and what no version has i
   });
   const waiting = await upload(first.registry, service, await packageOf({ id: 'build/waiting' }));
   await expect(ask('package', { hash: waiting, offset: 0 })).rejects.toThrow(NotFound);
+  // What is no hash costs no look at the store: it might be read as a condition that all packages fulfil.
+  const listing = vi.spyOn(Catalogue.prototype, 'anyOfPackage');
+  for (const hash of [{ gt: '' }, { in: [waiting] }, undefined, null, 7, ''])
+    await expect(ask('package', { hash, offset: 0 })).rejects.toThrow(NotFound);
+  expect(listing).not.toHaveBeenCalled();
+  listing.mockRestore();
 });
 
 it('what one registry publishes another one finds at once by id, and in a search once it has heard of it', async () => {

@@ -82,6 +82,7 @@ export interface FoundPackage {
   read(range?: ByteRange): Promise<Readable>;
 }
 
+const HASH = /^[0-9a-f]{64}$/;
 const VERSIONS_LIMIT_MAX = 100;
 const FORGOTTEN_AT_ONCE = 100;
 
@@ -132,10 +133,17 @@ export class Registry {
     this.#resolver = new Resolver({ catalogue: this.#catalogue, index: this.#index, keys: this.keys, tiers, policy });
   }
 
-  /** Reads everything that the index holds; again after messages may have been missed. */
+  /** Reads everything that the index holds; again after messages may have been missed, also those that something is gone. */
   async load(): Promise<void> {
     await this.#downloads.load();
-    for await (const record of this.#catalogue.all()) this.#put((await this.#catalogue.rekeyed(record)) ?? record);
+    const unseen = new Set(this.#index.keys());
+    for await (const record of this.#catalogue.all()) {
+      const standing = (await this.#catalogue.rekeyed(record)) ?? record;
+      this.#put(standing);
+      unseen.delete(standing.key);
+    }
+    // What was published behind the place that was read is there all the same.
+    for (const key of unseen) if ((await this.#catalogue.read(key)) === null) this.#remove(key);
     this.#index.reorder();
   }
 
@@ -225,7 +233,8 @@ export class Registry {
   }
 
   async #packagePart({ hash, offset }: PackageRequest): Promise<PackagePart> {
-    const found = await this.#catalogue.anyOfPackage(hash);
+    // Asked by a stranger's machine: what is no text would be taken for a condition that all packages may fulfil.
+    const found = typeof hash === 'string' && HASH.test(hash) ? await this.#catalogue.anyOfPackage(hash) : null;
     if (found === null) throw new NotFound(`No version has the package ${hash}.`);
     if (!Number.isSafeInteger(offset) || offset < 0) throw new BadUserInput("'offset' is to be a number of bytes.");
     const pieces = await Array.fromAsync(

@@ -53,6 +53,10 @@ export class SearchIndex {
     return this.#byKey.size;
   }
 
+  keys(): string[] {
+    return [...this.#byKey.keys()];
+  }
+
   put(record: ExtensionRecord): void {
     const known = this.#byKey.get(record.key);
     if (known !== undefined && known.record.generation >= record.generation) return;
