@@ -1,5 +1,5 @@
 /** Log chunks in a file, each behind its length, taken out in the order in which they were put in. */
-import { closeSync, ftruncateSync, openSync, readFileSync, readSync } from 'node:fs';
+import { closeSync, fstatSync, ftruncateSync, openSync, readSync } from 'node:fs';
 import { writeAll } from './disk.ts';
 
 const HEAD_BYTES = 4;
@@ -35,10 +35,10 @@ export class ChunkSpool {
   /** Null where it is empty. With `keep` the file goes on holding what was taken out. Throws where the disk does not give back what it took. */
   take(keep: boolean): { readonly chunk: Uint8Array; readonly bytes: number } | null {
     if (this.isEmpty) return null;
-    const length = this.#readAt(this.#read, HEAD_BYTES).readUInt32LE();
+    const length = readAt(this.#fd, this.#read, HEAD_BYTES).readUInt32LE();
     const bytes = HEAD_BYTES + length;
     if (bytes > this.bytes) throw new Error('what stands in the file is no chunk');
-    const chunk = this.#readAt(this.#read + HEAD_BYTES, length);
+    const chunk = readAt(this.#fd, this.#read + HEAD_BYTES, length);
     this.#read += bytes;
     if (this.isEmpty && !keep) {
       ftruncateSync(this.#fd, 0);
@@ -50,25 +50,28 @@ export class ChunkSpool {
   close(): void {
     closeSync(this.#fd);
   }
+}
 
-  #readAt(position: number, length: number): Buffer {
-    const bytes = Buffer.alloc(length);
-    if (readSync(this.#fd, bytes, 0, length, position) < length) throw new Error('the file ends early');
-    return bytes;
+/** All chunks that a file holds, one in memory at a time; half a chunk at its end, which a kill has left, is none. */
+export function* chunksIn(path: string): Generator<Uint8Array, void> {
+  const fd = openSync(path, 'r');
+  try {
+    const { size } = fstatSync(fd);
+    for (let at = 0; at + HEAD_BYTES <= size;) {
+      const end = at + HEAD_BYTES + readAt(fd, at, HEAD_BYTES).readUInt32LE();
+      if (end > size) return;
+      yield readAt(fd, at + HEAD_BYTES, end - at - HEAD_BYTES);
+      at = end;
+    }
+  } finally {
+    closeSync(fd);
   }
 }
 
-/** All chunks that a file holds; half a chunk at its end, which a kill has left, is none. */
-export function chunksIn(path: string): Uint8Array[] {
-  const bytes = readFileSync(path);
-  const chunks: Uint8Array[] = [];
-  for (let at = 0; at + HEAD_BYTES <= bytes.length;) {
-    const end = at + HEAD_BYTES + bytes.readUInt32LE(at);
-    if (end > bytes.length) break;
-    chunks.push(bytes.subarray(at + HEAD_BYTES, end));
-    at = end;
-  }
-  return chunks;
+function readAt(fd: number, position: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length);
+  if (readSync(fd, bytes, 0, length, position) < length) throw new Error('the file ends early');
+  return bytes;
 }
 
 function recordOf(chunk: Uint8Array): Buffer {
