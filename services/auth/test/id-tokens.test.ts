@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { IdTokens, Slip } from '@penstock/bus';
 import { createLocalJWKSet, createRemoteJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from 'jose';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { StoreUnavailable, type DocumentStore } from '@penstock/store';
 import { signingKeysSpec } from '../src/model/collections.ts';
 import { idTokensFor, subjectOf } from '../src/model/id-tokens.ts';
 import { MasterKeys } from '../src/model/master-keys.ts';
@@ -143,6 +144,44 @@ describe('the keys of id tokens', { timeout: 60_000 }, () => {
     expect(await idsAt(now + 2 * HOUR)).toEqual([next]);
     await idsAt(now + 29 * DAY + 23 * HOUR);
     expect(await world.store.collection(signingKeysSpec).get(old ?? '')).toBeNull();
+  });
+
+  it('sign nothing any more that the store has lost: another one does, which is published', async () => {
+    let now = Date.now();
+    const keys = keysAt(() => now);
+    const lost = await tokenOf(keys, now);
+    await keys.published();
+    const rows = world.store.collection(signingKeysSpec);
+    for (const { id } of await rows.list({ where: {}, limit: 100, parts: [] })) await rows.delete(id);
+    // Made anew by another process, under the same name.
+    await keysAt(() => now).published();
+    now += 2 * 60_000;
+    await keys.published();
+    const token = await tokenOf(keys, now);
+    expect(decodeProtectedHeader(token).kid).toBe(decodeProtectedHeader(lost).kid);
+    await verified(token, keys, now);
+    await expect(verified(lost, keys, now)).rejects.toThrow(/signature/);
+  });
+
+  it('are published as they were known while the store is away, for as long as none that is new may sign', async () => {
+    let now = 30 * DAY * 700;
+    let isAway = false;
+    const away = (): Promise<never> => Promise.reject(new StoreUnavailable('of this test', 'gone'));
+    const store: DocumentStore = {
+      ...world.store,
+      collection: (spec) =>
+        new Proxy(world.store.collection(spec), {
+          get: (real, name) => (isAway ? away : (Reflect.get(real, name) as () => unknown).bind(real)),
+        }),
+    };
+    const keys = new SigningKeys(store, new MasterKeys(MASTER), () => now);
+    const known = await keys.published();
+    expect(known).toHaveLength(1);
+    isAway = true;
+    now += 23 * HOUR;
+    expect(await keys.published()).toEqual(known);
+    now += 2 * HOUR;
+    await expect(keys.published()).rejects.toThrow(StoreUnavailable);
   });
 
   it('are the same for all processes, sealed in the store, and survive a change of the master key', async () => {

@@ -6,7 +6,7 @@
  *  SIGNING-KEY-1 A private key stands in the store sealed under a master key, and nowhere else; what is published has none of it.
  */
 import { Unavailable } from '@penstock/errors';
-import type { Collection, DocumentOf, DocumentStore } from '@penstock/store';
+import { StoreUnavailable, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose';
 import { signingKeysSpec } from './collections.ts';
 import type { MasterKeys } from './master-keys.ts';
@@ -28,13 +28,18 @@ export interface SigningKey {
   readonly key: CryptoKey | Uint8Array;
 }
 
+interface OpenedKey extends SigningKey {
+  /** As it stands in the store. */
+  readonly publicKey: string;
+}
+
 type KeyRow = Omit<DocumentOf<typeof signingKeysSpec>, 'sealed'>;
 
 export class SigningKeys {
   readonly #keys: Collection<typeof signingKeysSpec>;
   readonly #masterKeys: MasterKeys;
   readonly #now: () => number;
-  readonly #opened = new Map<string, SigningKey>();
+  readonly #opened = new Map<string, OpenedKey>();
   #published: { readonly readAt: number; readonly keys: readonly JWK[] } | undefined;
 
   constructor(store: DocumentStore, masterKeys: MasterKeys, now: () => number) {
@@ -59,6 +64,20 @@ export class SigningKeys {
     const known = this.#published;
     const now = this.#now();
     if (known !== undefined && Math.abs(now - known.readAt) < REMEMBERED_MS) return known.keys;
+    try {
+      return await this.#readPublished(now);
+    } catch (error) {
+      // Whatever signs by now was published with these: a store that is away makes no token invalid.
+      if (known !== undefined && error instanceof StoreUnavailable && Math.abs(now - known.readAt) < AHEAD_MS)
+        return known.keys;
+      throw error;
+    }
+  }
+
+  async #readPublished(now: number): Promise<readonly JWK[]> {
+    const standing = new Map((await this.#rows()).map(({ id, publicKey }) => [id, publicKey]));
+    // Not in the store any more, which was restored or cleared by a peer whose clock was wrong: nobody could verify what it signs.
+    for (const [mine, { id, publicKey }] of this.#opened) if (standing.get(id) !== publicKey) this.#opened.delete(mine);
     if (this.canSign)
       for (const period of new Set([periodAt(now), periodAt(now + AHEAD_MS)])) await this.#keyOf(period);
     const keys: JWK[] = [];
@@ -86,26 +105,31 @@ export class SigningKeys {
   }
 
   /** Undefined: there is none, or none whose master key this server still has. */
-  async #openOf(period: number): Promise<SigningKey | undefined> {
+  async #openOf(period: number): Promise<OpenedKey | undefined> {
     const rows = (await this.#rows()).filter((row) => row.period === period);
     for (const { id } of rows.toSorted((a, b) => (a.id < b.id ? -1 : 1))) {
       const row = await this.#keys.get(id);
       const bytes = row === null ? null : await this.#masterKeys.open(id, String(row.sealed));
-      if (bytes === null) continue;
-      return { id, key: await importJWK(JSON.parse(Buffer.from(bytes).toString()) as JWK, SIGNING_ALGORITHM) };
+      if (row === null || bytes === null) continue;
+      const key = await importJWK(JSON.parse(Buffer.from(bytes).toString()) as JWK, SIGNING_ALGORITHM);
+      return { id, key, publicKey: row.publicKey };
     }
     return undefined;
   }
 
   /** Undefined: another process has made it meanwhile. */
-  async #make(id: string, period: number): Promise<SigningKey | undefined> {
-    const { publicKey, privateKey } = await generateKeyPair(SIGNING_ALGORITHM, { extractable: true });
-    const { sealed, keyId } = await this.#masterKeys.seal(id, Buffer.from(JSON.stringify(await exportJWK(privateKey))));
-    const { kty, n, e } = await exportJWK(publicKey);
-    const row = { id, period, publicKey: JSON.stringify({ kty, n, e }), keyId, updatedAt: this.#now(), revision: 0 };
+  async #make(id: string, period: number): Promise<OpenedKey | undefined> {
+    const pair = await generateKeyPair(SIGNING_ALGORITHM, { extractable: true });
+    const { sealed, keyId } = await this.#masterKeys.seal(
+      id,
+      Buffer.from(JSON.stringify(await exportJWK(pair.privateKey))),
+    );
+    const { kty, n, e } = await exportJWK(pair.publicKey);
+    const publicKey = JSON.stringify({ kty, n, e });
+    const row = { id, period, publicKey, keyId, updatedAt: this.#now(), revision: 0 };
     if ((await this.#keys.insert({ ...row, sealed })) === 'duplicate') return undefined;
     this.#published = undefined;
-    return { id, key: privateKey };
+    return { id, key: pair.privateKey, publicKey };
   }
 
   async #forget(id: string): Promise<void> {
