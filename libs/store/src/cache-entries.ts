@@ -32,7 +32,14 @@ export const cachesSpec = {
     salt: 'integer',
   },
   parts: [],
-  indexes: [['scope', 'cacheKey'], ['tenant'], ['tenant', 'repository'], ['key', 'usedAt'], ['usedAt']],
+  indexes: [
+    ['scope', 'cacheKey'],
+    ['scope', 'sha256'],
+    ['tenant'],
+    ['tenant', 'repository'],
+    ['key', 'usedAt'],
+    ['usedAt'],
+  ],
   version: ['usedAt', 'salt'],
 } as const satisfies CollectionSpec;
 
@@ -104,9 +111,9 @@ export class CacheEntries {
     return row === null ? null : entryOf(row);
   }
 
-  /** The newest whose key begins so. */
-  async newest(scope: CacheScope, prefix: string): Promise<CacheEntry | null> {
-    let newest: DocumentOf<typeof cachesSpec> | undefined;
+  /** Those whose key begins so, the newest first; `count` at most. */
+  async newest(scope: CacheScope, prefix: string, count: number): Promise<CacheEntry[]> {
+    let newest: DocumentOf<typeof cachesSpec>[] = [];
     let seen = 0;
     for (let after: { readonly id: string; readonly value: string } | undefined; seen < ALIKE_MAX;) {
       const page = await this.#entries.list({
@@ -116,13 +123,13 @@ export class CacheEntries {
         after,
       });
       const alike = page.filter(({ cacheKey }) => cacheKey.startsWith(prefix));
-      for (const row of alike) if (newest === undefined || row.createdAt > newest.createdAt) newest = row;
+      newest = [...newest, ...alike].sort((a, b) => b.createdAt - a.createdAt).slice(0, count);
       seen += page.length;
       const last = page.at(-1);
       if (alike.length < PAGE || last === undefined) break;
       after = { id: last.id, value: last.cacheKey };
     }
-    return newest === undefined ? null : entryOf(newest);
+    return newest.map(entryOf);
   }
 
   async get(id: string): Promise<CacheEntry | null> {
@@ -187,6 +194,11 @@ export class CacheEntries {
       if (page.length < PAGE || last === undefined) return;
       after = { id: last.id, value: last.usedAt };
     }
+  }
+
+  /** Whether an entry of this scope stands for the archive. */
+  async isNamed(scopeId: string, sha256: string): Promise<boolean> {
+    return (await this.#entries.list({ where: { scope: scopeId, sha256 }, limit: 1 })).length > 0;
   }
 
   /** The archives that entries of this scope stand for, and how large they are said to be. */

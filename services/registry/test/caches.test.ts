@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ByAttempt, FoundCache } from '@penstock/artifacts';
 import type { Bus, LivingAttempt } from '@penstock/bus';
 import { BadUserInput, Forbidden, QuotaExceeded } from '@penstock/errors';
@@ -154,6 +154,31 @@ describe('what is found', { timeout: 60_000 }, () => {
     await keeper.drop('main', { ...by('main'), id: found?.id ?? '' });
     expect(await keys()).toEqual([]);
     expect(await archives()).toBe(0);
+  });
+});
+
+describe('many entries of one scope', { timeout: 60_000 }, () => {
+  it('whose archives the storage has lost are read once for all of them, not once for each', async () => {
+    for (let index = 0; index < 30; index += 1) await saved('main', `npm-${index}`, `lost ${index}`, now - index);
+    await saved('main', 'npm-kept', 'kept', now - 100);
+    for (let index = 0; index < 30; index += 1)
+      await objects.delete(`caches/${cacheScopeId(MAIN)}/${sumOf(`lost ${index}`)}`);
+    const looks = vi.spyOn(entries, 'newest');
+    expect(await find('main', 'npm', ['npm-'])).toBe('kept');
+    expect(looks).toHaveBeenCalledOnce();
+    expect(await keys()).toEqual(['npm-kept']);
+  });
+
+  it('are not all read for each that is deleted, and an archive that another one stands for stays', async () => {
+    await saved('main', 'a', 'same');
+    await saved('main', 'b', 'same');
+    const whole = vi.spyOn(entries, 'namedIn');
+    const [first, second] = (await keeper.list({ tenant: 't' })).caches;
+    expect(await keeper.delete({ tenant: 't', id: first?.id ?? '' })).toEqual({ deleted: true });
+    expect(await archives()).toBe(1);
+    expect(await keeper.delete({ tenant: 't', id: second?.id ?? '' })).toEqual({ deleted: true });
+    expect(await archives()).toBe(0);
+    expect(whole).not.toHaveBeenCalled();
   });
 });
 

@@ -66,6 +66,8 @@ const STORING_MAX = 1_000;
 const UNSEALED_MAX = 1_000;
 /** In one answer. */
 const LISTED_MAX = 1_000;
+/** Where a storage has lost its archives, their entries are read once for so many that are missing. */
+const LOOKED_AT_ONCE = 100;
 /** Of one archive, whatever its tier. */
 const ARCHIVE_BYTES_MAX = 20 * 1024 ** 3;
 
@@ -220,17 +222,17 @@ export class CacheKeeper {
   /** The exact key in any scope before the beginning of one in the first. */
   async #found(scopes: readonly CacheScope[], key: string, prefixes: readonly string[]): Promise<CacheEntry | null> {
     const { entries } = this.#options;
+    const newest = (scope: CacheScope, prefix: string): Promise<CacheEntry[]> =>
+      entries.newest(scope, prefix, LOOKED_AT_ONCE);
     for (const scope of scopes) {
       const entry = await entries.find(scope, key);
       if (entry !== null && (await this.#isThere(entry))) return entry;
     }
     for (const scope of scopes)
       for (const prefix of prefixes)
-        for (let entry = await entries.newest(scope, prefix); entry !== null;) {
-          if (await this.#isThere(entry)) return entry;
-          // Its entry is gone by now: the next is another.
-          entry = await entries.newest(scope, prefix);
-        }
+        for (let fitting = await newest(scope, prefix); fitting.length > 0; fitting = await newest(scope, prefix))
+          // The entries of those that are missing are gone by the next look.
+          for (const entry of fitting) if (await this.#isThere(entry)) return entry;
     return null;
   }
 
@@ -246,8 +248,7 @@ export class CacheKeeper {
     const { entries } = this.#options;
     const scope = cacheScopeId(entry.scope);
     const isRemoved = await orUnavailable(entries.remove(entry));
-    const named = await orUnavailable(entries.namedIn(scope));
-    if (!named.has(entry.sha256)) await this.#contents.remove(scope, entry.sha256);
+    if (!(await orUnavailable(entries.isNamed(scope, entry.sha256)))) await this.#contents.remove(scope, entry.sha256);
     return isRemoved;
   }
 
