@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { silentLog } from '@penstock/telemetry/log';
 import { machineTime, type Time } from '@penstock/async';
 import { WATCH_ASK_MS, type LiveChunk, type StoredChunk } from '@penstock/bus';
+import { NotFound } from '@penstock/errors';
 import type { RunEvent } from '@penstock/run';
 import { afterEach, expect, it } from 'vitest';
 import { Cursor } from '../src/event-stream/cursor.ts';
@@ -35,6 +36,7 @@ class HeardRun implements RunSource {
   /** Who is asked without proof is one that has been deposed, and has nothing from this sequence on. */
   deposedFrom = Infinity;
   hearsChunks = true;
+  isDeleted = false;
   /** So many chunks have come by themselves. */
   heard = 0;
   /** So often it was asked for what is sure to be all. */
@@ -51,6 +53,7 @@ class HeardRun implements RunSource {
   async events(after: number): Promise<readonly RunEvent[]> {
     // As an owner far away: rounds without end leave the test its turn.
     await nextTurn();
+    if (this.isDeleted) throw new NotFound('There is no such run.');
     return this.committed.slice(after);
   }
 
@@ -354,4 +357,17 @@ it('FEED-6: goes on for the others when its quickest client is gone', async () =
   expect(outlineOf(emitted(feed)).length).toBeLessThan(200);
   feed.leave(held);
   await expect.poll(() => feed.ring.cursor.runners.get(0)?.sequence).toBe(200);
+});
+
+it('FEED-10: sends its clients away where the run was deleted before its end was heard', async () => {
+  const run = new HeardRun();
+  let over = 0;
+  const feed = new Feed(run, silentLog, () => (over += 1));
+  feeds.push(feed);
+  await feed.ask();
+  const client = new HeldClient();
+  expect(feed.join(new Follower(client, RUN_ID, new Cursor()))).toBe(true);
+  run.isDeleted = true;
+  await feed.ask();
+  expect([client.ended, over]).toEqual([true, 1]);
 });

@@ -111,6 +111,14 @@ class Listener {
 const going = (id: string): RunView =>
   ({ id, tenant: 'ada', pipelineName: 'p', status: 'RUNNING', version: 1 }) as unknown as RunView;
 
+const ended = (id: string, at: number): RunView =>
+  ({
+    ...going(id),
+    status: 'FAILED',
+    version: 5,
+    finishedAt: new Date(at).toISOString(),
+  }) as unknown as RunView;
+
 /** What a turn of the loop brings about, and what that does. */
 async function turns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await setImmediate();
@@ -200,6 +208,20 @@ describe('what may have been missed (CHANGES-2)', () => {
     gateway.lists.at(-1)?.resolve([going('missed')]);
     await turns();
     expect(again.ids).toContain('missed');
+  });
+
+  it('is told to those who are here, however long nobody could be heard, but for what had ended before they came', async () => {
+    const gateway = new Gateway();
+    const client = await gateway.connects();
+    gateway.now += 60_000;
+    gateway.commits('heard', 5);
+    await turns();
+    gateway.now += 20 * 60_000;
+    gateway.opensPartition();
+    const list = await gateway.looks();
+    list?.resolve([ended('missed', NOW + 5 * 60_000), ended('heard', NOW + 60_000), ended('before', NOW - 5 * 60_000)]);
+    await turns();
+    expect(client.ids).toEqual(['heard', 'missed']);
   });
 
   it('is not asked of the store where all is known to be heard', async () => {

@@ -13,9 +13,12 @@
  *     asks for what came before it did.
  *  FEED-8 Before it says that something is missing it reads what is sure to be all that is stored.
  *  FEED-9 A client is told when it has all that had happened before it came, once, and however long that takes.
+ *  FEED-10 Of a run that was deleted before its end was heard nothing comes any more: its clients are sent away, and find that out when they
+ *     come back.
  */
 import { machineTime, type Time } from '@penstock/async';
 import type { LiveChunk, StoredChunk } from '@penstock/bus';
+import { NotFound } from '@penstock/errors';
 import type { RunEvent } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
 import { noMeter, type Meter } from '@penstock/telemetry/metrics';
@@ -76,7 +79,7 @@ export class Feed {
   #flushedAt = -Infinity;
   #lateChunk: (() => void) | undefined;
 
-  /** `onOver`: the event stream is complete, and clients that come now read by themselves; may be called more than once. */
+  /** `onOver`: the event stream is complete, or gone, and clients that come now read by themselves; may be called more than once. */
   constructor(
     source: RunSource,
     log: Log,
@@ -214,6 +217,10 @@ export class Feed {
         this.#advance();
       } catch (error) {
         if (this.#stopped.signal.aborted) return;
+        if (error instanceof NotFound) {
+          this.#sendAway();
+          return;
+        }
         this.#log.warn({ runId: this.source.runId, err: error }, 'a watched run cannot be read; trying again');
         await this.#time.pause(RETRY_MS, this.#stopped.signal);
         if (this.#stopped.signal.aborted) return;
@@ -221,6 +228,15 @@ export class Feed {
       }
       if (this.#eventStream.waitsFor === 'events') this.#askAgain = true;
     } while (this.#askAgain && !this.#stopped.signal.aborted && !this.#eventStream.ended);
+  }
+
+  /** FEED-10. One that joins meanwhile is sent away by the next ping. */
+  #sendAway(): void {
+    this.#onOver();
+    for (const follower of this.#followers) {
+      this.leave(follower);
+      follower.client.end();
+    }
   }
 
   async #askOnce(): Promise<void> {

@@ -5,7 +5,8 @@
  *  CHANGES-1 A client is told of each run of its tenants that has changed, at least once, and last of its newest version; of several
  *     changes that come faster than it reads, only the newest.
  *  CHANGES-2 What may have been missed (a broken connection, an owner that died, another gateway's cursor) is looked up: the newest
- *     LISTED_MAX runs of its tenants, those that go on or have ended since.
+ *     LISTED_MAX runs of its tenants, those that go on or have ended since. For those who are here that is since they may be: nobody knows
+ *     for how long an owner, or this gateway, was away.
  *  CHANGES-3 A client that does not read costs PENDING_MAX changes, and is closed then; it comes back with its cursor.
  *  CHANGES-4 Who looks up what was missed takes turns by whose runs they are, and who is gone by its turn looks nothing up.
  */
@@ -73,7 +74,9 @@ export class RunChanges {
     atOnce: LISTS_AT_ONCE,
     waiting: { ...LISTS_WAITING, refusal: () => new Unavailable('Too many come back at the moment; try again.') },
   });
-  #listening: { readonly subscription: BusSubscription; readonly stops: readonly (() => void)[] } | undefined;
+  #listening:
+    | { readonly since: number; readonly subscription: BusSubscription; readonly stops: readonly (() => void)[] }
+    | undefined;
   /** All changes since then are kept; none while some may have been missed. */
   #coveredFrom = Infinity;
   /** How many times it is being looked what was missed. */
@@ -166,8 +169,8 @@ export class RunChanges {
     const subscription = bus.subscribe<CommittedEvents>(subjects.events('*'), (committed) => this.#heard(committed));
     const partitions = Array.from({ length: owners.partitions }, (_, partition) => partition);
     const stops = partitions.map((partition) => owners.onAskAgain(partition, () => this.#mayHaveMissed()));
-    this.#listening = { subscription, stops };
-    this.#coveredFrom = this.#time();
+    this.#listening = { since: this.#time(), subscription, stops };
+    this.#coveredFrom = this.#listening.since;
   }
 
   #silence(): void {
@@ -218,7 +221,9 @@ export class RunChanges {
 
   async #lookForMissed(): Promise<void> {
     this.#looks += 1;
-    const since = this.#options.now() - CLOCKS_MS;
+    const now = this.#options.now();
+    // What was heard of it since is in memory, and told to nobody again.
+    const since = Math.max((this.#listening?.since ?? now) - CLOCKS_MS, now - KEPT_MS);
     const asked = new Map([...this.#all].map((client) => [JSON.stringify(client.tenants), client.tenants]));
     for (const tenants of asked.values()) {
       try {
