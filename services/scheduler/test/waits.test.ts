@@ -256,6 +256,53 @@ describe('what a run waits for', () => {
     expect(ask(world, id).waits.map(({ kind }) => kind)).toEqual(['broker', 'runner']);
   });
 
+  it('WAITS-1: of stages that ask for as many sizes, all for the same runners, each queue is looked at once', () => {
+    const world = new Harness();
+    world.session('r1-s');
+    const sizes = 60;
+    const { id } = world.create(
+      text(
+        Array.from({ length: sizes }, (_, index) =>
+          stage(`s${index}`, { workspace: 'fresh', place: { resources: { memoryBytes: 2 ** 20 + index } } }),
+        ),
+      ),
+    );
+    world.settle();
+    const { queues } = world.dispatch;
+    const looks = { isPaused: 0, passOf: 0 };
+    for (const name of ['isPaused', 'passOf'] as const) {
+      const look = queues[name].bind(queues) as (...of: unknown[]) => never;
+      queues[name] = (...of: unknown[]) => {
+        looks[name] += 1;
+        return look(...of);
+      };
+    }
+    const waits = ask(world, id);
+    expect(waits.stages?.map(([, [wait]]) => wait?.position)).toEqual(
+      Array.from({ length: sizes }, (_, index) => index + 1),
+    );
+    expect(looks.isPaused).toBe(sizes);
+    // At each entry and at each pick, and not at all others for each pick.
+    expect(looks.passOf).toBeLessThan(5 * sizes);
+  });
+
+  it('WAITS-1: runs before which very many wait are told of in several answers', () => {
+    const world = new Harness({ settings: { liveRunsPerKeyMax: 2_000 } });
+    Object.assign(world.load, { liveRunsMax: 2_000 });
+    const ids = Array.from({ length: 1_100 }, () => world.create(one, ONE_PLACE).id);
+    world.settle();
+    const told = new Map<string, unknown>();
+    let asks = 0;
+    for (let rest: readonly string[] = ids.slice(-50); rest.length > 0; asks += 1)
+      world.partition.waits({ runIds: rest, tenants: ['ada'] }, (reply) => {
+        if (!reply.ok) throw new Error(reply.message);
+        for (const run of reply.runs) told.set(run.id, run.waits[0]?.position);
+        rest = reply.rest ?? [];
+      });
+    expect(asks).toBeGreaterThan(1);
+    expect([...told]).toEqual(ids.slice(-50).map((id, index) => [id, 1_050 + index]));
+  });
+
   it('names no other run to who asks with another tenant', () => {
     const world = new Harness();
     world.session('r1-s', { credits: 1 });

@@ -137,6 +137,7 @@ export class Dispatch {
       isFull: this.#isFull,
       isPaused: this.#isPaused,
       poolOf: (ready, tenant) => this.#pools.of(ready, tenant),
+      hasOwnRunners: (tenant) => this.#own.has(tenant),
     };
   }
 

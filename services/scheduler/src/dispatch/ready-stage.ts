@@ -55,11 +55,11 @@ export function readyStagesOf(run: LiveRun, stages: readonly string[], host: Rea
   if (stages.every((stage) => areAlike(run, first, stage))) return [new WaitingStages(run, stages, host)];
   const ready: ReadyStages[] = [];
   for (const sameLabels of Map.groupBy(stages, (stage) => plannedOf(run, stage)?.labelSet).values()) {
-    for (let from = 0; from < sameLabels.length;) {
+    for (let from = 0, end = 0; from < sameLabels.length; from = end) {
       const like = sameLabels[from] as string;
-      const end = sameLabels.findIndex((stage, index) => index > from && !areAlike(run, like, stage));
-      ready.push(new WaitingStages(run, sameLabels.slice(from, end === -1 ? undefined : end), host));
-      from = end === -1 ? sameLabels.length : end;
+      // Each may ask for another size: no look at one begins at the first of them.
+      for (end = from + 1; end < sameLabels.length && areAlike(run, like, sameLabels[end] as string);) end += 1;
+      ready.push(new WaitingStages(run, sameLabels.slice(from, end), host));
     }
   }
   return ready;

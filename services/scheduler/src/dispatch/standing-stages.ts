@@ -1,10 +1,10 @@
-/** Where the waiting stages of one run stand in the queues, each lane looked at once for all of them. Made for one answer. */
+/** Where the waiting stages of runs stand in the queues. Made for one answer. */
 import { ExpectedLine } from '../run/expected-line.ts';
 import { ANY_STAGE, stageLengthName, type Lengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { lackingSentence } from './lacking.ts';
 import type { Pool } from './key-slots.ts';
-import { classId, placesIn, type Place, type Queues } from './place.ts';
+import { classId, PickOrder, type Expected, type Looks, type Place, type Queues } from './place.ts';
 import { ReadyClass } from './ready-class.ts';
 import { readyStagesOf, type ReadyStages } from './ready-stage.ts';
 import type { Session } from './sessions.ts';
@@ -20,49 +20,78 @@ export interface Standing {
   readonly isDrained?: boolean;
 }
 
-export class StandingStages {
+/** What stands before the stages of one answer, each order gone through once for all of them. */
+export class PickOrders {
   readonly #queues: Queues;
   readonly #lengths: Lengths;
-  readonly #run: LiveRun;
   readonly #boot: number;
+  readonly #looks: Looks;
+  readonly #orders: { readonly pool: Pool; readonly tenant: string | undefined; readonly order: PickOrder }[] = [];
+
+  constructor({ queues, lengths }: { readonly queues: Queues; readonly lengths: Lengths }, boot: number, looks: Looks) {
+    this.#queues = queues;
+    this.#lengths = lengths;
+    this.#boot = boot;
+    this.#looks = looks;
+  }
+
+  /** Of what waits for these runners. Classes may differ by the thousand, and have the same ones. */
+  of(pool: Pool, tenant: string | undefined): PickOrder {
+    const whose = this.#queues.hasOwnRunners(tenant) ? tenant : undefined;
+    const known = this.#orders.find((each) => each.tenant === whose && areSame(each.pool.runners, pool.runners));
+    if (known !== undefined) return known.order;
+    const order = new PickOrder(this.#queues, pool, whose, this.#expected(pool), this.#looks);
+    this.#orders.push({ pool, tenant: whose, order });
+    return order;
+  }
+
+  #expected(pool: Pool): Expected {
+    const remaining = this.#lengths
+      .runningOn(pool.runners)
+      .map((attempt) => this.#lengths.remainingOf(attempt, this.#boot));
+    return {
+      line: new ExpectedLine(pool.slots, remaining),
+      usualMs: this.#lengths.median(ANY_STAGE),
+      pacedMs: (key, grants) => this.#lengths.pacedMs(key, grants, this.#boot),
+      lengthOf: (run, stage) => this.#lengths.median(stageLengthName(run as LiveRun, stage)),
+    };
+  }
+}
+
+function areSame(a: ReadonlySet<string>, b: ReadonlySet<string>): boolean {
+  return a === b || (a.size === b.size && a.isSubsetOf(b));
+}
+
+export class StandingStages {
+  readonly #queues: Queues;
+  readonly #orders: PickOrders;
+  readonly #run: LiveRun;
   readonly #count: number;
   readonly #standing = new Map<string, Standing>();
 
   /** `stages`: of the run, those that wait for a runner. */
-  constructor(
-    { queues, lengths }: { readonly queues: Queues; readonly lengths: Lengths },
-    run: LiveRun,
-    { stages, boot }: { readonly stages: readonly string[]; readonly boot: number },
-  ) {
+  constructor(queues: Queues, orders: PickOrders, run: LiveRun, stages: readonly string[]) {
     this.#queues = queues;
-    this.#lengths = lengths;
+    this.#orders = orders;
     this.#run = run;
-    this.#boot = boot;
     this.#count = stages.length;
-    const seen = new Set<string>();
-    for (const ready of readyStagesOf(run, stages, ASKED)) this.#stand(ready, seen);
+    for (const ready of readyStagesOf(run, stages, ASKED)) this.#stand(ready);
   }
 
   of(stage: string): Standing | undefined {
     return this.#standing.get(stage);
   }
 
-  #stand(stages: ReadyStages, seen: Set<string>): void {
-    const runner = stages.boundTo();
-    const { pool, lacking } = this.#takenBy(stages, runner);
+  #stand(stages: ReadyStages): void {
+    const { pool, lacking } = this.#takenBy(stages, stages.boundTo());
     const isDrained = pool.runners.size === 0 && pool.drained > 0;
-    const standing = { lacking, place: undefined, slots: pool.slots, isDrained };
-    for (let index = 0; index < stages.count; index++) this.#standing.set(stages.nameAt?.(index) ?? '', standing);
-    if (lacking !== undefined || isDrained) return;
-    // What was queued before its run had a runner stands where anybody may take it.
-    for (const id of new Set([classId(stages, runner), classId(stages, undefined)])) {
-      const ready = this.#queues.classes.get(id);
-      const lane = ready?.laneOf(stages);
-      const name = `${id}\n${stages.priority}`;
-      if (ready === undefined || lane === undefined || seen.has(name)) continue;
-      seen.add(name);
-      const places = placesIn(this.#queues, { ready, lane, run: this.#run, stages: this.#count }, this.#expected(pool));
-      for (const [stage, place] of places) this.#standing.set(stage, { lacking, place, slots: pool.slots });
+    const places =
+      lacking !== undefined || isDrained
+        ? undefined
+        : this.#orders.of(pool, stages.tenant).placesOf(this.#run, this.#count);
+    for (let index = 0; index < stages.count; index++) {
+      const name = stages.nameAt?.(index) ?? '';
+      this.#standing.set(name, { lacking, place: places?.get(name), slots: pool.slots, isDrained });
     }
   }
 
@@ -77,19 +106,6 @@ export class StandingStages {
     return {
       pool,
       lacking: lackingSentence({ labels, least, boundTo: runner }, leased(this.#queues.sessions.values(), tenant)),
-    };
-  }
-
-  #expected(pool: Pool): Parameters<typeof placesIn>[2] {
-    const usualMs = this.#lengths.median(ANY_STAGE);
-    const remaining = this.#lengths
-      .runningOn(pool.runners)
-      .map((attempt) => this.#lengths.remainingOf(attempt, this.#boot));
-    return {
-      line: new ExpectedLine(pool.slots, remaining),
-      usualMs,
-      pacedMs: (grants) => this.#lengths.pacedMs(this.#run.state.key, grants, this.#boot),
-      lengthOf: (run, stage) => this.#lengths.median(stageLengthName(run as LiveRun, stage)),
     };
   }
 }

@@ -3,7 +3,7 @@
  * the commit that is under way. Decides and changes nothing; owns nothing.
  *
  *  WAITS-1 The answer takes bounded time, however many runs wait: so many stages are told, and so many of what stands before them
- *     are looked at; beyond, a place is not said.
+ *     are looked at. Runs behind those are left to be asked about again; of one run alone a place is not said.
  *  WAITS-2 What is told of the run itself is committed (PARTITION-3); what stands in its way is as it is now.
  *  WAITS-3 Other runs are named to who asks with their tenant alone.
  */
@@ -23,7 +23,8 @@ import {
 import { turnOf, type ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { Controls } from '../controls/controls.ts';
 import type { Dispatch } from '../dispatch/dispatch.ts';
-import { StandingStages, type Standing } from '../dispatch/standing-stages.ts';
+import type { Looks } from '../dispatch/place.ts';
+import { PickOrders, StandingStages, type Standing } from '../dispatch/standing-stages.ts';
 import { ExpectedLine } from '../run/expected-line.ts';
 import { runLengthName, stageLengthName } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -35,6 +36,8 @@ import type { Parking } from './parking.ts';
 
 /** Stages of one answer: it is made and sent between two commits. */
 const ANSWER_STAGES_MAX = 2_000;
+/** What stands before its runs is looked at for one answer: some 20 ms. */
+const ANSWER_LOOKS_MAX = 20_000;
 /** Runs of one answer. */
 const RUNS_MAX = 100;
 /** Runs in one answer that are read for it. */
@@ -111,14 +114,14 @@ export class Waits {
       if (!this.#host.mayAnswer()) return;
       const told: RunWaits[] = [];
       const rest = [...more.rest];
+      const looking = this.#looking();
       let stages = 0;
+      const isOver = (): boolean => stages >= ANSWER_STAGES_MAX || (looking.left <= 0 && told.length > 0);
       for (const id of ids) {
-        if (stages >= ANSWER_STAGES_MAX) {
-          rest.push(id);
-          continue;
-        }
-        const found = this.#ofRun(id, more.read.get(id));
-        if (found === undefined) continue;
+        const found = isOver() ? undefined : this.#ofRun(id, more.read.get(id), looking);
+        // What was not looked at to its end is looked at anew: its places are known then.
+        if (isOver()) rest.push(id);
+        if (found === undefined || isOver()) continue;
         stages += 1 + (found.run.stages?.length ?? 0);
         told.push(more.tenants.includes(found.tenant) ? found.run : withoutRuns(found.run));
       }
@@ -129,43 +132,52 @@ export class Waits {
   }
 
   /** Undefined: nothing of it goes on here. */
-  #ofRun(id: RunId, read: LiveRun | 'unavailable' | undefined): Told | undefined {
+  #ofRun(id: RunId, read: LiveRun | 'unavailable' | undefined, looking: Looking): Told | undefined {
     const { runs, parking } = this.#host;
     const live = runs.get(id);
-    if (live !== undefined) return live.committedVersion === 0 ? undefined : this.#ofState(live);
+    if (live !== undefined) return live.committedVersion === 0 ? undefined : this.#ofState(live, looking);
     const parked = parking.find(id);
     if (parked === undefined) return undefined;
     const { tenant, version } = parked;
     if (parked.held) {
-      const turn = this.#turn(parked, parked.createdAt);
+      const turn = this.#turn(parked, parked.createdAt, looking);
       return { tenant, run: { id, version, waits: [...this.#inTheWay(), turn] } };
     }
     if (read === undefined || read === 'unavailable')
       return { tenant, run: { id, version, waits: [storeAway(parked)] } };
-    return this.#ofState(read);
+    return this.#ofState(read, looking);
   }
 
-  #ofState(run: LiveRun): Told {
+  #looking(): Looking {
+    const { dispatch, ports } = this.#host;
+    const looks = { left: ANSWER_LOOKS_MAX };
+    return Object.assign(looks, { orders: new PickOrders(dispatch, ports.bootNow(), looks) });
+  }
+
+  #ofState(run: LiveRun, looking: Looking): Told {
     const state = run.committedState();
-    return { tenant: state.tenant, run: waitsOf(state, this.#sourceOf(run, state)) };
+    return { tenant: state.tenant, run: waitsOf(state, this.#sourceOf(run, state, looking)) };
   }
 
-  #sourceOf(run: LiveRun, state: RunState): WaitSource {
+  #sourceOf(run: LiveRun, state: RunState, looking: Looking): WaitSource {
     const { ports, dispatch } = this.#host;
     let standing: StandingStages | undefined;
     const find = (stage: StagePicture) => {
-      standing ??= new StandingStages(dispatch, run, {
-        stages: state.stages.filter(awaitsRunner).map(({ name }) => name),
-        boot: ports.bootNow(),
-      });
+      const waiting = (): string[] => state.stages.filter(awaitsRunner).map(({ name }) => name);
+      standing ??= new StandingStages(dispatch.queues, looking.orders, run, waiting());
       return standing.of(stage.name);
+    };
+    // Of all of its stages the same.
+    let line: { readonly before: number | undefined } | undefined;
+    const parked = (stage: StagePicture): Wait | undefined => {
+      line ??= { before: this.#before(run.id, looking) };
+      return line.before === undefined ? undefined : parkedWait(line.before, stage);
     };
     return {
       now: ports.now(),
       inTheWay: this.#inTheWay(),
-      turn: () => this.#turn(state, turnOf(state)),
-      runner: (stage) =>
-        this.#paused(state, stage) ?? this.#parked(run.id, stage) ?? runnerWait(stage, find(stage), state),
+      turn: () => this.#turn(state, turnOf(state), looking),
+      runner: (stage) => this.#paused(state, stage) ?? parked(stage) ?? runnerWait(stage, find(stage), state),
       remainingOf: (stage, ageMs) => dispatch.lengths.remaining(stageLengthName(run, stage), ageMs),
     };
   }
@@ -200,11 +212,12 @@ export class Waits {
   }
 
   /** Of a run that is held. */
-  #turn(run: Pick<RunState, 'id' | 'key'>, since: number): Wait {
+  #turn(run: Pick<RunState, 'id' | 'key'>, since: number, looks: Looks): Wait {
     const place = this.#host.slots.placeOf(run.key, run.id);
     if (place === undefined)
       return { kind: 'broker', since, message: 'Its turn has come: it goes on as soon as that is stored.' };
     const { kind, goesOn, ahead, position, group = '', limit = 0 } = place;
+    looks.left -= goesOn.length + ahead.length;
     const [holder] = goesOn;
     const etaMs = position - 1 === ahead.length ? this.#turnMs(kind === 'group' ? 1 : limit, goesOn, ahead) : undefined;
     return {
@@ -251,19 +264,28 @@ export class Waits {
     return { kind: 'paused', since: Math.max(control.since, queuedAt ?? 0), message: pausedSentence(control) };
   }
 
-  /** Of one that is not offered to runners, for there is no room in memory for all that wait. */
-  #parked(id: RunId, { queuedAt }: StagePicture): Wait | undefined {
+  /** Of one that is not offered to runners: how many are to come before it. Undefined: it is offered. */
+  #before(id: RunId, looks: Looks): number | undefined {
     const before = this.#host.parking.before(id, PARKED_LOOKED_AT_MAX);
-    if (before === undefined) return undefined;
-    const isFar = before === PARKED_LOOKED_AT_MAX;
-    const count = isFar ? `${PARKED_LOOKED_AT_MAX} runs or more` : before === 1 ? 'one run' : `${before} runs`;
-    return {
-      kind: 'runner',
-      ...(isFar ? {} : { position: before + 1 }),
-      ...(queuedAt === undefined ? {} : { since: queuedAt }),
-      message: `More runs wait for runners than the scheduler has memory for: it is offered to runners after ${count} of its owner.`,
-    };
+    // Each of them is a look at one entry.
+    looks.left -= (before ?? 0) / 10;
+    return before;
   }
+}
+
+/** What an answer may still look at, and what was looked at for it. */
+type Looking = Looks & { readonly orders: PickOrders };
+
+/** There is no room in memory for all that wait. */
+function parkedWait(before: number, { queuedAt }: StagePicture): Wait {
+  const isFar = before === PARKED_LOOKED_AT_MAX;
+  const count = isFar ? `${PARKED_LOOKED_AT_MAX} runs or more` : before === 1 ? 'one run' : `${before} runs`;
+  return {
+    kind: 'runner',
+    ...(isFar ? {} : { position: before + 1 }),
+    ...(queuedAt === undefined ? {} : { since: queuedAt }),
+    message: `More runs wait for runners than the scheduler has memory for: it is offered to runners after ${count} of its owner.`,
+  };
 }
 
 interface Told {
