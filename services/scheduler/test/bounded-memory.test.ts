@@ -78,6 +78,39 @@ describe('bounded memory', () => {
     expect(dispatch.waiting).toBeLessThan(300_000);
   });
 
+  it('P27: of a run that was approved, or given up, nothing is kept for the time for which it would have waited', () => {
+    const world = new Harness();
+    const heads = [1, 2, 3, 4, 5].map((number) => {
+      const pullRequest = { number, branch: 'main', fork: true };
+      const origin = { kind: 'webhook', provider: 'git_host_a', repository: 'o/r', ref: 'r', pullRequest } as const;
+      return world.create(one, { origin, held: 'approval' }).id;
+    });
+    world.settle();
+    const [, , approved = '', ...cancelled] = heads;
+    world.partition.approve({ runId: approved, tenants: ['ada'], by: 'grace' }, () => {});
+    for (const runId of [approved, ...cancelled]) world.partition.cancel({ runId, tenants: ['ada'] }, () => {});
+    world.settle();
+    world.project();
+    expect(world.load.liveRuns).toBe(0);
+    // Whoever waited still would be due by now.
+    world.boot += 31 * 24 * HOUR_MS;
+    expect(world.partition.nextWake()).toBeUndefined();
+  });
+
+  it('P30: of a rerun that has left memory nothing is kept, however long the run stays that it repeats', () => {
+    const world = new Harness();
+    const { id: parent } = world.create(one);
+    world.settle();
+    const reruns = [1, 2].map(() => world.create(one, { rerun: { parent } }).id);
+    world.settle();
+    for (const runId of reruns) world.partition.cancel({ runId, tenants: ['ada'] }, () => {});
+    world.settle();
+    world.project();
+    expect([...world.partition.liveRuns].map(({ id }) => id)).toEqual([parent]);
+    // ADOPTIONS-3
+    expect(() => world.bare.assertInvariants()).not.toThrow();
+  });
+
   it('P7: an id that its client dated ahead is asked about once it is remembered no more', () => {
     const world = new Harness();
     world.later(2 * 60_000);

@@ -103,6 +103,22 @@ describe('a partition whose live runs take what they may', () => {
     expect(replies).toMatchObject([{ ok: true, created: true }]);
   });
 
+  it('P7: makes no run anew that is outside by the time at which the store answers about its id from before', () => {
+    const { world } = crowded(KEPT);
+    const id = world.id({ ageMs: 2 * HOUR_MS });
+    world.answersStoreLater = true;
+    const [first, again] = [world.create(one, { id }), world.create(one, { id })];
+    world.storeAnswers.shift()?.();
+    world.settle();
+    world.project();
+    expect(inMemory(world)).not.toContain(id);
+    world.storeAnswers.shift()?.();
+    world.answerReads();
+    world.settle();
+    expect([first.replies, again.replies]).toMatchObject([[{ created: true }], [{ ok: true, created: false }]]);
+    expect(world.load.liveRuns).toBe(KEPT + 1);
+  });
+
   it('holds no run outside that waits for its group, nor one whose document is not stored yet', () => {
     const { world } = crowded(KEPT);
     const grouped = Array.from(

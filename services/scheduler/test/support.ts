@@ -168,7 +168,9 @@ export class Harness {
       },
       isStored: (runId, then) => {
         this.askedStore.push(runId);
-        then(this.stored);
+        const { stored } = this;
+        this.storeAnswers.push(() => this.#step(() => then(stored)));
+        if (!this.answersStoreLater) this.storeAnswers.pop()?.();
       },
       storedRuns: (runIds, then) => {
         this.askedStore.push(...runIds);

@@ -6,7 +6,8 @@
  *          sequence of their deliveries.
  *  PULLS-2 A head's sequence and commit are known before a run of its pull request is decided: from memory, else from the store.
  *  PULLS-3 At most `heldMax` runs of a repository wait for an approval, and so many times more of a tenant; of more the oldest is given up.
- *  PULLS-4 Who waits for an approval here is who does by its state; each for `approvalMs` at most, by the boot clock (P5).
+ *  PULLS-4 Who waits for an approval here is who does by its state; each for `approvalMs` at most, by the boot clock (P5). Nothing is kept
+ *          of who waits no more: anybody may open pull requests, and close them.
  */
 import type { RunState, TriggerOrigin } from '@penstock/run';
 import { Heap } from '../run/heap.ts';
@@ -23,10 +24,15 @@ export interface PullRequestSettings {
 
 /** Heads that are remembered beside those of runs in memory; a head that is not is asked of the store. */
 const HEADS_KEPT = 10_000;
-/** Runs whose time has come, most of which may have been approved meanwhile. */
-const LOOKS_AT_ONCE = 1_000;
 /** A tenant's runs that wait, as a multiple of one repository's. */
 const REPOSITORIES_HELD = 10;
+
+/** A run that waits, and where it stands in the order of those that do. */
+interface Due {
+  readonly at: number;
+  readonly run: LiveRun;
+  place: number;
+}
 
 export class PullRequests {
   readonly #settings: PullRequestSettings;
@@ -36,7 +42,8 @@ export class PullRequests {
   readonly #runs = new Map<string, Set<LiveRun>>();
   /** Runs that wait, the oldest first, by repository and by tenant. */
   readonly #held = new Map<string, Set<LiveRun>>();
-  readonly #due = new Heap<{ readonly at: number; readonly run: LiveRun }>((a, b) => a.at < b.at);
+  #due = newDue();
+  readonly #dueOf = new Map<LiveRun, Due>();
 
   constructor(settings: PullRequestSettings) {
     this.#settings = settings;
@@ -65,14 +72,20 @@ export class PullRequests {
     if (run.state.awaitsApproval !== true) return;
     for (const name of heldNames(of)) this.#held.set(name, (this.#held.get(name) ?? new Set()).add(run));
     const { approvalMs } = this.#settings;
-    this.#due.push({ at: boot + approvalMs - Math.min(Math.max(0, age), approvalMs), run });
+    const due = { at: boot + approvalMs - Math.min(Math.max(0, age), approvalMs), run, place: 0 };
+    this.#due.push(due);
+    this.#dueOf.set(run, due);
   }
 
   /** Something was decided about the run. */
   happened(run: LiveRun): void {
     const of = refOf(run.state);
-    if (of !== undefined && run.state.awaitsApproval !== true)
-      for (const name of heldNames(of)) removeFrom(this.#held, name, run);
+    if (of === undefined || run.state.awaitsApproval === true) return;
+    for (const name of heldNames(of)) removeFrom(this.#held, name, run);
+    const due = this.#dueOf.get(run);
+    if (due === undefined) return;
+    this.#due.delete(due.place);
+    this.#dueOf.delete(run);
   }
 
   /** The run leaves memory. */
@@ -104,14 +117,16 @@ export class PullRequests {
   /** Those that have waited for long enough, at most so many: after a pause of the process all of them may have. */
   takeDue(boot: number, max: number): LiveRun[] {
     const due: LiveRun[] = [];
-    for (let looks = 0; looks < LOOKS_AT_ONCE && due.length < max && this.isDue(boot); looks++) {
-      const run = this.#due.pop()?.run;
-      if (run?.state.awaitsApproval === true) due.push(run);
+    for (let first = this.#due.peek(); first !== undefined && first.at <= boot; first = this.#due.peek()) {
+      if (due.length >= max) break;
+      this.#due.pop();
+      this.#dueOf.delete(first.run);
+      due.push(first.run);
     }
     return due;
   }
 
-  /** Whether `takeDue` has somebody to look at. */
+  /** Whether somebody has waited for long enough. */
   isDue(boot: number): boolean {
     const next = this.#due.peek();
     return next !== undefined && next.at <= boot;
@@ -121,7 +136,8 @@ export class PullRequests {
     this.#heads.clear();
     this.#runs.clear();
     this.#held.clear();
-    for (let next = this.#due.pop(); next !== undefined; next = this.#due.pop());
+    this.#due = newDue();
+    this.#dueOf.clear();
   }
 
   /** `runs` are all those in memory, between two steps. Throws InvariantBroken. */
@@ -140,6 +156,11 @@ export class PullRequests {
         facts,
       );
     }
+    const areAll = this.#due.size === waiting.size && [...waiting].every((run) => this.#dueOf.has(run));
+    invariant('PULLS-4', areAll, 'who waits for an approval is not who is given up in the end', () => ({
+      waiting: waiting.size,
+      due: this.#due.size,
+    }));
     for (const [name, held] of this.#held) {
       const limit = this.#settings.heldMax * (name.startsWith(OF_REPOSITORY) ? 1 : REPOSITORIES_HELD);
       const facts = (): Record<string, unknown> => ({ name, held: held.size, limit });
@@ -162,6 +183,13 @@ export class PullRequests {
     const [oldest] = this.#heads.keys();
     if (oldest !== undefined) this.#heads.delete(oldest);
   }
+}
+
+function newDue(): Heap<Due> {
+  return new Heap(
+    (a, b) => a.at < b.at,
+    (due, place) => void (due.place = place),
+  );
 }
 
 /** What is said of a pull request of which nothing is known: every head is newer. */

@@ -4,6 +4,7 @@
  *
  *  ADOPTIONS-1 A rerun in memory that is not complete has a part of what it takes over in a commit to come, or waits for its parent here.
  *  ADOPTIONS-2 A parent is read as it stood at the version that `run_created` names, whoever reads it.
+ *  ADOPTIONS-3 What is known of reruns is known of those in memory: a parent may stay for years, and be repeated every day.
  */
 import {
   adoptionsOf,
@@ -15,6 +16,7 @@ import {
   type RunId,
   type TakenStage,
 } from '@penstock/run';
+import { invariant } from '../run/invariant.ts';
 import { foldRun, type LiveRun } from '../run/live-run.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { Parents } from './parents.ts';
@@ -48,9 +50,10 @@ export class Adoptions {
   /** The first part is decided now, the others once the one before is committed. */
   begin(run: LiveRun, lists: readonly (readonly TakenStage[])[]): void {
     const { cycle, has, decide, at } = this.#host;
+    if (!has(run)) return;
     this.#takes(run);
     const [stages, ...rest] = lists;
-    if (stages === undefined || !has(run) || run.ended) return;
+    if (stages === undefined || run.ended) return;
     decide(run, { type: 'adopt', at: at(run), stages });
     if (rest.length > 0) cycle.whenAllCommitted(() => this.begin(run, rest));
   }
@@ -87,6 +90,22 @@ export class Adoptions {
       this.#waiting.delete(run);
       this.#resume(run);
     }
+  }
+
+  /** The run leaves memory: it takes over nothing any more, or waits for what it has taken over to be executed. */
+  forget(run: LiveRun): void {
+    const parent = run.state.lineage?.parent;
+    if (parent === undefined) return;
+    this.#waiting.delete(run);
+    const takers = this.#takers.get(parent);
+    takers?.delete(run);
+    if (takers?.size === 0) this.#takers.delete(parent);
+  }
+
+  /** Between two steps. Throws InvariantBroken. */
+  assertInvariants(): void {
+    for (const run of [this.#waiting, ...this.#takers.values()].flatMap((runs) => [...runs]))
+      invariant('ADOPTIONS-3', this.#host.has(run), 'a rerun that has left memory is kept', () => ({ run: run.id }));
   }
 
   clear(): void {

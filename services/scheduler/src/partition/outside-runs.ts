@@ -33,6 +33,8 @@ export interface OutsideRunsHost {
   readonly backlog: ProjectionBacklog;
   readonly border: RunBorder;
   bootNow(): number;
+  /** Of one that repeats another: it has taken over what it takes. */
+  forgetAdoption(run: LiveRun): void;
   offerWaiting(run: LiveRun): void;
   decide(run: LiveRun, command: 'admit' | 'cancel'): void;
   quarantine(run: LiveRun, cause: string): void;
@@ -80,6 +82,7 @@ export class OutsideRuns {
     awake.delete(run);
     slots.park(run);
     counts.park(run);
+    this.#host.forgetAdoption(run);
     parking.left(parked);
     newest.set(parked.tenant, parked);
   }

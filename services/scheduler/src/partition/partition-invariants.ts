@@ -5,6 +5,7 @@ import type { KeyCounts } from '../admission/key-counts.ts';
 import type { PullRequests } from '../admission/pull-requests.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import type { RunPhases } from '../run/run-phases.ts';
+import type { Adoptions } from './adoptions.ts';
 import type { CommitCycle } from './commit-cycle.ts';
 import type { Parking } from './parking.ts';
 import type { SlotsInUse } from './slots-in-use.ts';
@@ -21,6 +22,7 @@ export interface PartitionInvariantsHost {
   readonly phases: Pick<RunPhases, 'assertInvariants'>;
   readonly cycle: Pick<CommitCycle, 'assertInvariants'>;
   readonly parking: Pick<Parking, 'assertInvariants'>;
+  readonly adoptions: Pick<Adoptions, 'assertInvariants'>;
 }
 
 export class PartitionInvariants {
@@ -33,7 +35,7 @@ export class PartitionInvariants {
 
   /** Throws InvariantBroken. */
   assertAll(): void {
-    const { slots, counts, slotsInUse, pulls, phases, cycle, parking } = this.#host;
+    const { slots, counts, slotsInUse, pulls, phases, cycle, parking, adoptions } = this.#host;
     const runs = [...this.#host.runs.values()];
     slots.assertInvariants(runs);
     counts.assertInvariants(runs);
@@ -42,6 +44,7 @@ export class PartitionInvariants {
     phases.assertInvariants(runs);
     cycle.assertInvariants(runs);
     parking.assertInvariants((runId) => this.#host.runs.has(runId));
+    adoptions.assertInvariants();
   }
 
   /** The same of some of the runs, where all of them are more than one turn is for. */

@@ -196,6 +196,7 @@ export class PartitionParts {
       backlog: this.backlog,
       border: this.border,
       bootNow: () => ports.bootNow(),
+      forgetAdoption: (run) => this.adoptions.forget(run),
       offerWaiting: (run) => this.decisions.offerWaiting(run),
       decide: (run, type) => void this.decisions.decide(run, { type, at: this.decisions.at(run) }),
       quarantine: (run, cause) => this.decisions.quarantine(run, cause),
@@ -302,6 +303,7 @@ export class PartitionParts {
       phases: this.phases,
       cycle: this.cycle,
       parking: this.parking,
+      adoptions: this.adoptions,
     });
     this.jobs = new JobDeliveries(settings, ports, {
       inFlight: (run) => this.cycle.isUnderWay(run),

@@ -416,6 +416,7 @@ export class Partition {
     for (const run of closed) {
       this.#parts.slots.forget(run);
       this.#parts.pulls.forget(run);
+      this.#parts.adoptions.forget(run);
       this.#parts.runnerRuns.forget(run);
     }
     this.#parts.deletions.closed(closed);

@@ -93,7 +93,9 @@ export class RunCreation {
     }
     ports.isStored(request.runId, (stored) => {
       if (!accepts()) return;
-      if (runs.has(request.runId)) this.create(request, reply, definitions);
+      // What the store was asked before another's request made the run may come after that has left memory again.
+      if (runs.has(request.runId) || parking.find(request.runId) !== undefined)
+        this.create(request, reply, definitions);
       else if (stored === 'unavailable') reply(unavailable(epoch, 'the store does not answer'));
       else if (stored || ids.has(request.runId)) reply({ ok: true, created: false, epoch, run: null });
       else this.#createNew(request, reply, definitions);
@@ -144,12 +146,13 @@ export class RunCreation {
 
   /** The run that it repeats is read first (P30). */
   #rerun(request: CreateRequest, parentId: RunId, reply: Reply, definitions: DefinitionSource): void {
-    const { parents, runs, ids, settings, accepts, mayAnswer } = this.#partition;
+    const { parents, runs, parking, ids, settings, accepts, mayAnswer } = this.#partition;
     const { epoch } = settings;
     parents.read(parentId, (parent) => {
       if (!accepts()) return;
       // The same may have been asked for meanwhile.
-      if (runs.has(request.runId) || ids.has(request.runId)) this.create(request, reply, definitions);
+      if (runs.has(request.runId) || parking.find(request.runId) !== undefined || ids.has(request.runId))
+        this.create(request, reply, definitions);
       else if (parent === 'unavailable') reply(unavailable(epoch, 'the run that is to run again cannot be read now'));
       else if (parent !== null) this.#createOf(request, reply, definitions, parent);
       // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
