@@ -43,7 +43,10 @@ const cluster: Pick<Cluster, 'exec'> = {
     child.stderr.on('data', (bytes: Buffer) => handlers.onStderr(bytes));
     child.once('close', (code) => handlers.onClose(code === 0 ? { status: 'Success' } : { status: 'Failure' }));
     return Promise.resolve({
-      send: (bytes) => new Promise<void>((done) => child.stdin.write(bytes, () => done())),
+      send: (bytes) =>
+        new Promise<void>((done, fail) => {
+          child.stdin.write(bytes, (error) => (error ? fail(new ClusterError(0, 'it is closed')) : done()));
+        }),
       endInput: () => Promise.resolve(void child.stdin.end()),
       pause: () => {},
       resume: () => {},
@@ -129,6 +132,15 @@ it('what cannot be laid over it is told, and the stage begins; without its folde
   await expect(bringAllIn(inPod, [{ from: over, to: join(home, 'file/inside') }], [])).rejects.toMatchObject({
     code: 422,
   });
+});
+
+it('what no command there takes is told as such, also where it is more than fits on the way', async () => {
+  const [from, over, to] = [join(home, 'from'), join(home, 'over'), join(home, 'to')];
+  writeFileSync(join(from, 'x'), '1');
+  writeFileSync(join(over, 'large'), Buffer.alloc(5_000_000));
+  writeFileSync(join(home, 'file'), '');
+  await bringAllIn(inPod, [{ from, to }], [{ from: over, to: join(home, 'file/inside') }]);
+  expect(remarks).toEqual([expect.stringContaining('what was restored is not there as it should be')]);
 });
 
 it('where the server is away it is for the caller to try again', async () => {

@@ -14,8 +14,16 @@ import { GUARD_FOLDER, STAGE_CONTAINER } from './pod-manifest.ts';
 const EMPTY_FOLDERS_MAX = 32;
 const COMPLAINT_CHARACTERS_MAX = 1_000;
 
-/** The job may not have made the folder yet. Permissions are those of the files, whatever its shell would take from them. */
-const UNPACK = 'mkdir -p "$1" && umask 0 && exec tar -x -p -f - -C "$1"';
+/**
+ * The job may not have made the folder yet. Permissions are those of the files, whatever its shell would take from them. Where it fails it
+ * takes the rest all the same: a line that is closed while something is sent by it does not say why.
+ */
+const UNPACK = [
+  '{ mkdir -p "$1" && umask 0 && tar -x -p -f - -C "$1"; } && exit',
+  'code=$?',
+  'cat >/dev/null',
+  'exit $code',
+].join('\n');
 
 /** What is brought: all that is in a folder of this machine, or what `contents` names, and where it goes. */
 export interface Brought {
