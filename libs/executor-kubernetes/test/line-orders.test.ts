@@ -1,7 +1,18 @@
 /** What a line is told by its runner, as its own shell takes it. */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  closeSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -55,12 +66,45 @@ it('orders before and behind a text are taken, whatever is in it, and a text tha
   expect(readFileSync(join(folder, 'b'), 'utf8')).toBe('\n');
 });
 
-it('one whose line breaks in the middle of it ends with its line', async () => {
+it('one whose line breaks in the middle of it ends with its line, and is there under no name', async () => {
   const line = spawn('sh', ['-c', lineScript.replaceAll('/penstock', folder)], { stdio: ['pipe', 'ignore', 'ignore'] });
   line.stdin.end('put job.new -- mark -- 100\nhalf\n');
   await once(line, 'close');
-  expect(readFileSync(join(folder, 'job.new'), 'utf8')).toBe('half\n');
+  expect(existsSync(join(folder, 'job.new'))).toBe(false);
 });
+
+it('what was still on its way to a line that another has ended is no part of what that one is told', async () => {
+  const way = join(folder, 'way');
+  execFileSync('mkfifo', [way]);
+  const fd = openSync(way, 'r+');
+  const script = lineScript.replaceAll('/penstock', folder);
+  const first = spawn('sh', ['-c', script], { stdio: [fd, 'ignore', 'ignore'] });
+  writeSync(fd, 'attach 0 0\nput job.new -- mark -- 100\n');
+  const reader = (): number | undefined =>
+    readFileSync(`/proc/${first.pid}/task/${first.pid}/children`, 'utf8')
+      .split(' ')
+      .filter(Boolean)
+      .map(Number)
+      .find((pid) => nameOf(pid) === 'dd');
+  await expect.poll(reader, { timeout: 10_000, interval: 20 }).toBeDefined();
+  const pid = reader() ?? 0;
+  await tell(putting('job.new', 'whole\n'));
+  expect(nameOf(pid)).toBe('dd');
+  writeSync(fd, 'late\n');
+  await expect.poll(() => nameOf(pid), { timeout: 10_000, interval: 20 }).toBeUndefined();
+  closeSync(fd);
+  expect(readFileSync(join(folder, 'job.new'), 'utf8')).toBe('whole\n');
+});
+
+/** Of a process that runs. */
+function nameOf(pid: number): string | undefined {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+    return stat.includes(') Z ') ? undefined : /\((.*)\)/.exec(stat)?.[1];
+  } catch {
+    return undefined;
+  }
+}
 
 it('what is to be masked is said again before what was printed after it was changed, also where it is as long as before', async () => {
   const mask = join(folder, 'mask');

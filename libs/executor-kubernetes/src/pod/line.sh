@@ -16,6 +16,7 @@ exec 9<>pipes/wake 7<>note 5<>token.out 6<>token.err
 if [ -e line.pid ]; then
   read -r old <line.pid && kill -KILL $old 2>/dev/null
 fi
+rm -f put.*
 
 ask() {
   read -r up _ </proc/uptime
@@ -97,19 +98,22 @@ while read -r order first second; do
     ask) ask ;;
     until) echo "until $first" >&9 ;;
     put)
+      # Under a name of this line's own until it is whole: what has read for a line that was ended may write on.
+      part=put.$$
       # For the stage's user to read; nobody else has this folder.
       umask 022
-      : >"$first"
+      : >$part
       # A shell reads byte by byte, which takes minutes of a large job on a full node: all but the mark is another program's to read.
       size=0
       while [ "$size" -lt "${second##* }" ]; do
         before=$size
-        dd bs=$((${second##* } - size)) count=1 2>/dev/null >>"$first"
-        size=$(wc -c <"$first")
+        dd bs=$((${second##* } - size)) count=1 2>/dev/null >>$part
+        size=$(wc -c <$part)
         [ "$size" -gt "$before" ] || break
       done
-      while IFS= read -r text && [ "$text" != "$second" ]; do printf '%s\n' "$text"; done >>"$first"
+      while IFS= read -r text && [ "$text" != "$second" ]; do printf '%s\n' "$text"; done >>$part
       umask 077
+      [ "$text" != "$second" ] || mv $part "$first"
       ;;
     file)
       # Who reads it meanwhile has the whole of the one before.
