@@ -21,7 +21,7 @@ import { Mask, MaskingSink } from '../src/output/mask.ts';
 
 /** A file that says it has some bytes, and gives none: this machine's own network has no speed. */
 const UNREADABLE = '/sys/class/net/lo/speed';
-const CANARY = 'p4ss/w0rd+ "ü" &x=1';
+const CANARY = `p4ss/w0rd+ "ü" &x=1!'~z`;
 
 /** What comes out of the sink when the text is written in parts of so many bytes. */
 function masked(mask: Mask, text: string | Buffer, size = Infinity, stream: 'stdout' | 'system' = 'stdout'): string {
@@ -55,6 +55,8 @@ function coveredBy(values: readonly string[], text: string): boolean[] {
   return covered;
 }
 
+const strictUrl = (value: string): string =>
+  encodeURIComponent(value).replaceAll(/[!'()*]/g, (each) => `%${each.charCodeAt(0).toString(16).toUpperCase()}`);
 const base64 = (text: string | Buffer): string => Buffer.from(text).toString('base64');
 const FORMS: Readonly<Record<string, (value: string) => string>> = {
   raw: (value) => value,
@@ -68,8 +70,13 @@ const FORMS: Readonly<Record<string, (value: string) => string>> = {
   url: encodeURIComponent,
   'url with small letters': (value) => encodeURIComponent(value).replaceAll(/%../g, (byte) => byte.toLowerCase()),
   'a form': (value) => new URLSearchParams({ v: value }).toString().slice(2),
+  'an address': encodeURI,
+  'a path, as Python has it': (value) => strictUrl(value).replaceAll('%2F', '/'),
+  'a form, as Python has it': (value) => strictUrl(value).replaceAll('%20', '+'),
   json: (value) => JSON.stringify(value).slice(1, -1),
   'json in ASCII': (value) => JSON.stringify(value).slice(1, -1).replaceAll('ü', '\\u00fc'),
+  'json, as PHP has it': (value) => FORMS['json in ASCII']?.(value).replaceAll('/', '\\/') ?? '',
+  'json, as Go has it': (value) => JSON.stringify(value).slice(1, -1).replaceAll('&', '\\u0026'),
 };
 
 describe('a value', () => {
@@ -102,6 +109,15 @@ describe('a value', () => {
       expect(masked(mask, `> ${line}\r\n`)).toBe('> ***\r\n');
     const lines = base64(key).match(/.{1,76}/g) ?? [];
     expect(masked(mask, lines.join('\n'))).toBe(lines.map(() => '***').join('\n'));
+  });
+
+  it('is masked in hex that was broken into lines', () => {
+    const value = 'Kq7/Zx+w'.repeat(10);
+    const lines =
+      Buffer.from(value)
+        .toString('hex')
+        .match(/.{1,60}/g) ?? [];
+    expect(masked(new Mask([value]), lines.join('\n'))).toBe(lines.map(() => '***').join('\n'));
   });
 
   it('that is very long is masked in parts too', () => {

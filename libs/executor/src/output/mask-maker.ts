@@ -1,5 +1,5 @@
 /**
- * Makes the search for the values of an attempt: of large ones on a thread, since one of 256 KiB takes a fifth of a second, and several
+ * Makes the search for the values of an attempt: of large ones on a thread, since one of 256 KiB takes half a second, and several
  * times that where much else runs.
  *
  *  MASKMAKER-1 What cannot be made on the thread is made here: no stage begins with less masked than it is to be.
@@ -12,7 +12,7 @@ import { MaskScanner } from './mask-scanner.ts';
 import type { MaskAnswer } from './mask-thread.ts';
 
 /** Of all values: below ten milliseconds, which a thread's start takes too. */
-const INLINE_CHARACTERS_MAX = 8 * 1024;
+const INLINE_CHARACTERS_MAX = 4 * 1024;
 /** A starved process gets little of the second that it needs. */
 const DEADLINE_MS = 60_000;
 const YOUNG_MB_MAX = 24;

@@ -9,6 +9,8 @@ const NEEDLE_BYTES_MIN = 4;
 const NEEDLE_BYTES_MAX = 64;
 /** At which programs break base64 into lines: `base64` and PEM. */
 const BASE64_LINES = [76, 64];
+/** As `xxd -p` breaks hex. */
+const HEX_LINES = [60];
 
 /** Sorted by their bytes, each once, each of NEEDLE_BYTES_MIN to NEEDLE_BYTES_MAX bytes. */
 export function needlesOf(values: Iterable<string>): Buffer[] {
@@ -34,22 +36,51 @@ function* formsOf(value: string): Iterable<string> {
     const bytes = Buffer.from(text, 'utf8');
     yield* base64Forms(bytes);
     const hex = bytes.toString('hex');
-    yield hex;
-    yield hex.toUpperCase();
+    for (const digits of [hex, hex.toUpperCase()]) {
+      yield digits;
+      yield* linesOf(digits, HEX_LINES);
+    }
   }
 }
 
-function* escapedForms(text: string): Iterable<string> {
-  const url = encodeURIComponent(text.toWellFormed());
-  yield url;
-  yield url.replaceAll(/%[0-9A-F]{2}/g, (byte) => byte.toLowerCase());
-  // As forms have it, and with the characters that some leave alone and others do not.
-  yield url.replaceAll('%20', '+');
-  yield url.replaceAll(/[!'()*]/g, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+/** Most values have most of these in common: each is told once. */
+function escapedForms(text: string): Set<string> {
+  return new Set([...urlForms(text.toWellFormed()), ...jsonForms(text)]);
+}
+
+/** Programs differ in the characters that they leave alone, and in how they write a blank. */
+function* urlForms(text: string): Iterable<string> {
+  const component = encodeURIComponent(text);
+  yield component;
+  yield component.replaceAll(/%[0-9A-F]{2}/g, (byte) => byte.toLowerCase());
+  yield component.replaceAll('%20', '+');
+  yield encodeURI(text);
+  // RFC 3986, as jq and curl have it; Python beside it, for paths and for forms.
+  const strict = percent(component, /[!'()*]/g);
+  yield strict;
+  yield strict.replaceAll('%2F', '/');
+  yield strict.replaceAll('%20', '+');
+  // The forms of browsers.
+  yield percent(component, /[!'()~]/g).replaceAll('%20', '+');
+}
+
+function percent(text: string, characters: RegExp): string {
+  return text.replaceAll(characters, (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`);
+}
+
+function* jsonForms(text: string): Iterable<string> {
   const json = JSON.stringify(text).slice(1, -1);
   yield json;
   yield json.replaceAll('/', '\\/');
-  yield json.replaceAll(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  // Python writes ASCII; PHP too, and no slash of its own; Go nothing that HTML would read.
+  const ascii = unicode(json, /[^ -~]/g);
+  yield ascii;
+  yield ascii.replaceAll('/', '\\/');
+  yield unicode(json, /[<>&\u2028\u2029]/g);
+}
+
+function unicode(json: string, units: RegExp): string {
+  return json.replaceAll(units, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** With as many bytes before it as do not divide by three: only the digits that no other byte has a part in. */
@@ -57,14 +88,18 @@ function* base64Forms(bytes: Buffer): Iterable<string> {
   const whole = bytes.toString('base64');
   yield whole;
   yield urlSafe(whole);
-  for (const length of BASE64_LINES)
-    if (whole.length > length) for (let at = 0; at < whole.length; at += length) yield whole.slice(at, at + length);
+  yield* linesOf(whole, BASE64_LINES);
   for (const before of [0, 1, 2]) {
     const digits = Buffer.concat([Buffer.alloc(before), bytes]).toString('base64');
     const inner = digits.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
     yield inner;
     yield urlSafe(inner);
   }
+}
+
+function* linesOf(digits: string, lengths: readonly number[]): Iterable<string> {
+  for (const length of lengths)
+    if (digits.length > length) for (let at = 0; at < digits.length; at += length) yield digits.slice(at, at + length);
 }
 
 function urlSafe(base64: string): string {
