@@ -64,6 +64,18 @@ describe('a service that is started without what it needs', () => {
     await until('its message', () => output().includes('SERVICE_STORE_URL is missing'));
   });
 
+  it('ends with 2 and one message that names all that is missing', async () => {
+    const { output } = start(['gateway'], { SERVICE_NATS_URL: '' });
+    expect(await exitCode()).toBe(2);
+    await until('its message', () => output().includes('JWT_SECRET is missing'));
+    expect(output().match(/\w+(?= is missing)/g)).toEqual([
+      'SERVICE_NATS_URL',
+      'SERVICE_STORE_URL',
+      'SERVICE_API_KEY',
+      'JWT_SECRET',
+    ]);
+  });
+
   it('lists the services there are when it is asked for none of them', async () => {
     const { output } = start(['foo'], {});
     expect(await exitCode()).toBe(2);

@@ -30,6 +30,6 @@ export { adoptForeign, parseRemembered, recall } from './file/remembered.ts';
 export { type Least, STAGE_KINDS, takesLabel, type Wanted, wantedBy } from './model/takes.ts';
 export { imageSecretsOf } from './model/image-secrets.ts';
 export { isSecretName } from './model/secret-use.ts';
-export { isPlainName, isPlainNameWithin, printable } from './text/printable.ts';
+export { isPlainName, isPlainNameWithin, printable, quoted } from './text/printable.ts';
 export { nearest } from './text/suggest.ts';
 export { EXTENSION_CATEGORIES, extensionIdFault, parseUses, usesOf } from './file/uses.ts';

@@ -107,8 +107,7 @@ export function runService<K extends VariableKey>(
       ...definition,
       keys: ['natsUrl', ...definition.keys],
       check(settings) {
-        checkAddresses(definition, settings);
-        definition.check?.(settings);
+        throwAllOf([() => checkAddresses(definition, settings), () => definition.check?.(settings)]);
       },
       async start(context) {
         const bus = await connectWhenPossible(name, context);
@@ -206,14 +205,30 @@ function checkAddresses<K extends VariableKey>(
   { keys }: Pick<ServiceDefinition<K>, 'keys'>,
   settings: Configuration<'natsUrl'>,
 ): void {
+  const problems: string[] = [];
   if (settings.natsUrl === undefined)
-    throw new ConfigurationError([
+    problems.push(
       'SERVICE_NATS_URL is missing; a service on its own needs the address of the broker that the others use',
-    ]);
+    );
   if (keys.some((key) => key === 'storeUrl') && (settings as { storeUrl?: unknown }).storeUrl === undefined)
-    throw new ConfigurationError([
+    problems.push(
       'SERVICE_STORE_URL is missing; a service on its own needs the address of the database that the others use',
-    ]);
+    );
+  if (problems.length > 0) throw new ConfigurationError(problems);
+}
+
+/** What several checks find, in one error. */
+function throwAllOf(checks: readonly (() => void)[]): void {
+  const problems = checks.flatMap((check) => {
+    try {
+      check();
+      return [];
+    } catch (error) {
+      if (error instanceof ConfigurationError) return error.problems;
+      throw error;
+    }
+  });
+  if (problems.length > 0) throw new ConfigurationError(problems);
 }
 
 /** Of the broker's addresses, where there are any. */

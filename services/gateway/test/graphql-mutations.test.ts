@@ -88,7 +88,7 @@ stages: {a: {run: 'true'}}`;
           { key: 'version', value: '1' },
           { key: 'version', value: '2' },
         ],
-        'given twice',
+        "the input 'version' is given twice",
       ],
     ])('%j are BAD_USER_INPUT that names the one at fault, and make no run', async (inputs, message) => {
       const app = await world.gateway();

@@ -134,22 +134,26 @@ describe('bodies of POST /graphql', () => {
     }
   });
 
-  it('a body without a query, or with fields of other types, is 400', async () => {
+  it('a body without a query, or with fields of other types, is 400 and names the field at fault', async () => {
     const app = await world.gateway();
-    for (const body of [
-      {},
-      { query: 5 },
-      { query: '' },
-      null,
-      'x',
-      5,
-      { query: '{ health }', variables: [] },
-      { query: '{ health }', variables: 'x' },
-      { query: '{ health }', operationName: 5 },
-    ]) {
+    const bodies: readonly (readonly [body: unknown, field?: string])[] = [
+      [{}, 'query'],
+      [{ query: 5 }, 'query'],
+      [{ query: '' }, 'query'],
+      [null],
+      ['x'],
+      [5],
+      [{ query: '{ health }', variables: [] }, 'variables'],
+      [{ query: '{ health }', variables: 'x' }, 'variables'],
+      [{ query: '{ health }', operationName: 5 }, 'operationName'],
+      [{ query: '{ health }', operationName: 'no name' }, 'operationName'],
+      [{ query: '{ health }', extensions: [] }, 'extensions'],
+    ];
+    for (const [body, field] of bodies) {
       const response = await post(app, JSON.stringify(body));
       expect([body, response.statusCode]).toEqual([body, 400]);
-      expect(response.json()).toMatchObject({ error: 'bad_request' });
+      const details = field === undefined ? {} : { details: { field } };
+      expect(response.json()).toEqual({ error: 'bad_request', message: expect.any(String), ...details });
     }
   });
 

@@ -199,20 +199,24 @@ function requestOf(body: unknown): GraphqlRequest {
     throw new BadUserInput('The body must be a JSON object with the field "query".');
   const { query, variables, operationName, extensions } = body as Record<string, unknown>;
   if (typeof query !== 'string' || query.trim() === '')
-    throw new BadUserInput('The field "query" is missing: it holds the text of the operation.');
+    throw fieldAtFault('query', 'is missing: it holds the text of the operation');
   if (variables !== undefined && (typeof variables !== 'object' || Array.isArray(variables)))
-    throw new BadUserInput('The field "variables" must be an object.');
+    throw fieldAtFault('variables', 'must be an object');
   if (operationName !== undefined && operationName !== null && typeof operationName !== 'string')
-    throw new BadUserInput('The field "operationName" must be a string.');
+    throw fieldAtFault('operationName', 'must be a string');
   if (extensions !== undefined && (typeof extensions !== 'object' || Array.isArray(extensions)))
-    throw new BadUserInput('The field "extensions" must be an object.');
+    throw fieldAtFault('extensions', 'must be an object');
   if (typeof operationName === 'string' && operationName !== '' && !NAME.test(operationName))
-    throw new BadUserInput('The field "operationName" is not a name.');
+    throw fieldAtFault('operationName', 'is not a name');
   return {
     query,
     variables: variables === null ? undefined : (variables as Record<string, unknown> | undefined),
     operationName: operationName === null || operationName === '' ? undefined : (operationName as string | undefined),
   };
+}
+
+function fieldAtFault(field: string, fault: string): BadUserInput {
+  return new BadUserInput(`The field "${field}" ${fault}.`, { field });
 }
 
 function shown(outcome: GraphqlOutcome, introspection: boolean): GraphqlOutcome {

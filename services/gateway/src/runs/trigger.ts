@@ -1,6 +1,6 @@
 /** `triggerPipeline`: checks the file, creates the run durably, waits a while for its end, and answers with it as it stands. */
 import { randomBytes } from 'node:crypto';
-import { resolveInputs, type ParseResult } from '@penstock/pipeline';
+import { quoted, resolveInputs, type ParseResult } from '@penstock/pipeline';
 import type { LockEntry } from '@penstock/extension';
 import type { RunLimits } from '@penstock/config';
 import { RUN_ID_AHEAD_MS, type CreateRequest, type RepositoryFile } from '@penstock/bus';
@@ -210,8 +210,7 @@ export class Trigger {
       return await this.#run({ runId: asked.runId, tenant }, create, waitMs, clientGone);
     }
     const { yaml, extensions } = await this.#fileOfRerun(caller, view, created, input.yaml);
-    const inputs = (input.inputs ?? []).map(({ key: name, value }) => [name, value] as const);
-    if (new Map(inputs).size < inputs.length) throw new BadUserInput("'inputs': a name is given twice.");
+    const inputs = [...inputsByName(input.inputs ?? [])];
     const runId = this.#runIdOf(input.runId, key);
     // The tier of whoever helps out is not that of the tenant `service`.
     const limits = await this.#limitsAt(caller, tenant);
@@ -456,8 +455,7 @@ function givenInputs(
   readonly given: NonNullable<CreateRequest['inputs']>;
   readonly values: Readonly<Record<string, string>>;
 } {
-  const byName = new Map(given.map(({ key, value }) => [key, value]));
-  if (byName.size < given.length) throw new BadUserInput("'inputs': a name is given twice.");
+  const byName = inputsByName(given);
   const resolved = resolveInputs(file, byName);
   if (!resolved.ok)
     throw new BadUserInput(
@@ -465,6 +463,16 @@ function givenInputs(
       resolved.name === undefined ? {} : { input: resolved.name },
     );
   return { given: [...byName], values: resolved.values };
+}
+
+/** Throws `BadUserInput` that names an input which is given twice. */
+function inputsByName(given: NonNullable<TriggerArguments['inputs']>): Map<string, string> {
+  const byName = new Map<string, string>();
+  for (const { key, value } of given) {
+    if (byName.has(key)) throw new BadUserInput(`'inputs': the input ${quoted(key)} is given twice.`, { input: key });
+    byName.set(key, value);
+  }
+  return byName;
 }
 
 function areEqual(a: Readonly<Record<string, string>>, b: Readonly<Record<string, string>>): boolean {
