@@ -329,13 +329,17 @@ describe('commit statuses', () => {
     const [{ id } = { id: '' }] = await world.runsOf();
     return id;
   };
-  const startOutbox = (bootNow: () => number, reads = world.reads): StatusOutbox => {
+  const startOutbox = (
+    bootNow?: () => number,
+    reads = world.reads,
+    { hosts = both(), aheadMs = 0 } = {},
+  ): StatusOutbox => {
     const outbox = new StatusOutbox({
       ...world,
       reads,
-      hosts: both(),
+      hosts,
       log: silentLogger(),
-      now: Date.now,
+      now: () => Date.now() + aheadMs,
       bootNow,
       targetOf: () => undefined,
       urlOfRun: (run) => `https://ci.example/runs/${run}`,
@@ -364,6 +368,34 @@ describe('commit statuses', () => {
     await expectNoneLeft();
     expect(host.statesOf(commit)).toEqual(['success']);
     await outbox.stop();
+  });
+
+  it('STATUS-1: what the host takes late of one ingest is told over, where another whose clock is ahead has told the end meanwhile', async () => {
+    const runId = await endedRun();
+    let looks = 0;
+    const view: typeof world.reads.view = async (...run) => {
+      const found = await world.reads.view(...run);
+      looks += 1;
+      // It ends right after the first look.
+      return looks > 1 || found === null ? found : { ...found, status: 'RUNNING' };
+    };
+    const reads = Object.assign(Object.create(world.reads) as typeof world.reads, { view });
+    const hold = host.hold('/slow/');
+    const slow = startOutbox(undefined, reads, {
+      hosts: { ...both(), git_host_a: { apiUrl: `${host.url}/slow`, token: 'token-a' } },
+    });
+    const commit = '5'.repeat(40);
+    const { target } = leftOf(runId, commit, { dueAt: 0 });
+    await slow.add(JSON.parse(target) as StatusTarget);
+    await expect.poll(hold.held, { timeout: 20_000 }).toBe(1);
+    const ahead = startOutbox(undefined, world.reads, { aheadMs: 60 * 60_000 });
+    await expect.poll(() => host.statesOf(commit), { timeout: 20_000 }).toEqual(['success']);
+    hold.release();
+    await expect.poll(() => host.statesOf(commit).slice(1, 3), { timeout: 20_000 }).toEqual(['pending', 'success']);
+    await expectNoneLeft();
+    expect(host.statesOf(commit).at(-1)).toBe('success');
+    await slow.stop();
+    await ahead.stop();
   });
 
   it('STATUS-7: what an ingest whose clock is ahead had claimed when it died is told once that claim has stood for its length', async () => {

@@ -3,7 +3,8 @@
  *
  *  STATUS-1 A status is written by who has claimed it: a claim is a write over a lower version, so one ingest has it at a time,
  *     and what it sends has been answered, or given up, before its claim is over: by the boot clock, for it may have stood still meanwhile, and
- *     then another has told of the end of what it found running.
+ *     then another has told of the end of what it found running. An ingest whose clock is ahead takes a claim that is not over: who finds
+ *     that its own was taken while it told lets be told again what it may have told over, as long as that is something else.
  *  STATUS-2 What is sent is what the run is when it is claimed. Runs do not go back, so what the host shows does not either.
  *  STATUS-3 An entry is done when the host has the final state, or says that it will never take it.
  *  STATUS-4 A lane is a part of a repository of a tenant; tenants and hosts share the places (`Lanes`). So a repository with thousands of commits, a
@@ -291,8 +292,8 @@ export class StatusOutbox {
     const answer = await writeStatus(host, target, state, this.#options.urlOfRun(target.runId));
     if (answer.kind === 'taken') {
       const sent = { ...claimed, sent: state, failures: 0 };
-      if (final) await this.#finish(sent);
-      else await this.#lookLater(sent, target);
+      if (final) await this.#finish(sent, state);
+      else await this.#lookLater(sent, target, state);
       return;
     }
     if ((answer.kind === 'refused' && final) || isOld) {
@@ -300,7 +301,7 @@ export class StatusOutbox {
         { runId: target.runId, repository: target.repository, why: answer.why },
         'the git host does not take a commit status; it is given up',
       );
-      return await this.#finish(claimed);
+      return await this.#finish(claimed, state);
     }
     const failures = entry.failures + 1;
     if (failures === 1)
@@ -309,7 +310,7 @@ export class StatusOutbox {
         'a commit status was not taken; tried again',
       );
     const afterMs = Math.ceil(Math.max(answer.kind === 'later' ? answer.afterMs : 0, backoffMs(failures, RETRY)));
-    await this.#giveBack(claimed, { failures, dueAt: now() + afterMs });
+    await this.#giveBack(claimed, { failures, dueAt: now() + afterMs }, state);
   }
 
   /** An earlier release had an entry for each run. */
@@ -318,12 +319,13 @@ export class StatusOutbox {
     await this.#entries.delete(id, { revision });
   }
 
-  async #lookLater(entry: Entry, target: StatusTarget): Promise<void> {
+  async #lookLater(entry: Entry, target: StatusTarget, told?: StatusState): Promise<void> {
     const { runId, tenant } = target;
     this.#running.set(runId, entry.id);
     const { minMs, maxMs, share } = RUNNING_LOOK;
     const afterMs = Math.ceil(Math.min(maxMs, Math.max(minMs, this.#ageOf(target) * share)));
-    await this.#giveBack(entry, { sent: entry.sent, failures: entry.failures, dueAt: this.#options.now() + afterMs });
+    const { sent, failures } = entry;
+    await this.#giveBack(entry, { sent, failures, dueAt: this.#options.now() + afterMs }, told);
     // It may have ended between the look at it and this.
     const view = await this.#options.reads.view(runId, [tenant]).catch(() => null);
     if (view !== null && isEnded(view.status)) await this.#dueNow(runId);
@@ -333,16 +335,30 @@ export class StatusOutbox {
     return this.#options.now() - Number.parseInt(runId.slice(0, 8) + runId.slice(9, 13), 16);
   }
 
-  async #finish(entry: Entry): Promise<void> {
+  async #finish(entry: Entry, told?: StatusState): Promise<void> {
     this.#running.delete(targetOf(entry).runId);
-    await this.#giveBack(entry, { sent: entry.sent, done: true, dueAt: this.#options.now() });
+    await this.#giveBack(entry, { sent: entry.sent, done: true, dueAt: this.#options.now() }, told);
   }
 
-  /** The claim is over. Who has written the entry meanwhile waits for that: for a newer run, or because this one has ended. */
-  async #giveBack(claimed: Entry, changes: Partial<Entry>): Promise<void> {
+  /**
+   * The claim is over. Who has written the entry meanwhile waits for that: for a newer run, or because this one has ended. `told`: what the
+   * host may have been told under the claim.
+   */
+  async #giveBack(claimed: Entry, changes: Partial<Entry>, told?: StatusState): Promise<void> {
     if ((await this.#write({ ...claimed, ...changes, claimedUntil: 0 })) !== null) return;
-    const other = await this.#entries.get(claimed.id);
-    if (other?.claimedUntil === claimed.claimedUntil) await this.#write(this.#dueSoon({ ...other, claimedUntil: 0 }));
+    for (let tries = 0; tries < ADDS_MAX; tries += 1) {
+      const other = await this.#entries.get(claimed.id);
+      const next = other === null ? null : this.#afterOthers(claimed, other, told);
+      if (next === null || (await this.#write(next)) !== null) return;
+    }
+  }
+
+  /** How an entry goes on that somebody else has written while this ingest had claimed it. Null: as it is. */
+  #afterOthers(claimed: Entry, other: Entry, told: StatusState | undefined): Entry | null {
+    if (other.claimedUntil === claimed.claimedUntil) return this.#dueSoon({ ...other, claimedUntil: 0 });
+    // STATUS-1
+    const isSame = told === other.sent && targetOf(other).runId === targetOf(claimed).runId;
+    return told === undefined || isSame ? null : this.#dueSoon({ ...other, done: false, sent: '' });
   }
 
   async #dueNow(runId: string): Promise<void> {
