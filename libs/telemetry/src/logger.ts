@@ -3,11 +3,12 @@
  * them. Credentials do not get into it (`redact.ts`); what may name one (a URL, a header) need not be picked out by the
  * caller. What is written while a request is served carries its id (`request.ts`).
  */
-import { pino, type DestinationStream, type Logger as PinoLogger } from 'pino';
+import { pino, type Logger as PinoLogger } from 'pino';
 import { errorChain } from '@penstock/errors';
 import { readableLine } from './readable-line.ts';
 import { createRedact } from './redact.ts';
 import { currentRequest } from './request.ts';
+import { writeStandardError } from './standard-error.ts';
 
 export type Logger = PinoLogger;
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error' | 'fatal' | 'silent';
@@ -27,12 +28,25 @@ export interface LoggerOptions {
 /** Objects nested deeper are somebody's internals. */
 const DEPTH_MAX = 6;
 const EDGES_MAX = 200;
+const WARN = 40;
 
 export function createLogger(options: LoggerOptions): Logger {
   const readable = (options.format ?? (process.stderr.isTTY ? 'readable' : 'json')) === 'readable';
   const colour = process.stderr.isTTY && options.destination === undefined && process.env['NO_COLOR'] === undefined;
   const redact = createRedact(options.secrets ?? []);
-  const destination: DestinationStream = options.destination ?? standardError();
+  const shown = (line: string): string => (readable ? readableLine(line, { colour }) : line);
+  const lostLine = (lost: number): string => {
+    const time = new Date().toISOString();
+    const line = {
+      level: WARN,
+      time,
+      service: options.service,
+      lost,
+      msg: 'lines of this log were lost: nobody took them',
+    };
+    return shown(`${JSON.stringify(line)}\n`);
+  };
+  const destination = options.destination ?? { write: (line: string) => writeStandardError(line, lostLine) };
   return pino(
     {
       level: options.level ?? 'info',
@@ -46,24 +60,10 @@ export function createLogger(options: LoggerOptions): Logger {
     {
       write(line) {
         const clean = redact(line);
-        destination.write(readable ? readableLine(clean, { colour }) : clean);
+        destination.write(shown(clean));
       },
     },
   );
-}
-
-/** Standard error may be a file, and its disk full: what cannot be written is lost, nothing is thrown at who logs, and the next line is tried. */
-function standardError(): DestinationStream {
-  const open = (): ReturnType<typeof pino.destination> => {
-    const stream = pino.destination({ dest: 2, sync: true });
-    // One that has failed would keep every line from then on.
-    stream.on('error', () => {
-      if (current === stream) current = open();
-    });
-    return stream;
-  };
-  let current = open();
-  return { write: (line) => current.write(line) };
 }
 
 /** Made anew for each line: it is written into. */

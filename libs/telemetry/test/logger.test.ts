@@ -1,4 +1,5 @@
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { openSync, closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -34,6 +35,38 @@ describe('logger', () => {
       } finally {
         closeSync(full);
       }
+    },
+  );
+
+  it.skipIf(process.platform !== 'linux')(
+    'STDERR-1, STDERR-3: keeps nobody from anything where standard error is a pipe that is not read, and says then how many lines were lost',
+    async () => {
+      const program = join(import.meta.dirname, 'fixtures', 'logs-much.ts');
+      const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', 'pipe'] });
+      const exited = once(child, 'exit');
+      const [alive] = (await once(child.stdout, 'data')) as [Buffer];
+      expect(alive.toString()).toBe('alive');
+      let logged = '';
+      const lines = (): Record<string, unknown>[] =>
+        logged
+          .split('\n')
+          .slice(0, -1)
+          .map((line) => JSON.parse(line) as Record<string, unknown>);
+      child.stderr.on('data', (bytes: Buffer) => {
+        logged += bytes.toString();
+        if (logged.includes('were lost') && logged.endsWith('\n')) child.stdin.end();
+      });
+      child.stdin.write('go on');
+      expect(await exited).toEqual([0, null]);
+      const early = lines().flatMap(({ msg, number }) => (msg === 'early' ? [Number(number)] : []));
+      expect(early).toEqual([...new Set(early)].toSorted((one, other) => one - other));
+      expect(early.length).toBeLessThan(5_000);
+      expect(lines().find((line) => 'lost' in line)).toMatchObject({
+        level: 40,
+        service: 'test',
+        lost: expect.any(Number) as number,
+        msg: 'lines of this log were lost: nobody took them',
+      });
     },
   );
 
