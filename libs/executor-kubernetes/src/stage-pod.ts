@@ -408,9 +408,6 @@ export class StagePod implements StageProcess {
     this.#connecting = true;
     try {
       if (!this.#areFoldersThere) await this.#bringFolders();
-      // STAGE-POD-4: what an earlier line has brought is in the sink.
-      await this.#frames.taken;
-      this.#isUntaken = false;
       if (this.#over.signal.aborted) return;
       this.#line = new Line(this.#holding.cluster, this.#plan.name, {
         onHello: (uid, state) => this.#onHello(uid, state),
@@ -447,13 +444,21 @@ export class StagePod implements StageProcess {
     if (uid !== this.#state?.uid) throw new BadLine(`its uid is ${uid}`);
     this.#connectFailures = 0;
     this.#isKnown = true;
+    void this.#attach(line);
+    for (const order of this.#renewed.orders) line.send(order);
+    if (this.#stopped !== null) line.send(`stop ${this.#plan.graceMs}`);
+    else if (state === 'waiting' && !this.#isAbandoned) this.#begin(line);
+  }
+
+  /** STAGE-POD-4: what an earlier line has brought is in the sink. The guard is answered meanwhile, however long that takes. */
+  async #attach(line: Line): Promise<void> {
+    await this.#frames.taken;
+    if (this.#line !== line) return;
+    this.#isUntaken = false;
     line.send(`attach ${this.#taken.out} ${this.#taken.err}`);
     // What an earlier line has acknowledged may not have arrived, and the guard waits for it when its window is full.
     for (const stream of ['out', 'err'] as const)
       if (this.#taken[stream] > 0) line.send(`ack ${stream} ${this.#taken[stream]}`);
-    for (const order of this.#renewed.orders) line.send(order);
-    if (this.#stopped !== null) line.send(`stop ${this.#plan.graceMs}`);
-    else if (state === 'waiting' && !this.#isAbandoned) this.#begin(line);
   }
 
   /** STAGE-POD-1. Also where it is not known whether an earlier line has brought it: the guard begins once. */

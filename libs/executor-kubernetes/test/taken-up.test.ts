@@ -171,6 +171,32 @@ it('output that was taken and whose taking the guard was not told comes once, an
   expect(again.sink.text()).toBe(lines.join(''));
 });
 
+it('P36: a guard whose line broke is answered while what the line has brought is not taken yet, which comes once', async () => {
+  const { executor } = process();
+  const [taken, blocked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const lines: string[] = [];
+  const stage = executor.start(stageOf('true'), {
+    async write(stream, bytes) {
+      if (stream !== 'stdout') return;
+      blocked.resolve();
+      await taken.promise;
+      lines.push(Buffer.from(bytes).toString());
+    },
+  });
+  const guard = api.guardOf(await podOf());
+  await vi.waitFor(() => expect(guard.starts).toBe(1), WAIT);
+  guard.print('one\n');
+  await blocked.promise;
+  guard.deadline = 0;
+  guard.hangUp();
+  await vi.waitFor(() => expect(guard.deadline).toBeGreaterThan(0), WAIT);
+  guard.print('two\n');
+  guard.end(0);
+  taken.resolve();
+  expect(await stage.ended).toEqual({ kind: 'exit', code: 0 });
+  expect(lines).toEqual(['one\n', 'two\n']);
+});
+
 it('P36: a guard that was told to begin, and not yet until when, is waited for', async () => {
   api.asksAtOnce = false;
   const { executor } = process();

@@ -31,6 +31,7 @@ export class FakeGuard {
   #code: number | null = null;
   #outputs = '';
   #isTold = false;
+  #isAttached = false;
 
   readonly #asksAtOnce: boolean;
 
@@ -48,6 +49,7 @@ export class FakeGuard {
     this.#orders = '';
     this.#putting = null;
     this.#isTold = false;
+    this.#isAttached = false;
     socket.onMessage = (bytes) => {
       if (bytes[0] === 0 && this.#socket === socket) this.#onOrders(bytes.toString('utf8', 1));
     };
@@ -105,7 +107,10 @@ export class FakeGuard {
     else if (order === 'stop') this.#onEnd(143, 'stopped');
     else if (order === 'bye' && this.#code !== null) this.#onEnd(this.#code, 'done');
     else if (order === 'ack') this.#taken[first as Stream] = Math.max(this.#taken[first as Stream], Number(second));
-    else if (order === 'attach') this.#next = { out: Number(first), err: Number(second) };
+    else if (order === 'attach') {
+      this.#isAttached = true;
+      this.#next = { out: Number(first), err: Number(second) };
+    }
     this.#pump();
   }
 
@@ -115,7 +120,7 @@ export class FakeGuard {
       this.#blocks[next.stream].push(next.bytes);
       this.#waiting.shift();
     }
-    if (this.#socket === null || this.#putting !== null) return;
+    if (!this.#isAttached || this.#putting !== null) return;
     for (const stream of ['out', 'err'] as const) {
       for (let at = this.#next[stream]; at < this.#blocks[stream].length; at += 1) {
         const bytes = this.#blocks[stream][at] ?? Buffer.alloc(0);
