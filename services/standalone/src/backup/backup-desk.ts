@@ -40,13 +40,13 @@ export class BackupDesk implements Backups {
     if (this.#running !== null)
       throw new Conflict(`A backup to ${this.#last?.folder ?? '?'} is being made: begin another when it is done.`);
     const begun: BackupState = { folder, startedAt: Date.now() };
-    this.#last = begun;
-    this.#log.info({ folder }, 'a backup begins');
     const order: BackupOrder = { folder, settings: this.#settings, busAddress: this.#busAddress };
     const worker = new Worker(WORKER, {
       workerData: order,
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB_MAX },
     });
+    this.#last = begun;
+    this.#log.info({ folder }, 'a backup begins');
     const ended = endOf(worker).then(async (end) => {
       // Nothing of it is left to do, whatever it still holds.
       await worker.terminate();

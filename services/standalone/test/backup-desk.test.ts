@@ -1,0 +1,14 @@
+import { silentLog } from '@penstock/telemetry/log';
+import { expect, it } from 'vitest';
+import { BackupDesk } from '../src/backup/backup-desk.ts';
+import type { BackupSettings } from '../src/backup/make-backup.ts';
+
+it('a backup whose thread cannot be started is not told as one that is being made', () => {
+  const desk = new BackupDesk(
+    { no: () => 'thread takes this' } as unknown as BackupSettings,
+    { servers: '' },
+    silentLog,
+  );
+  expect(() => desk.begin('/backup')).toThrow('could not be cloned');
+  expect(desk.last()).toBe(null);
+});
