@@ -24,6 +24,8 @@ describe('a readme', () => {
     ['quotes deeper than anybody writes', '> '.repeat(100_000)],
     ['lists and quotes in turns', '1. > '.repeat(40_000)],
     ['an item of a hundred thousand lines', `- ${'a\n'.repeat(99_000)}`],
+    ['tens of thousands of words, each in an element of its own', '*a* b\n\n'.repeat(28_000)],
+    ['lists and quotes of some depth, in tens of thousands', `${'- > '.repeat(22)}a\n\n`.repeat(2_200)],
   ])('that takes minutes or the stack as a whole is plain text: %s', async (_what, text) => {
     expect(await tokensOf(`a\n\n${text}`, signal)).toBeNull();
   });
