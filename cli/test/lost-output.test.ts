@@ -44,6 +44,30 @@ describe('a file that the disk does not take whole', () => {
   });
 });
 
+describe('an extension that the disk does not take', () => {
+  const limited = (blocks: number, args: readonly string[], cwd: string) =>
+    spawnSync('sh', ['-c', `ulimit -f ${blocks}; exec "$0" "$@"`, process.execPath, MAIN, 'extension', ...args], {
+      cwd,
+      encoding: 'utf8',
+    });
+
+  it('has the package of before, and no other', () => {
+    const cwd = folder({ 'made.tar.gz': 'of before' });
+    expect(limited(1_000, ['init', 'utility/hello'], cwd).status).toBe(0);
+    const { status, stderr } = limited(0, ['pack', '--output', 'made.tar.gz', 'hello'], cwd);
+    expect([status, stderr]).toEqual([2, expect.stringContaining('penstock: cannot write made.tar.gz: ')]);
+    expect(readdirSync(cwd).toSorted()).toEqual(['hello', 'made.tar.gz']);
+    expect(readFileSync(join(cwd, 'made.tar.gz'), 'utf8')).toBe('of before');
+  });
+
+  it('is not begun: the next try finds an empty folder', () => {
+    const cwd = folder();
+    const { status, stdout, stderr } = limited(1, ['init', 'utility/hello'], cwd);
+    expect([status, stdout, stderr]).toEqual([2, '', expect.stringContaining('penstock: cannot write to hello: ')]);
+    expect(readdirSync(join(cwd, 'hello'))).toEqual([]);
+  });
+});
+
 it('a reader that has gone before it was told anything ends a command with 141', async () => {
   const command = start(['version'], { cwd: folder() });
   command.child.stdout?.destroy();

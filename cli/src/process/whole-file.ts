@@ -2,10 +2,10 @@
 import { open, realpath, rename, rm } from 'node:fs/promises';
 
 /** Throws EEXIST where something is there already. */
-export async function writeNew(path: string, text: string, mode = 0o666): Promise<void> {
+export async function writeNew(path: string, content: string | Uint8Array, mode = 0o666): Promise<void> {
   const file = await open(path, 'wx', mode);
   try {
-    await file.writeFile(text);
+    await file.writeFile(content);
     await file.close();
   } catch (error) {
     // Half of it would be in the way of the next try.
@@ -16,11 +16,11 @@ export async function writeNew(path: string, text: string, mode = 0o666): Promis
 }
 
 /** In the place of what is there, which stays where this fails. */
-export async function replaceWhole(path: string, text: string, mode?: number): Promise<void> {
+export async function replaceWhole(path: string, content: string | Uint8Array, mode?: number): Promise<void> {
   const place = await realpath(path).catch(() => path);
   const incoming = `${place}.${process.pid}.new`;
   await rm(incoming, { force: true });
-  await writeNew(incoming, text, mode);
+  await writeNew(incoming, content, mode);
   try {
     await rename(incoming, place);
   } catch (error) {

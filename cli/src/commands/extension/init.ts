@@ -1,9 +1,10 @@
-import { chmod, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { extensionIdFault } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, FileError, UsageError } from '../../process/errors.ts';
+import { writeNew } from '../../process/whole-file.ts';
 import { exampleFiles } from '../../extensions/example.ts';
 import { printableText } from '../../output/printable-text.ts';
 
@@ -39,21 +40,25 @@ async function init(
     );
   const folder = given ?? id.slice(id.indexOf('/') + 1);
   const place = resolve(cwd, folder);
+  const written: string[] = [];
   try {
     await mkdir(place, { recursive: true });
     if ((await readdir(place)).length > 0)
       throw new FileError(`${printableText(folder)} is not empty: name another folder`);
     for (const [name, { text, isProgram }] of Object.entries(exampleFiles(id))) {
-      await writeFile(join(place, name), text, { flag: 'wx' });
+      await writeNew(join(place, name), text);
+      written.push(name);
       if (isProgram === true) await chmod(join(place, name), 0o755);
-      terminal.print(`${printableText(join(folder, name))}\n`);
     }
   } catch (error) {
+    // The next try wants an empty folder.
+    for (const name of written) await rm(join(place, name), { force: true });
     if (error instanceof FileError) throw error;
     throw new FileError(`cannot write to ${printableText(folder)}: ${printableText(systemReason(error))}`, {
       cause: error,
     });
   }
+  for (const name of written) terminal.print(`${printableText(join(folder, name))}\n`);
   terminal.note(`Try it: penstock extension test ${printableText(folder)} who=world`);
   return EXIT.success;
 }

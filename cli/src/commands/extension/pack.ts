@@ -1,8 +1,8 @@
-import { writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
 import { EXIT, FileError } from '../../process/errors.ts';
+import { replaceWhole } from '../../process/whole-file.ts';
 import { readableSize, readExtension } from '../../extensions/extension-folder.ts';
 import { COLOR_OPTIONS, colorChoice } from '../../command-line/color-options.ts';
 import { printableText } from '../../output/printable-text.ts';
@@ -37,7 +37,7 @@ async function pack(args: ParsedArguments, { cwd, env, terminal }: CommandContex
   );
   const output = args.text('output') ?? `${manifest.id.slice(manifest.id.indexOf('/') + 1)}-${manifest.version}.tar.gz`;
   try {
-    await writeFile(resolve(cwd, output), bytes);
+    await replaceWhole(resolve(cwd, output), bytes);
   } catch (error) {
     throw new FileError(`cannot write ${printableText(output)}: ${printableText(systemReason(error))}`, {
       cause: error,
