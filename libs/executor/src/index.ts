@@ -40,6 +40,7 @@ export { renderJob } from './process/job.ts';
 export { killLeftovers } from './process/leftovers.ts';
 export { SandboxExecutor } from './sandbox/executor.ts';
 export { whySandboxLacks } from './sandbox/probe.ts';
+export { hasPipes } from './system/child-pipes.ts';
 export { bootClockMs } from './system/proc.ts';
 export { giveTree, removeTree, removeTreeHere } from './workspace/trees.ts';
 export { Spares } from './workspace/spares.ts';

@@ -6,6 +6,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { lstat, readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { hasPipes } from '@penstock/executor';
 import type { Cluster, ExecStatus } from '../cluster/cluster.ts';
 import { ClusterError } from '../errors.ts';
 import { GUARD_FOLDER, STAGE_CONTAINER } from './pod-manifest.ts';
@@ -93,9 +94,7 @@ export async function bringFolder(
     tar.once('close', resolve);
   });
   try {
-    // A process that has no file left for its child's pipes is told so by an event alone, and its child has none.
-    if ((tar.stdin as unknown) === undefined)
-      throw new ClusterError(0, 'there are too many open files to read the folder of the stage');
+    if (!hasPipes(tar)) throw new ClusterError(0, 'there are too many open files to read the folder of the stage');
     // It has ended before it has read all of them, which its exit code tells.
     tar.stdin.on('error', () => {});
     tar.stdin.end(entries);

@@ -11,6 +11,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import type { Duplex } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { GuardGone } from '../contract/errors.ts';
+import { hasPipes } from '../system/child-pipes.ts';
 import { withoutStrayDescriptors } from '../system/descriptors.ts';
 import { identityOf, type ProcessIdentity } from '../system/proc.ts';
 
@@ -46,10 +47,7 @@ export class Guard {
       detached: true,
       stdio: ['pipe', 'pipe', 'ignore'],
     });
-    // A process that has no file left for its child's pipes is told so by an event alone, and its child has none.
-    this.#child.once('error', () => {});
-    if ((this.#child.stdin as unknown) === undefined)
-      throw new GuardGone('there are too many open files to start a guard');
+    if (!hasPipes(this.#child)) throw new GuardGone('there are too many open files to start a guard');
     this.identity = this.#child.pid === undefined ? { pid: 0, startTime: '' } : identityOf(this.#child.pid);
     this.#line = this.#child.stdin as unknown as Duplex;
     this.#line.on('error', () => {});

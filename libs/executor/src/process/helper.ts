@@ -23,6 +23,7 @@ import type { OutputSink, StageExit, StageUser, StopReason } from '../contract/p
 import { GO } from './job.ts';
 import type { Isolation, Launch } from './launch.ts';
 import { OutputPipes } from './output-pipes.ts';
+import { hasPipes } from '../system/child-pipes.ts';
 import { MEMORY } from '../system/memory.ts';
 import {
   descendantsOf,
@@ -465,10 +466,7 @@ function begin(launch: Launch, scratch: Scratch): Begun {
       detached: true,
       stdio: ['ignore', 'ignore', 'pipe', 'pipe', job.fd, stdout.writeFd, stderr.writeFd, ...descriptors],
     });
-    // A process that has no file left for its child's pipes is told so by an event alone, and its child has none.
-    child.once('error', () => {});
-    if ((child.stdio as unknown) === undefined)
-      throw new HelperFailed('there are too many open files to start a helper');
+    if (!hasPipes(child)) throw new HelperFailed('there are too many open files to start a helper');
     return { child, job, tableFd, stdoutFd: stdout.readFd, stderrFd: stderr.readFd };
   } catch (error) {
     for (const fd of own) closeSync(fd);
