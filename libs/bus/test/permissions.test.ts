@@ -1,12 +1,8 @@
-/** The generated configuration, held to what each service does and to what none may do. */
-import { execFile } from 'node:child_process';
+/** The generated configuration, held to what each service does with it. */
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
-import { isDeepStrictEqual, promisify } from 'node:util';
-import { connect, type NatsConnection } from '@nats-io/transport-node';
-import { oncePlaced, startTestBroker, startTestCluster, type TestBroker } from '@penstock/testkit';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { oncePlaced, startTestCluster } from '@penstock/testkit';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   acquireLease,
@@ -19,7 +15,6 @@ import {
   createLogWriter,
   encodeChunk,
   ensureStreams,
-  inboxPrefixOf,
   leaseAtLeader,
   type LeaseEvent,
   type LiveChunk,
@@ -30,84 +25,34 @@ import {
   purgeLogs,
   readChunks,
   startDeliveryConsumer,
-  type StoredChunk,
   subjects,
   subscribeLiveChunks,
   watchLeases,
 } from '../src/index.ts';
 import { lastChunks } from '../src/jetstream/log-reader.ts';
+import {
+  chunk,
+  chunksOf,
+  GeneratedBroker,
+  patient,
+  soon,
+  streamsOptions,
+  MIB,
+  subscribing,
+} from './generated-broker.ts';
 
-const GENERATOR = join(import.meta.dirname, '../../../deploy/nats/generate.ts');
-const MIB = 1024 * 1024;
-const streamsOptions = { partitions: 4, journalBytesMax: 64 * MIB, logsBytesMax: 64 * MIB };
-/** Far beyond any test: a refusal that came by time would fail it. */
-const patient = { timeoutMs: 120_000 };
-const soon = { timeoutMs: 10_000 };
 /** The same for the bare client. */
 const timely = { timeout: 10_000 };
 
-let folder: string;
-let broker: TestBroker;
-const opened: { close(): Promise<void> }[] = [];
-
-async function generate(runners: string): Promise<void> {
-  await promisify(execFile)(process.execPath, [GENERATOR, '--runners', runners, '--out', folder]);
-}
-const passwordOf = async (user: string): Promise<string> =>
-  (await readFile(join(folder, 'credentials', user), 'utf8')).trim();
-
-async function busOf(user: string, servers: string = broker.url): Promise<Bus> {
-  const bus = await connectBus({
-    servers,
-    user,
-    pass: await passwordOf(user),
-    name: user,
-    inboxPrefix: inboxPrefixOf(user),
-  });
-  opened.push({ close: () => bus.close(0) });
-  return bus;
-}
-async function rawOf(user: string): Promise<NatsConnection> {
-  const raw = await connect({
-    servers: broker.url,
-    user,
-    pass: await passwordOf(user),
-    inboxPrefix: inboxPrefixOf(user),
-  });
-  opened.push(raw);
-  return raw;
-}
-
-/** Resolves with the broker's refusal. */
-async function subscribing(raw: NatsConnection, subject: string): Promise<Error | null> {
-  const { promise, resolve } = Promise.withResolvers<Error | null>();
-  raw.subscribe(subject, { callback: (error) => resolve(error) });
-  // A refusal comes before the answer to this.
-  await raw.flush();
-  resolve(null);
-  return await promise;
-}
-
-const chunk = (offset: number): Uint8Array =>
-  encodeChunk({ stage: 'build', attempt: 1, offset, at: 1, parts: [['stdout', 2]], output: Buffer.from('x\n') });
-
-async function chunksOf(bus: Bus, runId: string): Promise<StoredChunk[]> {
-  return await Array.fromAsync(readChunks(bus, runId, 1));
-}
+let broker: GeneratedBroker;
+const busOf: GeneratedBroker['busOf'] = (...of) => broker.busOf(...of);
+const rawOf: GeneratedBroker['rawOf'] = (user) => broker.rawOf(user);
 
 beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'penstock-permissions-'));
-  await generate('r1,r2');
-  // The server reads an included file from the folder of its own configuration.
-  broker = await startTestBroker({ config: `include "../${basename(folder)}/accounts.conf"` });
+  broker = await GeneratedBroker.start('r1,r2');
 });
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((each) => each.close()));
-});
-afterAll(async () => {
-  await broker.stop();
-  await rm(folder, { recursive: true, force: true });
-});
+afterEach(() => broker.closeOpened());
+afterAll(() => broker.stop());
 
 describe('the set-up', () => {
   it('is refused to the scheduler before, and found well by it after', async () => {
@@ -123,12 +68,12 @@ describe('the set-up', () => {
   });
 
   it('keeps passwords where only their owner reads them, and hashes in the configuration', async () => {
-    const text = await readFile(join(folder, 'accounts.conf'), 'utf8');
-    for (const user of await readdir(join(folder, 'credentials'))) {
-      expect(text).not.toContain(await passwordOf(user));
-      expect((await stat(join(folder, 'credentials', user))).mode & 0o777).toBe(0o600);
+    const text = await readFile(join(broker.folder, 'accounts.conf'), 'utf8');
+    for (const user of await readdir(join(broker.folder, 'credentials'))) {
+      expect(text).not.toContain(await broker.passwordOf(user));
+      expect((await stat(join(broker.folder, 'credentials', user))).mode & 0o777).toBe(0o600);
     }
-    expect((await stat(join(folder, 'accounts.conf'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(broker.folder, 'accounts.conf'))).mode & 0o777).toBe(0o600);
     expect(text).not.toMatch(/deny/);
   });
 
@@ -138,7 +83,7 @@ describe('the set-up', () => {
   });
 
   it("lets nobody in without a password, or with another's", async () => {
-    const pass = await passwordOf('runner_r1');
+    const pass = await broker.passwordOf('runner_r1');
     const strangers = [
       {},
       { user: 'runner_r1' },
@@ -485,447 +430,13 @@ describe('each service does its whole job as its own user', () => {
   });
 });
 
-const everywhere = [
-  '$JS.API.STREAM.NAMES',
-  '$JS.API.STREAM.LIST',
-  '$JS.API.INFO',
-  '$JS.API.STREAM.DELETE.JOURNAL',
-  '$JS.API.STREAM.DELETE.KV_runners',
-  '$JS.API.STREAM.MSG.DELETE.JOURNAL',
-  '$JS.API.STREAM.PURGE.LOGS',
-  '$JS.API.STREAM.SNAPSHOT.JOURNAL',
-  '$JS.API.STREAM.CREATE.OTHER',
-  '$JS.API.CONSUMER.CREATE.JOURNAL.c',
-  '$JS.API.CONSUMER.DURABLE.CREATE.JOURNAL.c',
-  '$JS.API.CONSUMER.NAMES.KV_members',
-  '$SYS.REQ.SERVER.PING',
-  'live.log.run1.r1',
-  'some.thing',
-];
-const journals = [
-  'journal.0',
-  '$JS.API.STREAM.MSG.GET.JOURNAL',
-  '$JS.API.DIRECT.GET.JOURNAL',
-  '$JS.API.DIRECT.GET.JOURNAL.journal.0',
-  '$JS.API.STREAM.PURGE.JOURNAL',
-  '$JS.API.STREAM.INFO.JOURNAL',
-];
-const ownersOnly = [
-  'events.run1',
-  'opened.0',
-  'demand.m1',
-  'release.r1',
-  'release.r2',
-  'job.r1',
-  'job.r2',
-  'stop.r2',
-  '$KV.members.m1',
-];
-
-const forbidden: {
-  readonly user: string;
-  readonly publish: readonly string[];
-  readonly subscribe: readonly string[];
-}[] = [
-  {
-    user: 'runner_r1',
-    publish: [
-      ...everywhere,
-      ...journals,
-      ...ownersOnly,
-      'log.run1.r2',
-      'committing',
-      'pull.m1.r2',
-      'slip.r2',
-      'run.0.result.r2',
-      'run.0.create',
-      'run.0.cancel',
-      'run.0.get',
-      'run.0.watch',
-      '$KV.runners.r2.s',
-      '$KV.runners.r1',
-      '$KV.runners.r1.s.more',
-      '$JS.API.DIRECT.GET.KV_runners.$KV.runners.r2.s',
-      '$JS.API.DIRECT.GET.KV_runners',
-      '$JS.API.STREAM.MSG.GET.KV_runners',
-      '$JS.API.CONSUMER.CREATE.KV_runners.c',
-      '$JS.API.STREAM.INFO.KV_runners',
-      '$JS.API.DIRECT.GET.LOGS',
-      '$JS.API.DIRECT.GET.LOGS.log.run1.r2',
-      '$JS.API.STREAM.MSG.GET.LOGS',
-      '$JS.API.CONSUMER.CREATE.LOGS.c',
-      'svc.auth.token',
-      'svc.auth.user',
-      'svc.registry.resolve',
-      'svc.webhook-ingest.list',
-      '$KV.revocations.session.s',
-      '$JS.API.CONSUMER.CREATE.KV_revocations.c',
-      'delivery.x',
-    ],
-    subscribe: [
-      '>',
-      '*',
-      'svc.registry.package',
-      'job.>',
-      'job.*',
-      'job.r2',
-      'stop.r2',
-      'release.r2',
-      'release.*',
-      'run.*.>',
-      'run.0.create',
-      'pull.*.*',
-      'pull.m1.r1',
-      'events.*',
-      'opened.*',
-      'live.log.*.*',
-      'live.log.run1.r1',
-      'log.*.*',
-      'log.run1.r2',
-      'journal.*',
-      '$KV.runners.>',
-      '$KV.members.>',
-      '$JS.>',
-      '$SYS.>',
-      '_INBOX.>',
-      '_INBOX_runner_r2.>',
-      '_INBOX_scheduler.>',
-      '_R_.>',
-      '_GR_.>',
-    ],
-  },
-  {
-    user: 'gateway',
-    publish: [
-      ...everywhere,
-      ...journals,
-      ...ownersOnly,
-      'run.0.open',
-      'run.0.result.r1',
-      'pull.m1.r1',
-      'log.run1.r1',
-      '$KV.runners.r1.s',
-      '$JS.API.CONSUMER.CREATE.KV_members.c',
-      '$JS.API.CONSUMER.CREATE.LOGS.c',
-      '$JS.API.DIRECT.GET.KV_members',
-      '$KV.revocations.session.s',
-      'delivery.x',
-      'svc.registry.artifacts.r1.put',
-      'svc.registry.artifacts.r1.cache-begin',
-      'svc.registry.upload.r1.some',
-    ],
-    subscribe: [
-      '>',
-      'svc.auth.token',
-      'run.*.>',
-      'run.0.create',
-      'committing',
-      'pull.*.*',
-      'job.*',
-      'job.r1',
-      'stop.r1',
-      'release.r1',
-      'demand.*',
-      'log.*.*',
-      'journal.*',
-      '$KV.members.>',
-      '$JS.>',
-      '_INBOX_scheduler.>',
-      '_R_.>',
-    ],
-  },
-  {
-    user: 'scheduler',
-    publish: [
-      // Deleted runs' logs are removed by schedulers (P34).
-      ...everywhere.filter((subject) => subject !== '$JS.API.STREAM.PURGE.LOGS'),
-      '$KV.runners.r1.s',
-      '$JS.API.STREAM.UPDATE.JOURNAL',
-      '$JS.API.STREAM.CREATE.JOURNAL',
-      '$JS.API.STREAM.PURGE.KV_members',
-      '$JS.API.STREAM.MSG.DELETE.KV_members',
-      '$JS.API.CONSUMER.CREATE.LOGS.c',
-      'pull.m1.r1',
-      'run.0.create',
-      'run.0.result.r1',
-      '_INBOX_gateway.x',
-    ],
-    subscribe: [
-      '>',
-      'journal.*',
-      'events.*',
-      'job.*',
-      'log.*.*',
-      'live.log.*.*',
-      '$KV.members.>',
-      '$JS.>',
-      '$SYS.>',
-      '_INBOX_gateway.>',
-      '_INBOX_setup.>',
-      '_R_.>',
-    ],
-  },
-  {
-    user: 'setup',
-    publish: [
-      ...everywhere,
-      'journal.0',
-      'log.run1.r1',
-      '$KV.members.m1',
-      '$JS.API.STREAM.MSG.GET.JOURNAL',
-      '$JS.API.DIRECT.GET.JOURNAL',
-      '$JS.API.STREAM.PURGE.JOURNAL',
-      'run.0.create',
-      'job.r1',
-    ],
-    subscribe: ['>', 'journal.*', 'run.*.>', 'job.r1', 'log.*.*', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
-  },
-  {
-    user: 'backup',
-    publish: [
-      // To copy them is what it is there for.
-      ...everywhere.filter((subject) => !/STREAM\.(?:NAMES|SNAPSHOT\.JOURNAL)$/.test(subject)),
-      ...journals.filter((subject) => !subject.includes('STREAM.INFO')),
-      'log.run1.r1',
-      '$KV.members.m1',
-      '$KV.controls.all',
-      '$JS.API.STREAM.CREATE.JOURNAL',
-      '$JS.API.STREAM.UPDATE.JOURNAL',
-      '$JS.API.STREAM.SNAPSHOT.KV_runners',
-      '$JS.API.STREAM.RESTORE.OTHER',
-      '$JS.API.STREAM.MSG.GET.JOURNAL',
-      'run.0.create',
-      'job.r1',
-    ],
-    subscribe: ['>', 'journal.*', 'run.*.>', 'job.r1', 'log.*.*', '$JS.>', '_INBOX_scheduler.>', '_R_.>'],
-  },
-  {
-    user: 'auth',
-    publish: [
-      ...everywhere,
-      ...journals,
-      ...ownersOnly,
-      'run.0.create',
-      'log.run1.r1',
-      '$JS.API.DIRECT.GET.LOGS',
-      '$KV.runners.r1.s',
-      'svc.registry.resolve',
-      'svc.webhook-ingest.list',
-      '$JS.API.STREAM.PURGE.KV_revocations',
-      '$JS.API.CONSUMER.CREATE.KV_revocations.c',
-    ],
-    subscribe: [
-      '>',
-      'run.*.>',
-      'events.*',
-      'job.r1',
-      'live.log.*.*',
-      '_INBOX_gateway.>',
-      '_R_.>',
-      'svc.>',
-      'svc.registry.resolve',
-      '$KV.revocations.>',
-    ],
-  },
-  {
-    user: 'registry',
-    publish: [
-      // Logs of ended runs are archived by it (P34).
-      ...everywhere.filter((subject) => subject !== '$JS.API.STREAM.PURGE.LOGS'),
-      ...journals,
-      ...ownersOnly,
-      'run.0.create',
-      'log.run1.r1',
-      '$JS.API.STREAM.UPDATE.LOGS',
-      '$JS.API.STREAM.MSG.DELETE.LOGS',
-      '$JS.API.CONSUMER.CREATE.LOGS.c',
-      '$KV.revocations.session.s',
-      '$JS.API.STREAM.CREATE.OBJ_packages',
-      '$O.other.C.x.0',
-      'svc.auth.user',
-      'svc.auth.tokens.create',
-      'svc.auth.tokens.revoke',
-      'svc.webhook-ingest.list',
-    ],
-    subscribe: [
-      '>',
-      'run.*.>',
-      'events.*',
-      'job.r1',
-      'live.log.*.*',
-      '_INBOX_gateway.>',
-      '_R_.>',
-      'svc.auth.token',
-      '$KV.revocations.>',
-    ],
-  },
-  {
-    user: 'webhook-ingest',
-    publish: [
-      ...everywhere,
-      ...journals,
-      ...ownersOnly,
-      // Strangers speak to it: it lets no run of theirs have secrets.
-      'run.0.approve',
-      'run.0.decide',
-      'run.0.cancel',
-      'run.0.delete',
-      'run.0.open',
-      'run.0.result.r1',
-      'log.run1.r1',
-      '$JS.API.DIRECT.GET.LOGS',
-      '$KV.revocations.session.s',
-      '$JS.API.STREAM.INFO.KV_revocations',
-      'svc.auth.token',
-      'svc.auth.tokens.create',
-      'svc.registry.package',
-      '$JS.API.CONSUMER.CREATE.DELIVERIES.other',
-      '$JS.API.CONSUMER.DELETE.DELIVERIES.ingest',
-      '$JS.API.STREAM.UPDATE.DELIVERIES',
-    ],
-    subscribe: [
-      '>',
-      'run.*.>',
-      'run.0.create',
-      'job.r1',
-      'live.log.*.*',
-      'delivery.*',
-      '_INBOX_gateway.>',
-      '_R_.>',
-      'svc.auth.user',
-      '$KV.revocations.>',
-    ],
-  },
-];
-
-describe('what is not allowed is refused at once', () => {
-  for (const { user, publish, subscribe } of forbidden) {
-    it(`${user} cannot publish it`, async () => {
-      const bus = await busOf(user);
-      const answers = await Promise.all(
-        publish.map(async (subject) => [
-          subject,
-          await bus.request(subject, {}, patient).catch((error: { tag?: string }) => error.tag),
-        ]),
-      );
-      expect(answers).toEqual(publish.map((subject) => [subject, 'NotPermitted']));
-    });
-
-    it(`${user} cannot subscribe to it`, async () => {
-      const raw = await rawOf(user);
-      for (const subject of subscribe)
-        expect([subject, (await subscribing(raw, subject))?.message]).toEqual([
-          subject,
-          expect.stringMatching(/permissions violation/i),
-        ]);
-    });
-  }
-
-  it("P10: a runner cannot have an answer of the broker delivered as another's job, or into a journal or log", async () => {
-    const [raw, runner, other, scheduler] = [
-      await rawOf('runner_r1'),
-      await busOf('runner_r1'),
-      await busOf('runner_r2'),
-      await busOf('scheduler'),
-    ];
-    const jobs: unknown[] = [];
-    const take = (body: unknown): void => void jobs.push(body);
-    for (const subject of [subjects.job('r2'), subjects.stop('r2')]) other.respond(subject, take);
-    other.subscribe(subjects.release('r2'), take);
-    await other.flush();
-    const journal = openLog(scheduler, 0);
-    const before = await journal.last();
-    // What a forged job would say, kept where the broker will read it out.
-    await acquireLease(runner, buckets.runners, 'r1.forged', { forged: true }, { ttlMs: 60_000 });
-    for (const reply of [
-      'job.r2',
-      'stop.r2',
-      'release.r2',
-      'journal.0',
-      'journal.3',
-      'log.run9.r2',
-      '$KV.members.forged',
-      '$KV.runners.r2.s',
-    ]) {
-      raw.publish('$JS.API.DIRECT.GET.KV_runners.$KV.runners.r1.forged', '', { reply });
-      raw.publish('log.run9.r1', chunk(0), { reply });
-      raw.publish('$JS.API.STREAM.INFO.KV_members', '', { reply });
-    }
-    // Answered in turn: what went before has been answered too.
-    await raw.request('$JS.API.DIRECT.GET.KV_runners.$KV.runners.r1.forged', '', timely);
-    await raw.request('log.run9.r1', chunk(2), timely);
-    await raw.request('$JS.API.STREAM.INFO.KV_members', '', timely);
-    await scheduler.request(subjects.job('r2'), 'the only one', soon);
-    expect(jobs).toEqual(['the only one']);
-    expect(await journal.last()).toEqual(before);
-    expect(await openLog(scheduler, 3).last()).toBeNull();
-    expect(new Set((await chunksOf(scheduler, 'run9')).map(({ runner: from }) => from))).toEqual(new Set(['r1']));
-    const keys: string[] = [];
-    const watches = [buckets.members, buckets.runners].map((bucket) =>
-      watchLeases(scheduler, bucket, (event) => event.kind === 'put' && keys.push(event.key)),
-    );
-    await Promise.all(watches.map(({ ready }) => ready));
-    for (const watch of watches) watch.stop();
-    expect(keys).toEqual(['r1.forged']);
-  });
-
-  it('P10: a watch that a runner points at others reaches no journal, log or key, and shows them memberships at most', async () => {
-    const [raw, other, scheduler] = [await rawOf('runner_r1'), await busOf('runner_r2'), await busOf('scheduler')];
-    const jobs: unknown[] = [];
-    const take = (body: unknown): void => void jobs.push(body);
-    for (const subject of [subjects.job('r2'), subjects.stop('r2')]) other.respond(subject, take);
-    scheduler.respond(subjects.ownerAll(0), take);
-    await Promise.all([other.flush(), scheduler.flush()]);
-    const membership = { member: 'm2' };
-    await acquireLease(scheduler, buckets.members, 'm2', membership, { ttlMs: 60_000 });
-    const before = await openLog(scheduler, 0).last();
-    const own = Promise.withResolvers<void>();
-    raw.subscribe(`${inboxPrefixOf('runner_r1')}.own`, { callback: () => own.resolve() });
-    const hostile = [
-      'journal.0',
-      'journal.3',
-      'job.r2',
-      'stop.r2',
-      'log.run8.r2',
-      '$KV.members.m3',
-      '$JS.API.STREAM.PURGE.LOGS',
-    ];
-    // The last one is delivered: what came before it had its turn.
-    for (const deliver of [...hostile, subjects.owner(0, 'create'), `${inboxPrefixOf('runner_r1')}.own`]) {
-      const name = `c${crypto.randomUUID()}`;
-      const config = {
-        name,
-        deliver_subject: deliver,
-        deliver_policy: 'last_per_subject',
-        filter_subject: '$KV.members.m2',
-        ack_policy: 'none',
-        max_deliver: 1,
-        mem_storage: true,
-        num_replicas: 1,
-        inactive_threshold: 10e9,
-      };
-      await raw.request(
-        `$JS.API.CONSUMER.CREATE.KV_members.${name}`,
-        JSON.stringify({ stream_name: 'KV_members', config }),
-        timely,
-      );
-    }
-    await own.promise;
-    await scheduler.request(subjects.job('r2'), 'the only job', soon);
-    expect(jobs.filter((body) => !isDeepStrictEqual(body, membership))).toEqual(['the only job']);
-    expect(await openLog(scheduler, 0).last()).toEqual(before);
-    expect(await openLog(scheduler, 3).last()).toBeNull();
-    expect(await chunksOf(scheduler, 'run8')).toEqual([]);
-  });
-});
-
 describe('a runner that comes later', () => {
   it('gets in after a reload, and out after another, and those that are there do not notice', async () => {
     const r1 = await busOf('runner_r1');
     const breaks = vi.fn<() => void>();
     r1.events.on('disconnected', breaks);
-    await generate('r1,r2,r3');
-    process.kill(broker.pid, 'SIGHUP');
+    await broker.generate('r1,r2,r3');
+    broker.reload();
     const r3 = await vi.waitFor(() => busOf('runner_r3'), { timeout: 10_000, interval: 100 });
     const scheduler = await busOf('scheduler');
     r3.respond(subjects.job('r3'), () => 'here');
@@ -934,11 +445,11 @@ describe('a runner that comes later', () => {
     expect(await scheduler.request(subjects.job('r3'), {}, soon)).toBe('here');
     expect(await scheduler.request(subjects.job('r1'), {}, soon)).toBe('still here');
     const out = once(r3.events, 'disconnected');
-    await generate('r1,r2');
-    process.kill(broker.pid, 'SIGHUP');
+    await broker.generate('r1,r2');
+    broker.reload();
     await out;
     await expect(scheduler.request(subjects.job('r3'), {}, soon)).rejects.toMatchObject({ tag: 'NoResponders' });
-    expect(await readdir(join(folder, 'credentials'))).not.toContain('runner_r3');
+    expect(await readdir(join(broker.folder, 'credentials'))).not.toContain('runner_r3');
     expect(await scheduler.request(subjects.job('r1'), {}, soon)).toBe('still here');
     expect(breaks).not.toHaveBeenCalled();
   });
@@ -947,11 +458,11 @@ describe('a runner that comes later', () => {
 describe('in a cluster of three', () => {
   it('the same accounts hold between services at different brokers', async () => {
     const cluster = await startTestCluster({
-      config: `include "../${basename(folder)}/accounts.conf"`,
+      config: broker.config,
       user: 'setup',
-      pass: await passwordOf('setup'),
+      pass: await broker.passwordOf('setup'),
     });
-    opened.push({ close: () => cluster.stop() });
+    broker.opened.push({ close: () => cluster.stop() });
     const [one, two, three] = cluster.brokers.map(({ url }) => url);
     const setup = await busOf('setup', one);
     await oncePlaced(() => ensureStreams(setup, streamsOptions));

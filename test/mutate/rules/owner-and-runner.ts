@@ -30,7 +30,7 @@ export const ownerAndRunner: readonly Mutant[] = [
     file: 'libs/bus/src/permissions/permissions.ts',
     find: '...leaseKeys(buckets.runners, `${runner}.*`).map(one),',
     replace: "...leaseKeys(buckets.runners, '*.*').map(one),",
-    noticedBy: [{ tests: 'libs/bus/test/permissions.test.ts' }],
+    noticedBy: [{ tests: 'libs/bus/test/refusals.test.ts' }],
   },
   {
     rule: 'P10',

@@ -3,27 +3,13 @@
  * they are answered against the oracle. A gateway drops what comes from a lower epoch than it has seen (P4).
  */
 import {
-  subjects,
   type ApproveReply,
   type CancelReply,
-  type CommittedEvents,
   type CreateReply,
   type CreateRequest,
   type GetReply,
-  type PartitionOpened,
-  type WatchReply,
 } from '@penstock/bus';
-import {
-  closesRun,
-  endsEventStream,
-  isEnded,
-  newRunId,
-  partitionOf,
-  publicEventsOf,
-  type PublicRunEvent,
-  type RunEvent,
-} from '@penstock/run';
-import type { Exchange } from '../world/exchange.ts';
+import { isEnded, newRunId, partitionOf } from '@penstock/run';
 import type { Network } from '../world/network.ts';
 import { drawPipeline } from '../world/pipelines.ts';
 import { lastsHours } from '../world/profile.ts';
@@ -37,11 +23,11 @@ import { LogWatchers } from './log-watchers.ts';
 import { KeptReaders } from './kept-readers.ts';
 import { OwnerRequests } from './owner-requests.ts';
 import { RunDeleters } from './run-deleters.ts';
+import { RunWatchers } from './run-watchers.ts';
 import { ScheduleWriters } from './schedule-writers.ts';
 import { PullRequestDraws } from './pull-request-draws.ts';
 import { RerunDraws } from './rerun-draws.ts';
 
-const PING_MS = 15_000;
 /** No shorter file is too large for a commit. */
 const TOO_LARGE_FROM = 400_000;
 const EARLY_MS = 10 * 60 * 1000;
@@ -69,20 +55,9 @@ interface Intent {
   pending: number;
 }
 
-interface Watcher {
-  readonly intent: Intent;
-  readonly gateway: SimNode;
-  have: number;
-  asking: boolean;
-  ended: boolean;
-  /** It was told `pipeline_cancelling`. */
-  isCancelling: boolean;
-}
-
 export class Clients {
   readonly #world: World;
   readonly #network: Network;
-  readonly #exchange: Exchange;
   readonly #owners: OwnerRequests;
   readonly #logWatchers: LogWatchers;
   readonly #gateVisitors: GateVisitors;
@@ -93,7 +68,7 @@ export class Clients {
   /** Of each runner; a stage asks for some that one of them has. */
   readonly #labels: readonly (readonly string[])[];
   readonly #intents: Intent[] = [];
-  readonly #watchers: Watcher[] = [];
+  readonly #watchers: RunWatchers;
   /** Of keys, as last drawn. */
   readonly #limits = new Map<string, Limits>();
   readonly #onQuota = new Map<string, 'send as ended' | 'give up'>();
@@ -107,6 +82,7 @@ export class Clients {
     const { world, network, exchange } = dependencies;
     this.#owners = new OwnerRequests(world, exchange);
     this.#logWatchers = new LogWatchers(dependencies, this.#owners, gateways);
+    this.#watchers = new RunWatchers(dependencies, this.#owners, gateways);
     this.#gateVisitors = new GateVisitors({
       world,
       owners: this.#owners,
@@ -118,7 +94,6 @@ export class Clients {
     this.administrators = new Administrators({ world, network, gateways, labels });
     this.#world = world;
     this.#network = network;
-    this.#exchange = exchange;
     this.#gateways = gateways;
     this.#labels = labels;
     this.#pullRequests = new PullRequestDraws(world);
@@ -128,14 +103,7 @@ export class Clients {
 
   start(): void {
     const { profile, random } = this.#world;
-    for (const gateway of this.#gateways) {
-      this.#exchange.listen(gateway, subjects.events('*'), (text) =>
-        this.#eventsArrived(gateway, JSON.parse(text) as CommittedEvents),
-      );
-      this.#exchange.listen(gateway, subjects.opened('*'), (text) =>
-        this.#ownerOpened(gateway, (JSON.parse(text) as PartitionOpened).partition),
-      );
-    }
+    this.#watchers.start();
     // Several at once now and then: they share a commit.
     let at = profile.quietMs;
     for (let index = 0; index < profile.runs; index++) {
@@ -162,16 +130,12 @@ export class Clients {
       if (intent.acknowledged && this.#world.witness.stateOf(intent.request.runId) === undefined)
         return `run ${intent.request.runId} was acknowledged and is lost`;
     }
-    const waiting = this.#watchers.find(
-      ({ ended, intent }) => !ended && !this.#world.witness.isDisturbed(intent.request.runId),
-    );
     return (
       this.#logWatchers.missing() ??
       this.#scheduleWriters.missing() ??
       this.#deleters.missing() ??
       this.administrators.missing() ??
-      (waiting &&
-        `${waiting.gateway.name} still watches run ${waiting.intent.request.runId} at version ${waiting.have}`)
+      this.#watchers.missing()
     );
   }
 
@@ -361,21 +325,7 @@ export class Clients {
       this.#world.after(random.exponential(3_000), () => this.#logWatchers.watch(intent.request.runId));
     this.#rerunLater(intent);
     const watchers = random.int(3);
-    for (let count = 0; count < watchers; count++) {
-      const watcher: Watcher = {
-        intent,
-        gateway: random.pick(this.#gateways),
-        have: 0,
-        asking: false,
-        ended: false,
-        isCancelling: false,
-      };
-      this.#world.after(random.exponential(3_000), () => {
-        this.#watchers.push(watcher);
-        this.#askMore(watcher);
-        this.#ping(watcher);
-      });
-    }
+    for (let count = 0; count < watchers; count++) this.#watchers.watchLater(intent.request.runId, intent.partition);
   }
 
   #rerunLater(parent: Intent): void {
@@ -509,101 +459,6 @@ export class Clients {
         );
       },
     );
-  }
-
-  // --- Watching ------------------------------------------------------------------------------------------------------
-
-  #eventsArrived(gateway: SimNode, { runId, epoch, version, events }: CommittedEvents): void {
-    if (!this.#owners.isCurrent(gateway, partitionOf(runId, this.#world.profile.partitions), epoch)) return;
-    for (const watcher of this.#watchers) {
-      if (watcher.gateway !== gateway || watcher.intent.request.runId !== runId) continue;
-      const from = version - events.length + 1;
-      if (from > watcher.have + 1) {
-        this.#world.mark('watcher found a gap');
-        this.#askMore(watcher);
-      } else this.#take(watcher, from, events);
-    }
-  }
-
-  #ownerOpened(gateway: SimNode, partition: number): void {
-    for (const watcher of this.#watchers)
-      if (watcher.gateway === gateway && watcher.intent.partition === partition) this.#askMore(watcher);
-  }
-
-  #ping(watcher: Watcher): void {
-    this.#world.after(PING_MS, () => {
-      if (watcher.ended) return;
-      this.#askMore(watcher);
-      this.#ping(watcher);
-    });
-  }
-
-  #askMore(watcher: Watcher): void {
-    if (watcher.asking || watcher.ended) return;
-    const world = this.#world;
-    const { gateway, intent, have } = watcher;
-    const { runId } = intent.request;
-    watcher.asking = true;
-    this.#owners.ask<WatchReply>(gateway, intent.partition, 'watch', { runId, after: have }, (answer) => {
-      watcher.asking = false;
-      if (answer?.ok !== true) return;
-      if (answer.run !== null) {
-        this.#take(watcher, have + 1, answer.run.events);
-        return;
-      }
-      watcher.asking = true;
-      this.#network.askStore(
-        gateway,
-        (store) => store.events(runId),
-        (events) => {
-          watcher.asking = false;
-          world.mark('watched from the store');
-          if (events !== undefined) this.#take(watcher, 1, events);
-          else
-            world.check(
-              world.witness.isDisturbed(runId),
-              'P6',
-              `run ${runId} is watched, and neither its owner nor the store knows it`,
-            );
-        },
-        () => {
-          watcher.asking = false;
-        },
-      );
-    });
-  }
-
-  #take(watcher: Watcher, from: number, events: readonly RunEvent[]): void {
-    const { runId } = watcher.intent.request;
-    events.forEach((event, index) => {
-      const version = from + index;
-      if (version !== watcher.have + 1) return;
-      watcher.have = version;
-      this.#world.witness.eventSeen(runId, version, event);
-      this.#checkShown(watcher, event);
-    });
-  }
-
-  /** What its client is shown of the event: one stream, which ends once, and nothing after it (PUBLIC-2). */
-  #checkShown(watcher: Watcher, event: RunEvent): void {
-    const { runId } = watcher.intent.request;
-    const all = publicEventsOf(event, () => ({ text: '', truncated: false }));
-    if (all.length === 0 || this.#world.witness.isDisturbed(runId)) {
-      if (closesRun(event)) watcher.ended = true;
-      return;
-    }
-    for (const shown of all) this.#checkOne(watcher, shown);
-  }
-
-  #checkOne(watcher: Watcher, shown: PublicRunEvent): void {
-    const { runId } = watcher.intent.request;
-    const fail = (what: string): void =>
-      this.#world.check(false, 'PUBLIC-2', `a watcher of run ${runId} is told ${what}`);
-    if (watcher.ended) fail(`${shown.type} after the end`);
-    if (watcher.isCancelling && shown.type !== 'pipeline_cancelled') fail(`${shown.type} after pipeline_cancelling`);
-    if (shown.type === 'pipeline_cancelled' && !watcher.isCancelling) fail('pipeline_cancelled alone');
-    watcher.isCancelling ||= shown.type === 'pipeline_cancelling';
-    watcher.ended = endsEventStream(shown);
   }
 }
 

@@ -22,7 +22,7 @@ import {
   type RunWaits,
   withNames,
 } from '@penstock/run';
-import { decodeCommit, type AttemptLogRef, type Commit } from '@penstock/scheduler/testing';
+import { decodeCommit, type AttemptLogRef } from '@penstock/scheduler/testing';
 import type { FoundCache } from '@penstock/artifacts';
 import type { Checkpoint, EncodedRun } from '@penstock/store';
 import type { Clients } from '../nodes/clients.ts';
@@ -42,6 +42,7 @@ import { checkEvent, checkLogEnd, checkQueued } from './event-rules.ts';
 import { checkGateEvent, checkGates, mayDecide } from './gate-rules.ts';
 import { DeletionRules } from './deletion-rules.ts';
 import { FairSlots } from './fair-slots.ts';
+import { GroupRules } from './group-rules.ts';
 import { KeptRules } from './kept-rules.ts';
 import { LogRules } from './log-rules.ts';
 import { PartitionRules } from './partition-rules.ts';
@@ -49,7 +50,7 @@ import { checkReasons } from './reason-rules.ts';
 import { checkTold } from './told-rules.ts';
 import { checkWait } from './wait-rules.ts';
 import { PullRules } from './pull-rules.ts';
-import { byTurn, QuotaRules } from './quota-rules.ts';
+import { QuotaRules } from './quota-rules.ts';
 import { RerunRules } from './rerun-rules.ts';
 import type { RunTruth } from './run-truth.ts';
 import { HookRules } from './hook-rules.ts';
@@ -73,8 +74,7 @@ export class Oracle implements Witness {
   readonly #observed: Observed;
   readonly #world: World;
   readonly #partitions: PartitionRules;
-  /** Runs that have not settled, by group, in the order of their creation. */
-  readonly #groups = new Map<string, string[]>();
+  readonly #groups: GroupRules;
   readonly #spentCredits = new Set<string>();
   /** The first mark behind each attempt's log. */
   readonly #marks = new Map<string, number>();
@@ -96,6 +96,7 @@ export class Oracle implements Witness {
     this.#world = world;
     this.#pulls = new PullRules(world, this.#runs, (runId) => observed.clients.requestOf(runId));
     this.#quotas = new QuotaRules(world);
+    this.#groups = new GroupRules(world, this.#runs);
     this.#reruns = new RerunRules(world, this.#runs, observed.clients);
     this.#schedules = new ScheduleRules(world);
     this.#deletions = new DeletionRules(world, this.#runs);
@@ -175,43 +176,12 @@ export class Oracle implements Witness {
     this.#deletions.committed(partition, commit, entry.sequence, truth.disturbed);
     for (const { id, from, events } of commit.runs)
       this.#apply(id, partition, from, events, entry.sequence, truth.disturbed);
-    this.#orderGroups(commit);
-    if (!truth.disturbed) this.#checkTurns(commit);
+    this.#groups.order(commit);
+    if (!truth.disturbed) this.#groups.checkTurns(commit);
     if (!truth.disturbed) this.#reruns.committed(commit);
     this.#schedules.committed(partition, commit, entry.sequence, truth.disturbed);
     this.#pulls.checkStep(commit, truth.disturbed);
-    this.#quotas.checkStep((run) => run.state.group === undefined || this.#group(run)[0] === run.id, truth.disturbed);
-  }
-
-  /** A commit has its runs in the order in which it first heard of them: those that it adds to a group stand in it by their turns. */
-  #orderGroups(commit: Commit): void {
-    const joined = commit.runs
-      .filter(({ events }) => events.some(({ type }) => type === 'run_created' || type === 'run_approved'))
-      .flatMap(({ id }) => this.#runs.get(id) ?? [])
-      .toSorted(byTurn);
-    for (const run of joined) {
-      const members = this.#group(run);
-      const index = members.indexOf(run.id);
-      if (index >= 0) members.push(...members.splice(index, 1));
-    }
-  }
-
-  /** A commit is one step, in whatever order its runs stand in it. */
-  #checkTurns(commit: Commit): void {
-    for (const { id, events } of commit.runs) {
-      const run = this.#runs.get(id);
-      if (
-        run?.state.group === undefined ||
-        isSettled(run.state) ||
-        !events.some(({ type }) => type === 'stage_started' || type === 'gates_queued')
-      )
-        continue;
-      this.#world.check(
-        this.#group(run)[0] === id,
-        'groups',
-        `run ${id} is granted before its turn in group ${run.state.group}`,
-      );
-    }
+    this.#quotas.checkStep((run) => run.state.group === undefined || this.#groups.isFirst(run), truth.disturbed);
   }
 
   #apply(
@@ -251,7 +221,7 @@ export class Oracle implements Witness {
         this.#runs.set(id, run);
         this.#hooks.happened(run);
         this.#reruns.created(run, event, disturbed);
-        if (event.group !== undefined && event.held === undefined) this.#group(run).push(id);
+        if (event.group !== undefined && event.held === undefined) this.#groups.join(run);
         this.#quotas.happened(run, event, this.#observed.clients.limitsOf(id), disturbed);
         continue;
       }
@@ -276,12 +246,12 @@ export class Oracle implements Witness {
       } catch (error) {
         if (!disturbed) world.fail(error instanceof Error ? error : new Error(String(error)));
       }
-      if (event.type === 'run_approved' && run.state.group !== undefined) this.#group(run).push(id);
+      if (event.type === 'run_approved' && run.state.group !== undefined) this.#groups.join(run);
       run.events.push(event.type === 'stages_added' ? withNames(event) : event);
       this.#hooks.happened(run);
       this.#kept.happened(run, event, disturbed);
       this.#quotas.happened(run, event, undefined, disturbed);
-      if (isSettled(run.state)) this.#leaveGroup(run);
+      if (isSettled(run.state)) this.#groups.leave(run);
     }
     if (run !== undefined && !disturbed) {
       const { id: about } = run;
@@ -345,20 +315,6 @@ export class Oracle implements Witness {
         );
       }
     }
-  }
-
-  #group(run: RunTruth): string[] {
-    const id = `${run.state.key}\n${run.state.group ?? ''}`;
-    let members = this.#groups.get(id);
-    if (members === undefined) this.#groups.set(id, (members = []));
-    return members;
-  }
-
-  #leaveGroup(run: RunTruth): void {
-    if (run.state.group === undefined) return;
-    const members = this.#group(run);
-    const index = members.indexOf(run.id);
-    if (index >= 0) members.splice(index, 1);
   }
 
   acknowledged(partition: number, bytes: Uint8Array, commitId: string, sequence: number): void {
