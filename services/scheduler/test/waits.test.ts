@@ -23,6 +23,14 @@ function ofStage(waits: RunWaits, name: string): readonly Wait[] {
   return waits.stages?.find(([stageName]) => stageName === name)?.[1] ?? [];
 }
 
+/** How often all sessions were gone through since. */
+function countingSessions({ dispatch: { queues } }: Harness): () => number {
+  let looks = 0;
+  const { sessions } = queues;
+  Object.assign(queues, { sessions: { values: () => ((looks += 1), sessions.values()) } });
+  return () => looks;
+}
+
 describe('what a run waits for', () => {
   it('is nothing once it has ended, nor for what is executed', () => {
     const world = new Harness();
@@ -284,6 +292,40 @@ describe('what a run waits for', () => {
     expect(looks.isPaused).toBe(sizes);
     // At each entry and at each pick, and not at all others for each pick.
     expect(looks.passOf).toBeLessThan(5 * sizes);
+  });
+
+  it('WAITS-1: of stages that ask for as many sizes that no runner has, the runners are gone through once', () => {
+    const world = new Harness();
+    const capacity = { cpu: 1, memoryBytes: 2 ** 30 };
+    world.dispatch.sessionSeen({ runner: 'r1', session: 'r1-s', labels: [], slots: 1, attempts: [], capacity });
+    const sizes = [2, 3, 4].map((gib) =>
+      stage(`s${gib}`, { workspace: 'fresh', place: { resources: { memoryBytes: gib * 2 ** 30 } } }),
+    );
+    const { id } = world.create(text(sizes));
+    world.settle();
+    const looks = countingSessions(world);
+    expect(ask(world, id).stages?.map(([, [wait]]) => wait?.message)).toEqual(
+      [2, 3, 4].map((gib) => `No runner with its labels is as large as it asks for (${gib} GiB of memory).`),
+    );
+    expect(looks()).toBe(1);
+  });
+
+  it('WAITS-1: of stages that ask for as many labels that no runner has, no more runners are looked at than may be for one answer', () => {
+    const world = new Harness();
+    for (let index = 0; index < 300; index++) world.session(`r${index}-s`, { runner: `r${index}` });
+    const stages = 500;
+    const { id } = world.create(
+      text(
+        Array.from({ length: stages }, (_, index) => stage(`s${index}`, { workspace: 'fresh', runsOn: [`l${index}`] })),
+      ),
+    );
+    world.settle();
+    const looks = countingSessions(world);
+    const messages = ask(world, id).stages?.map(([, [wait]]) => wait?.message) ?? [];
+    expect(messages[0]).toContain("No runner has the label 'l0'");
+    expect(messages.at(-1)).toBe('No runner that is connected has all that it asks for.');
+    expect(messages).toHaveLength(stages);
+    expect(looks()).toBeLessThan(stages);
   });
 
   it('WAITS-1: runs before which very many wait are told of in several answers', () => {

@@ -2,7 +2,7 @@
 import { ExpectedLine } from '../run/expected-line.ts';
 import { ANY_STAGE, stageLengthName, type Lengths } from '../run/lengths.ts';
 import type { LiveRun } from '../run/live-run.ts';
-import { lackingSentence } from './lacking.ts';
+import { Lacking } from './lacking.ts';
 import type { Pool } from './key-slots.ts';
 import { classId, PickOrder, type Expected, type Looks, type Place, type Queues } from './place.ts';
 import { ReadyClass } from './ready-class.ts';
@@ -27,28 +27,31 @@ export class PickOrders {
   readonly #boot: number;
   readonly #looks: Looks;
   readonly #orders: { readonly pool: Pool; readonly tenant: string | undefined; readonly order: PickOrder }[] = [];
+  readonly lacking: Lacking;
 
   constructor({ queues, lengths }: { readonly queues: Queues; readonly lengths: Lengths }, boot: number, looks: Looks) {
     this.#queues = queues;
     this.#lengths = lengths;
     this.#boot = boot;
     this.#looks = looks;
+    this.lacking = new Lacking((tenant) => leased(queues.sessions.values(), tenant), looks);
   }
 
-  /** Of what waits for these runners. Classes may differ by the thousand, and have the same ones. */
-  of(pool: Pool, tenant: string | undefined): PickOrder {
+  /** Of what waits for these runners. Classes may differ by the thousand, and have the same ones. Undefined: nothing may be looked at any more. */
+  of(pool: Pool, tenant: string | undefined): PickOrder | undefined {
     const whose = this.#queues.hasOwnRunners(tenant) ? tenant : undefined;
     const known = this.#orders.find((each) => each.tenant === whose && areSame(each.pool.runners, pool.runners));
     if (known !== undefined) return known.order;
+    if (this.#looks.left <= 0) return undefined;
     const order = new PickOrder(this.#queues, pool, whose, this.#expected(pool), this.#looks);
     this.#orders.push({ pool, tenant: whose, order });
     return order;
   }
 
   #expected(pool: Pool): Expected {
-    const remaining = this.#lengths
-      .runningOn(pool.runners)
-      .map((attempt) => this.#lengths.remainingOf(attempt, this.#boot));
+    const running = this.#lengths.runningOn(pool.runners);
+    this.#looks.left -= running.length;
+    const remaining = running.map((attempt) => this.#lengths.remainingOf(attempt, this.#boot));
     return {
       line: new ExpectedLine(pool.slots, remaining),
       usualMs: this.#lengths.median(ANY_STAGE),
@@ -88,7 +91,7 @@ export class StandingStages {
     const places =
       lacking !== undefined || isDrained
         ? undefined
-        : this.#orders.of(pool, stages.tenant).placesOf(this.#run, this.#count);
+        : this.#orders.of(pool, stages.tenant)?.placesOf(this.#run, this.#count);
     for (let index = 0; index < stages.count; index++) {
       const name = stages.nameAt?.(index) ?? '';
       this.#standing.set(name, { lacking, place: places?.get(name), slots: pool.slots, isDrained });
@@ -103,10 +106,7 @@ export class StandingStages {
     const ready = this.#queues.classes.get(classId(stages, runner)) ?? new ReadyClass('', stages, runner);
     const pool = this.#queues.poolOf(ready, tenant);
     if (pool.runners.size + pool.drained > 0) return { pool, lacking: undefined };
-    return {
-      pool,
-      lacking: lackingSentence({ labels, least, boundTo: runner }, leased(this.#queues.sessions.values(), tenant)),
-    };
+    return { pool, lacking: this.#orders.lacking.sentenceOf({ labels, least, boundTo: runner, tenant }) };
   }
 }
 

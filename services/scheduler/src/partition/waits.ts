@@ -3,7 +3,7 @@
  * the commit that is under way. Decides and changes nothing; owns nothing.
  *
  *  WAITS-1 The answer takes bounded time, however many runs wait: so many stages are told, and so many of what stands before them
- *     are looked at. Runs behind those are left to be asked about again; of one run alone a place is not said.
+ *     are looked at. Runs behind those are left to be asked about again; of one run alone a place is not said, nor which label is missing.
  *  WAITS-2 What is told of the run itself is committed (PARTITION-3); what stands in its way is as it is now.
  *  WAITS-3 Other runs are named to who asks with their tenant alone.
  */
