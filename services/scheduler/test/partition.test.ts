@@ -313,6 +313,29 @@ describe('concurrency groups', () => {
     expect(second.replies).toMatchObject([{ ok: true }]);
   });
 
+  it('cancel_in_progress before which very many wait ends them in several turns, and none of them goes on meanwhile', () => {
+    const world = new Harness({ settings: { liveRunsPerKeyMax: 200 } });
+    world.session('r1-s', { credits: 200 });
+    const before = Array.from({ length: 100 }, () => world.create(grouped()).id);
+    world.settle();
+    const { id } = world.create(grouped(true));
+    world.settle();
+    const cancelled = (): string[] =>
+      world.appended.flatMap(({ commit }) =>
+        commit.runs.filter(({ events }) => events.some(({ type }) => type === 'run_cancelled')).map((run) => run.id),
+      );
+    expect(cancelled().toSorted()).toEqual(before.slice(-40).toSorted());
+    expect(world.partition.nextWake()).toBe(world.boot);
+    world.partition.tick();
+    world.settle();
+    expect(cancelled().toSorted()).toEqual(before.slice(-80).toSorted());
+    // The turn of the next one comes: it is none of those that still wait to be cancelled.
+    world.result(world.job(0));
+    world.settle();
+    expect(cancelled().toSorted()).toEqual(before.slice(1).toSorted());
+    expect(world.jobs.map(({ message }) => message.runId)).toEqual([before[0], id]);
+  });
+
   it('runs of one millisecond keep their order at a take-over', () => {
     const world = new Harness();
     // Ids that would sort the other way round.

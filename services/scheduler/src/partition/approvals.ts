@@ -23,7 +23,7 @@ export interface ApprovalsHost {
   mayAnswer(): boolean;
   decide(run: LiveRun, command: RunCommand): boolean;
   /** A newer run of its group takes its place. */
-  supersede(runId: RunId): void;
+  supersede(runIds: readonly RunId[]): void;
   advance(): void;
 }
 
@@ -74,9 +74,7 @@ export class Approvals {
     const held = slots.approved(run, at);
     decide(run, { type: 'approve', at, by, runOfMonth: used + 1, held });
     counts.counts(run);
-    if (run.definition.concurrency?.cancelInProgress !== true) return undefined;
-    // The last first, so that none has its turn on the way.
-    for (const superseded of before.toReversed()) supersede(superseded);
+    if (run.definition.concurrency?.cancelInProgress === true) supersede(before);
     return undefined;
   }
 }

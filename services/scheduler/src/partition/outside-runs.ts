@@ -1,6 +1,6 @@
 /**
  * Runs on their way out of memory and back (`Parking` says which, and when): what else of the partition has to hear of it. Owns who
- * waits for the checkpoint to pass its document, and who is to be cancelled as soon as it can be read.
+ * waits for the checkpoint to pass its document, and who is to be cancelled as soon as it can be read, or as its turn comes.
  */
 import type { RunId, Sequence } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
@@ -19,6 +19,8 @@ import type { WideMap } from '../run/wide-map.ts';
 
 /** Superseded runs that are asked for in one tick. */
 const SUPERSEDED_AT_ONCE = 100;
+/** And those that are cancelled with the run that supersedes them: 0.2 ms each. */
+const CANCELLED_AT_ONCE = 40;
 
 export interface OutsideRunsHost {
   readonly parking: Parking;
@@ -44,7 +46,10 @@ export class OutsideRuns {
   readonly #host: OutsideRunsHost;
   /** Parked runs whose documents are written, and wait for the checkpoint to pass them. */
   readonly #leaving = new Set<LiveRun>();
+  /** Those outside. */
   readonly #superseded = new Set<RunId>();
+  /** And those in memory that are still to be cancelled. */
+  readonly #toCancel = new Set<LiveRun>();
 
   constructor(host: OutsideRunsHost) {
     this.#host = host;
@@ -83,6 +88,7 @@ export class OutsideRuns {
     slots.park(run);
     counts.park(run);
     this.#host.forgetAdoption(run);
+    if (this.#toCancel.delete(run)) this.#superseded.add(run.id);
     parking.left(parked);
     newest.set(parked.tenant, parked);
   }
@@ -135,17 +141,49 @@ export class OutsideRuns {
       return;
     }
     parking.forget(runId);
+    if (this.#toCancel.delete(run)) {
+      decide(run, 'cancel');
+      return;
+    }
     if (mayPark(run) && parking.isWanted(run.state.key, false)) parking.park(run, false);
     decide(run, 'admit');
   }
 
-  /** A newer run of its group takes its place: it is cancelled, in memory at once, else when it is back. */
-  supersede(runId: RunId): void {
+  /**
+   * A newer run of their group takes their place: they are cancelled, in memory at once unless they are very many, else when they are
+   * back. The last first, so that none has its turn on the way.
+   */
+  supersede(runIds: readonly RunId[]): void {
     const { runs, parking, decide } = this.#host;
-    const run = runs.get(runId);
-    if (run === undefined) {
-      if (parking.find(runId) !== undefined) this.#superseded.add(runId);
-    } else if (!run.ended) decide(run, 'cancel');
+    let left = CANCELLED_AT_ONCE;
+    for (const runId of runIds.toReversed()) {
+      const run = runs.get(runId);
+      if (run === undefined) {
+        if (parking.find(runId) !== undefined) this.#superseded.add(runId);
+      } else if (!run.ended) {
+        if ((left -= 1) < 0) this.#toCancel.add(run);
+        else decide(run, 'cancel');
+      }
+    }
+  }
+
+  /** Superseded runs are to be cancelled. */
+  get isBusy(): boolean {
+    return this.#toCancel.size > 0;
+  }
+
+  /** The next ones, at most so many; how many there were. */
+  goOn(max: number): number {
+    const { runs, decide } = this.#host;
+    let count = 0;
+    for (const run of this.#toCancel) {
+      if (count >= max) break;
+      this.#toCancel.delete(run);
+      if (run.ended || runs.get(run.id) !== run) continue;
+      count += 1;
+      decide(run, 'cancel');
+    }
+    return count;
   }
 
   /** About every second. */
@@ -162,5 +200,6 @@ export class OutsideRuns {
   clear(): void {
     this.#leaving.clear();
     this.#superseded.clear();
+    this.#toCancel.clear();
   }
 }

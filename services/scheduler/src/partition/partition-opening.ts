@@ -57,7 +57,7 @@ export interface PartitionOpeningHost {
   remember(run: LiveRun): void;
   offerWaiting(run: LiveRun): void;
   /** A newer run of its group takes its place. */
-  supersede(runId: RunId): void;
+  supersede(runIds: readonly RunId[]): void;
   /** It could not be restored. */
   quarantine(run: LiveRun, cause: string): void;
 }
@@ -169,8 +169,7 @@ function* supersedeAgain(
     groups.add(name);
     const members = slots.members(key, group);
     // A rerun waits for the runs that it was made from as for any other, and does not take their place.
-    for (const before of members.slice(0, Math.max(0, members.indexOf(id))).toReversed())
-      if (!spares(state.lineage, before)) supersede(before);
+    supersede(members.slice(0, Math.max(0, members.indexOf(id))).filter((before) => !spares(state.lineage, before)));
   });
 }
 

@@ -249,7 +249,7 @@ export class PartitionParts {
       begin: (run, start) => this.decisions.begin(run, start),
       parents: this.parents,
       adopt: (run, lists) => this.adoptions.begin(run, lists),
-      supersede: (runId) => this.outside.supersede(runId),
+      supersede: (runIds) => this.outside.supersede(runIds),
       cancel: (run) => void this.decisions.decide(run, { type: 'cancel', at: this.decisions.at(run) }),
       giveUp: (run) => void this.decisions.decide(run, { type: 'give-up', at: this.decisions.at(run) }),
       advance: () => host.advance(),
@@ -265,7 +265,7 @@ export class PartitionParts {
       accepts: () => host.accepts(),
       mayAnswer: () => host.mayAnswer(),
       decide: (run, command) => this.decisions.decide(run, command),
-      supersede: (runId) => this.outside.supersede(runId),
+      supersede: (runIds) => this.outside.supersede(runIds),
       advance: () => host.advance(),
     });
     this.requests = new RunRequests({
@@ -367,7 +367,7 @@ export class PartitionParts {
       schedules: this.schedules,
       remember: (run) => host.remember(run),
       offerWaiting: (run) => this.decisions.offerWaiting(run),
-      supersede: (runId) => this.outside.supersede(runId),
+      supersede: (runIds) => this.outside.supersede(runIds),
       quarantine: (run, cause) => this.decisions.quarantine(run, cause),
     };
   }

@@ -52,7 +52,7 @@ export interface RunCreationDependencies {
   /** What a rerun takes over from its parent, as much as a commit holds in each list. */
   adopt(run: LiveRun, lists: readonly (readonly TakenStage[])[]): void;
   /** A newer run of its group takes its place: it is cancelled, in memory at once. */
-  supersede(runId: RunId): void;
+  supersede(runIds: readonly RunId[]): void;
   cancel(run: LiveRun): void;
   giveUp(run: LiveRun): void;
   bootNow(): number;
@@ -229,8 +229,7 @@ export class RunCreation {
     // A rerun is no new head: it leaves the others of its pull request alone.
     if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true && lineage === undefined)
       for (const superseded of pulls.supersededBy(run)) cancel(superseded);
-    // The last first, so that none has its turn on the way.
-    if (supersedes) for (const id of before.toReversed()) if (!spares(lineage, id)) supersede(id);
+    if (supersedes) supersede(before.filter((id) => !spares(lineage, id)));
   }
 
   /** What is committed says so, and an owner that is sure to be it: what used the month up may never come to be (P4). */
