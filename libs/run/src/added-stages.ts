@@ -12,12 +12,13 @@ import {
   parsePipeline,
   PIPELINE_LIMITS,
   type ParseResult,
-  wantedBy,
   type PipelineDefinition,
   type StageDefinition,
 } from '@penstock/pipeline';
 import { TaggedError } from '@penstock/errors';
 import type { RunEvent, StagesAdded } from './events.ts';
+import { placesAfter } from './named-places.ts';
+import { rememberSums, sumsOf, sumsWith, wantedOf, type PlanSums } from './plan-sums.ts';
 import { partsOf, planOf, type Plan, type PlannedStage } from './plan.ts';
 
 /** Of the names of all stages of a run, as JSON: an event that names all of them fits half a commit. */
@@ -59,9 +60,6 @@ interface Meaning {
 
 /** By event: whoever folds a run again finds what its texts mean. */
 const meanings = new WeakMap<StagesAdded, Meaning>();
-
-/** What the names of a plan's stages take as JSON: looked at for each text that joins. */
-const nameSums = new WeakMap<Plan, number>();
 
 /** The plan with the stages of the event. Reads its text, unless that has been read. Throws NotAdded. */
 export function planAfter(plan: Plan, event: StagesAdded): Plan {
@@ -129,11 +127,13 @@ function grow(plan: Plan, stage: string, { stages: added }: PipelineDefinition):
   const generator = plan.stages[plan.indexOf.get(stage) ?? -1];
   if (generator === undefined) throw new NotAdded('pipeline_file', `there is no stage '${stage}'`);
   const addedBytes = plan.addedBytes + definitionBytes({ name: '', schedule: [], stages: added });
-  checkBounds(plan, generator, added, addedBytes);
+  const entering = added.reduce((sum, { after }) => sum + after.length, 0);
+  const waits = new Set(generator.dependents);
+  const sums = sumsWith(sumsOf(plan), added, entering + waits.size * added.length);
+  checkBounds(plan, generator, added, { sums, addedBytes });
   const first = plan.stages.length;
   const parts = partsOf(added, (name) => plan.indexOf.get(name), first);
   const stages = [...plan.stages];
-  const wantedOf = wantedBeside(plan, added);
   for (const [offset, definition] of added.entries()) {
     const { dependencies = [], siblings = [], after } = parts[offset] ?? {};
     stages.push({
@@ -143,7 +143,7 @@ function grow(plan: Plan, stage: string, { stages: added }: PipelineDefinition):
       dependents: [...generator.dependents, ...(parts[offset]?.dependents ?? [])],
       siblings,
       labelSet: definition.runsOn.join(','),
-      wanted: wantedOf(definition),
+      wanted: wantedIn(sums, definition),
       after,
       depth: generator.depth + 1,
     });
@@ -151,20 +151,28 @@ function grow(plan: Plan, stage: string, { stages: added }: PipelineDefinition):
   const places = added.map((_, offset) => first + offset);
   const entries = places.filter((place) => stages[place]?.dependencies.includes(generator.index));
   stages[generator.index] = { ...generator, dependents: [...generator.dependents, ...entries] };
-  for (const index of new Set(generator.dependents)) {
+  for (const index of waits) {
     const waiting = stages[index];
     if (waiting !== undefined) stages[index] = { ...waiting, dependencies: [...waiting.dependencies, ...places] };
   }
-  const indexOf = new Map(plan.indexOf);
-  for (const [offset, { name }] of added.entries()) indexOf.set(name, first + offset);
+  const indexOf = placesAfter(
+    plan.indexOf,
+    () => plan.stages.map(({ definition: { name } }) => name),
+    added.map(({ name }) => name),
+  );
   const gates = places.filter((place) => stages[place]?.definition.approval !== undefined);
   const after = { definition: plan.definition, stages, indexOf, gates: [...plan.gates, ...gates], addedBytes };
-  nameSums.set(after, namesOfPlan(plan) + namesBytes(added));
+  rememberSums(after, sums);
   return after;
 }
 
 /** Before anything is made: what the whole run would come to. */
-function checkBounds(plan: Plan, generator: PlannedStage, added: readonly StageDefinition[], addedBytes: number): void {
+function checkBounds(
+  plan: Plan,
+  generator: PlannedStage,
+  added: readonly StageDefinition[],
+  { sums, addedBytes }: { readonly sums: PlanSums; readonly addedBytes: number },
+): void {
   const { stagesMax, dependenciesMax, gatesMax, labelSetsMax, labelSetsTextMax, definitionTextMax } = PIPELINE_LIMITS;
   const refuse = (isOver: boolean, what: string): void => {
     if (isOver)
@@ -173,21 +181,19 @@ function checkBounds(plan: Plan, generator: PlannedStage, added: readonly StageD
   refuse(plan.stages.length + added.length > stagesMax, `more than ${stagesMax} stages`);
   for (const { name } of added)
     if (plan.indexOf.has(name)) throw new NotAdded('pipeline_file', `there is a stage '${name}' already`);
-  const dependencies =
-    plan.stages.reduce((sum, each) => sum + each.dependencies.length, 0) +
-    added.reduce((sum, { after }) => sum + after.length, 0) +
-    generator.dependents.length * added.length;
-  refuse(dependencies > dependenciesMax, `more than ${dependenciesMax} dependencies`);
+  refuse(sums.dependencies > dependenciesMax, `more than ${dependenciesMax} dependencies`);
   const gates = plan.gates.length + added.filter(({ approval }) => approval !== undefined).length;
   refuse(gates > gatesMax, `more than ${gatesMax} stages with 'approval'`);
-  const labelSets = new Set([
-    ...plan.stages.map(({ labelSet }) => labelSet),
-    ...added.map(({ runsOn }) => runsOn.join(',')),
-  ]);
-  const labelsText = [...labelSets].reduce((sum, { length }) => sum + length, 0);
-  refuse(labelSets.size > labelSetsMax + 1 || labelsText > labelSetsTextMax, 'too many different sets of labels');
+  const labelsText = [...sums.labelSets].reduce((sum, { length }) => sum + length, 0);
+  refuse(sums.labelSets.size > labelSetsMax + 1 || labelsText > labelSetsTextMax, 'too many different sets of labels');
   refuse(addedBytes > definitionTextMax, `more than ${definitionTextMax / 1024 / 1024} MiB of added stages`);
-  refuse(namesOfPlan(plan) + namesBytes(added) > NAMES_BYTES_MAX, 'names that are too long');
+  refuse(sums.names > NAMES_BYTES_MAX, 'names that are too long');
+}
+
+/** Of a new stage: one that shares a workspace goes to the runner that has it, which must be able to take all that share it. */
+function wantedIn(sums: PlanSums, definition: StageDefinition): PlannedStage['wanted'] {
+  const shared = definition.workspace === 'shared' ? sums.shared.get(definition.runsOn.join(',')) : undefined;
+  return shared?.wanted ?? wantedOf([definition]);
 }
 
 /** Whether the result, its text and all that may fall due by it fit one commit (P1). */
@@ -196,39 +202,5 @@ export function fitsDecision(
   { bytes }: Pick<StagesAdded, 'bytes'>,
   outputs: Readonly<Record<string, string>> = {},
 ): boolean {
-  return namesOfPlan(plan) + bytes + Buffer.byteLength(JSON.stringify(outputs)) <= DECISION_BYTES_MAX;
-}
-
-function namesOfPlan(plan: Plan): number {
-  let names = nameSums.get(plan);
-  if (names === undefined) nameSums.set(plan, (names = namesBytes(plan.stages.map(({ definition }) => definition))));
-  return names;
-}
-
-/** As JSON, in a list. */
-function namesBytes(stages: readonly Pick<StageDefinition, 'name'>[]): number {
-  return stages.reduce((sum, { name }) => sum + Buffer.byteLength(JSON.stringify(name)) + 1, 0);
-}
-
-/** Of a new stage: one that shares a workspace goes to the runner that has it, which must be able to take all that share it. */
-function wantedBeside(
-  plan: Plan,
-  added: readonly StageDefinition[],
-): (definition: StageDefinition) => PlannedStage['wanted'] {
-  const known = new Map<string, PlannedStage['wanted']>();
-  const make = (group: readonly StageDefinition[]): PlannedStage['wanted'] => ({
-    trusted: wantedBy(group, true),
-    untrusted: wantedBy(group, false),
-  });
-  return (definition) => {
-    if (definition.workspace !== 'shared') return make([definition]);
-    const labelSet = definition.runsOn.join(',');
-    let wanted = known.get(labelSet);
-    if (wanted === undefined) {
-      const all = [...plan.stages.map((planned) => planned.definition), ...added];
-      wanted = make(all.filter(({ workspace, runsOn }) => workspace === 'shared' && runsOn.join(',') === labelSet));
-      known.set(labelSet, wanted);
-    }
-    return wanted;
-  };
+  return sumsOf(plan).names + bytes + Buffer.byteLength(JSON.stringify(outputs)) <= DECISION_BYTES_MAX;
 }

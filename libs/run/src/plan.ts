@@ -1,10 +1,11 @@
 /** What follows from a definition alone, computed once for all runs that share it: positions and who waits for whom. */
 import { wantedBy, type PipelineDefinition, type StageDefinition, type Wanted } from '@penstock/pipeline';
+import type { NamedPlaces } from './named-places.ts';
 
 export interface Plan {
   readonly definition: PipelineDefinition;
   readonly stages: readonly PlannedStage[];
-  readonly indexOf: ReadonlyMap<string, number>;
+  readonly indexOf: NamedPlaces;
   /** The stages that wait for people. */
   readonly gates: readonly number[];
   /** What stages have added to the run takes, about, as JSON; 0: these are the stages of the file. */

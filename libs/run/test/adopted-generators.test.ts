@@ -261,6 +261,29 @@ describe('a stage that has added others (RERUN-4)', () => {
     expect(reads).toBe(1);
   });
 
+  it('costs nobody a look at all others: what is known of the file is carried on from text to text', () => {
+    const readsOf = (count: number): number => {
+      const generators = Array.from({ length: count }, (_, index) => stage(`g${index}`, { generates: CEILING }));
+      let reads = 0;
+      const watched = Object.defineProperty(stage('last'), 'workspace', {
+        enumerable: true,
+        get: () => ((reads += 1), 'shared'),
+      });
+      const parent = new DrivenRun(generating(...generators, watched));
+      for (const { name } of generators) {
+        add(parent, name, 'x: {run: a}');
+        succeed(parent, `${name}/x`);
+      }
+      succeed(parent, 'last');
+      const edited = planOf(generating(...generators, watched));
+      reads = 0;
+      const adoption = adoptionOf({ state: parent.run, events: parent.events }, edited, { from: ['last'] });
+      expect(adoption.ok && adoption.stages).toHaveLength(2 * count);
+      return reads;
+    };
+    expect(readsOf(20)).toBe(readsOf(2));
+  });
+
   it('comes after what is decided anew and skipped: it runs again', () => {
     const file = generating(
       stage('a'),
