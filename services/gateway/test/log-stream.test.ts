@@ -582,6 +582,23 @@ describe('many and slow clients', () => {
 });
 
 describe('bytes on the wire', () => {
+  it('every block of a stream, from its first byte on, is a message with event and data, or begins with a comment', async () => {
+    const { url, app } = await listening();
+    const ended = newRun();
+    await play(ended.id, ended.log);
+    const replayed = await fetch(`${url}/pipeline/${ended.id}/logs?token=${API_KEY}`);
+    const live = newRun();
+    world.owner.commit(live.id, [happened.queued('build'), happened.started('build')]);
+    const watched = await fetch(`${url}/pipeline/${live.id}/logs?token=${API_KEY}`);
+    const closing = app.close();
+    for (const text of [await replayed.text(), await watched.text()]) {
+      const blocks = text.split('\n\n');
+      expect(blocks.pop()).toBe('');
+      for (const block of blocks) expect(block).toMatch(/^:|^event: \w+\ndata: \{.*\}$/mu);
+    }
+    await closing;
+  });
+
   it('a stream is well-formed HTTP with a comment as ping, one data line a message', async () => {
     const { url } = await listening();
     const { id, log } = newRun();

@@ -52,9 +52,10 @@ function behind(position: StreamPosition, messages: number): StreamPosition {
 /** A browser that lost the stream comes back after this time. */
 const RECONNECT_MS = 2_000;
 
-export const OPENING_FRAME = Buffer.from(`retry: ${RECONNECT_MS}\n\n`);
+/** A line of whatever comes next: a block of its own would be a message without an event to who reads by blocks. */
+export const OPENING_FRAME = Buffer.from(`retry: ${RECONNECT_MS}\n`);
 export const PING_FRAME = Buffer.from(': ping\n\n');
 /** All that had happened before the client came is before this: clients that do not know it pass over comments. */
 export const CAUGHT_UP_FRAME = Buffer.from(': caught up\n\n');
 /** What every client receives when the server stops: it is to come back soon, wherever the address then leads. */
-export const RECONNECT_FRAME = Buffer.from('retry: 500\n\n: this server is shutting down, reconnect to go on\n\n');
+export const RECONNECT_FRAME = Buffer.from(': this server is shutting down, reconnect to go on\nretry: 500\n\n');
