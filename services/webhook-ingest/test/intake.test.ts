@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { DocumentStore } from '@penstock/store';
+import { deliveriesSpec } from '../src/model/collections.ts';
 import {
   githubPush,
   githubSignature,
@@ -26,6 +28,65 @@ afterAll(async () => {
 let count = 0;
 const newId = (): string => `delivery-${(count += 1)}`;
 const github = (id = newId()): Record<string, string> => ({ 'x-github-event': 'push', 'x-github-delivery': id });
+
+it.each([
+  ['before the push is kept', 1],
+  ['after that too', 3],
+])(
+  'a store that does not answer makes no push wait longer than its sender does, %s, and loses none',
+  async (_when, waitSecs) => {
+    const answers = Promise.withResolvers<void>();
+    const store: DocumentStore = {
+      ...world.store,
+      collection: (spec) =>
+        new Proxy(world.store.collection(spec), {
+          get: (real, name) => {
+            const method = (Reflect.get(real, name) as (...given: unknown[]) => Promise<unknown>).bind(real);
+            if (spec.name !== deliveriesSpec.name || name !== 'getMany') return method;
+            return async (...given: unknown[]) => {
+              await answers.promise;
+              return await method(...given);
+            };
+          },
+        }),
+    };
+    const ingest = await world.ingest({ store, waitSecs });
+    const { status, body } = await ingest.send(githubPush({ url: repository.url, commit }), github());
+    expect([status, body]).toMatchObject([200, { status: 'Pending', run_id: expect.any(String) as unknown }]);
+    answers.resolve();
+    await expect
+      .poll(async () => (await world.reads.view(body.run_id ?? '', ['service']))?.status, { timeout: 20_000 })
+      .toBe('SUCCESS');
+  },
+);
+
+it('whose sender waits less is promised no run of a delivery that came before, of which nothing may come yet', async () => {
+  const [isLooked, looks] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const mirrors: typeof world.mirrors = {
+    ...world.mirrors,
+    fetch: async (request) => {
+      isLooked.resolve();
+      await looks.promise;
+      return await world.mirrors.fetch(request);
+    },
+  };
+  const patient = await world.ingest({ mirrors });
+  const hasty = await world.ingest({ mirrors, beside: true, waitSecs: 1.5 });
+  const nothing = repository.commit({ 'README.md': 'no pipeline' });
+  const push = githubPush({ url: repository.url, commit: nothing, repository: 'acme/waits' });
+  const headers = github();
+  const first = patient.send(push, headers);
+  await isLooked.promise;
+  const again = hasty.send(push, headers);
+  const other = await hasty.send(
+    { ...push, repository: { ...(push['repository'] as object), full_name: 'acme/else' } },
+    github(),
+  );
+  expect(other.body['status']).toBe('Pending');
+  looks.resolve();
+  for (const answer of [await first, await again])
+    expect(answer.body).toMatchObject({ status: 'Skipped', run_id: null });
+});
 
 describe('a push', () => {
   let ingest: RunningIngest;

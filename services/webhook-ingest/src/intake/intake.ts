@@ -8,6 +8,7 @@
  *  INTAKE-4 Who signs and who does not share nothing: a key (groups, quotas, order) is that of a provider, a repository and a trust.
  */
 import type { IncomingHttpHeaders } from 'node:http';
+import { bootMs, within } from '@penstock/async';
 import {
   BrokerAway,
   MessageTooLarge,
@@ -94,6 +95,8 @@ export interface WebhookRequest {
   countFor(tenant: string): void;
 }
 
+/** Hosts give up after ten seconds, and take no more pushes to who lets them wait too often: a store has this much of that before a push is kept. */
+const SEEN_MS = 2_000;
 /** Of a body that nobody has signed. */
 export const UNSIGNED_BYTES_MAX = 1024 * 1024;
 /** Hosts nest some six deep. */
@@ -258,8 +261,9 @@ export class Intake {
     const { pullRequest, defaultBranch } = push;
     const { provider, repository, tenant, verified } = owned;
     const { id, deliveryId } = identify({ provider, repository, tenant, verified, pullRequest, deliveryId: hostId });
-    const waitMs = this.#options.waits.full ? 0 : this.#options.waitMs;
+    const since = bootMs();
     const seen = hostId === null ? null : await this.#seenBefore(id);
+    const waitMs = this.#options.waits.full ? 0 : Math.max(0, Math.floor(since + this.#options.waitMs - bootMs()));
     if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, clientGone);
 
     const now = this.#options.now();
@@ -312,7 +316,9 @@ export class Intake {
     if (waitMs === 0) return resultOf(first, pendingOf(first.runId));
     const wait = this.#options.waits.begin(first);
     try {
-      return resultOf(first, await wait.until(waitMs, clientGone()));
+      // Nothing may come of it for as long as its own sender waits.
+      const untilMs = decided === null ? Math.max(waitMs, first.answeredBy - first.receivedAt) : waitMs;
+      return resultOf(first, await wait.until(untilMs, clientGone()));
     } finally {
       wait.stop();
     }
@@ -354,10 +360,10 @@ export class Intake {
     }
   }
 
-  /** A store that is away must not lose a push: one that came before is then recognised when it is processed. */
+  /** A store that is away, or does not answer, must not lose a push: one that came before is then recognised when it is processed. */
   async #seenBefore(id: string): Promise<DecidedDelivery | null> {
     try {
-      return await this.#options.deliveries.get(id);
+      return await within(SEEN_MS, this.#options.deliveries.get(id), () => null);
     } catch (error) {
       if (error instanceof StoreError && error.retryable) return null;
       throw error;

@@ -4,7 +4,7 @@
  */
 import { subjects, type Bus, type BusSubscription } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
-import { isEnded } from '@penstock/run';
+import { isEnded, type RunView } from '@penstock/run';
 import { waitForRunEnd, type RunEndSources } from '@penstock/run-client';
 import { within } from '@penstock/async';
 import type { DeliveriesRepository } from '../model/deliveries-repository.ts';
@@ -29,6 +29,8 @@ export interface OutcomeWaitsOptions extends RunEndSources {
 const WAITS_MAX = 2_000;
 /** How late a decision is seen where the message about it was lost. */
 const ASK_MS = 2_000;
+/** What a look at the store may take where who waits has had all of its time. */
+const LOOK_MS = 1_000;
 
 export class OutcomeWaits {
   readonly #options: OutcomeWaitsOptions;
@@ -63,19 +65,25 @@ export class OutcomeWaits {
     const waits = this.#waits.get(runId) ?? new Set();
     this.#waits.set(runId, waits.add(decided.resolve));
     const end = waitForRunEnd(this.#options, runId, tenant);
-    const asking = setInterval(
-      () => void this.#ask(id, runId).then((known) => known !== null && decided.resolve(known)),
-      ASK_MS,
-    );
+    let isAsking = false;
+    const ask = async (): Promise<void> => {
+      if (isAsking) return;
+      isAsking = true;
+      const known = await this.#ask(id, runId);
+      isAsking = false;
+      if (known !== null) decided.resolve(known);
+    };
+    const asking = setInterval(() => void ask(), ASK_MS);
     return {
       until: async (untilMs, given) => {
         const signal = AbortSignal.any([given, this.#stopped.signal]);
         const deadline = performance.now() + untilMs;
+        const leftMs = (): number => Math.max(0, deadline - performance.now());
+        void ask();
         // The store is asked at the end too: what was decided by then may be that there is no run to promise.
         const known =
-          (await this.#ask(id, runId)) ??
           (await within(untilMs, decided.promise, () => null, signal)) ??
-          (await this.#ask(id, runId));
+          (await within(leftMs() + LOOK_MS, this.#ask(id, runId), () => null));
         if (known === null && this.#stopped.signal.aborted)
           throw new Unavailable('This server is shutting down; send the delivery again.', { retryAfterSecs: 1 });
         if (known === null) return { run_id: runId, status: 'Pending', source: 'none' };
@@ -83,9 +91,10 @@ export class OutcomeWaits {
           return { run_id: null, status: known.status ?? 'Skipped', source: known.source, error: known.error };
         if (known.kind === 'ended')
           return { run_id: runId, status: known.status ?? 'Skipped', source: known.source, error: known.error };
-        const status = await this.#statusOf(runId, tenant, end, Math.max(0, deadline - performance.now()), signal);
+        const status = await this.#statusOf(runId, tenant, end, leftMs, signal);
         // Its month may have been used up: then the decision was revised after we had read it.
-        const error = status === 'Failed' ? (await this.#ask(id, runId))?.error : undefined;
+        const error =
+          status === 'Failed' ? (await within(leftMs() + LOOK_MS, this.#ask(id, runId), () => null))?.error : undefined;
         return { run_id: runId, status, source: known.source, error };
       },
       stop: () => {
@@ -109,14 +118,20 @@ export class OutcomeWaits {
     runId: string,
     tenant: string,
     end: ReturnType<typeof waitForRunEnd>,
-    untilMs: number,
+    leftMs: () => number,
     signal: AbortSignal,
   ): Promise<string> {
     const { reads } = this.#options;
-    const before = await reads.view(runId, [tenant]).catch(() => null);
+    const look = (): Promise<RunView | null> =>
+      within(
+        leftMs() + LOOK_MS,
+        reads.view(runId, [tenant]).catch(() => null),
+        () => null,
+      );
+    const before = await look();
     if (before !== null && isEnded(before.status)) return capitalised(before.status);
-    await end.until(untilMs, signal);
-    const view = await reads.view(runId, [tenant]).catch(() => before);
+    await end.until(leftMs(), signal);
+    const view = (await look()) ?? before;
     return view === null ? 'Pending' : capitalised(view.status);
   }
 
