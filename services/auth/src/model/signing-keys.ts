@@ -5,6 +5,7 @@
  *
  *  SIGNING-KEY-1 A private key stands in the store sealed under a master key, and nowhere else; what is published has none of it.
  */
+import { within } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
 import { StoreUnavailable, type Collection, type DocumentOf, type DocumentStore } from '@penstock/store';
 import { exportJWK, generateKeyPair, importJWK, type CryptoKey, type JWK } from 'jose';
@@ -18,6 +19,8 @@ const PERIOD_MS = 30 * DAY_MS;
 const AHEAD_MS = DAY_MS;
 /** An hour's token, and clocks that differ by another. */
 const OVERLAP_MS = 2 * 60 * 60_000;
+/** Less than those who verify wait for the keys. */
+const STORE_MS = 2_000;
 /** Between two looks at the store. */
 const REMEMBERED_MS = 60_000;
 /** Of the present period and its neighbours, made anew after a lost master key too. */
@@ -64,12 +67,13 @@ export class SigningKeys {
     const known = this.#published;
     const now = this.#now();
     if (known !== undefined && Math.abs(now - known.readAt) < REMEMBERED_MS) return known.keys;
+    const reading = this.#readPublished(now);
+    if (known === undefined || Math.abs(now - known.readAt) >= AHEAD_MS) return await reading;
     try {
-      return await this.#readPublished(now);
+      // Whatever signs by now was published with those that are known: a store that is away makes no token invalid.
+      return await within(STORE_MS, reading, () => known.keys);
     } catch (error) {
-      // Whatever signs by now was published with these: a store that is away makes no token invalid.
-      if (known !== undefined && error instanceof StoreUnavailable && Math.abs(now - known.readAt) < AHEAD_MS)
-        return known.keys;
+      if (error instanceof StoreUnavailable) return known.keys;
       throw error;
     }
   }
