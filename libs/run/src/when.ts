@@ -37,10 +37,8 @@ export function whenHolds(
     },
   };
   try {
-    const names = namesIn(when, templates);
     // In the order of the file: a variable sees those before it.
-    for (const [name, template] of Object.entries(templates)) {
-      if (!names.has(name)) continue;
+    for (const [name, template] of variablesIn(when, templates)) {
       const value = renderTemplate(template, scope);
       onText(value);
       env[name] = value;
@@ -52,8 +50,25 @@ export function whenHolds(
   }
 }
 
+type Templates = Readonly<Record<string, Template>>;
+
+/** By condition, and by the variables of its stage: the cells of a matrix have both in common. */
+const named = new WeakMap<Expression, WeakMap<Templates, readonly (readonly [string, Template])[]>>();
+
+function variablesIn(when: Expression, templates: Templates): readonly (readonly [string, Template])[] {
+  let known = named.get(when);
+  if (known === undefined) named.set(when, (known = new WeakMap()));
+  let variables = known.get(templates);
+  if (variables === undefined) {
+    const names = namesIn(when, templates);
+    variables = Object.entries(templates).filter(([name]) => names.has(name));
+    known.set(templates, variables);
+  }
+  return variables;
+}
+
 /** Those that a condition names, and those that these are put together from. */
-function namesIn(when: Expression, templates: Readonly<Record<string, Template>>): ReadonlySet<string> {
+function namesIn(when: Expression, templates: Templates): ReadonlySet<string> {
   const names = variablesOf(when);
   // What is added on the way comes round as well.
   for (const name of names) {

@@ -51,6 +51,22 @@ it('reads the variables that it names, and no others', () => {
   expect(run.statuses()).toEqual({ a: 'SUCCESS', b: 'QUEUED', c: 'SKIPPED', d: 'SKIPPED' });
 });
 
+it('looks once for what it names, for all cells of a matrix', () => {
+  let looks = 0;
+  const env = new Proxy<Record<string, Template>>(
+    { FLAG: ['yes'], OTHER: ['no'] },
+    { ownKeys: (target) => ((looks += 1), Reflect.ownKeys(target)) },
+  );
+  const when = same(variable('FLAG'), yes);
+  const cells = Array.from({ length: 20 }, (_, index) => stage(`cell-${index}`, { after: ['a'], env, when }));
+  const run = new DrivenRun(pipeline(stage('a', { outputs: ['v'] }), ...cells));
+  run.grant('a');
+  looks = 0;
+  run.succeed('a', { v: 'x' });
+  expect(run.queued()).toHaveLength(20);
+  expect(looks).toBe(1);
+});
+
 it('a variable that it names sees those before it, and none behind it', () => {
   const copy: Template = [{ expression: variable('FLAG') }];
   const run = driven(
