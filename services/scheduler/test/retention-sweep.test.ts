@@ -1,7 +1,7 @@
 /** What is past its retention goes, in bounded steps (P34). */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { newRunId, runIdTime } from '@penstock/run';
-import type { OldRun, RetentionLedger } from '@penstock/store';
+import { StoreUnavailable, type OldRun, type RetentionLedger } from '@penstock/store';
 import { describe, expect, it } from 'vitest';
 import { RetentionSweep, type Retention } from '../src/shell/retention-sweep.ts';
 import { NOW } from './support.ts';
@@ -43,6 +43,8 @@ class World {
   tombstones: string[] = [];
   audit = 0;
   isAway = false;
+  /** Called for each view that is read. */
+  onView: (id: string) => void = () => {};
   room = Infinity;
   boot = 0;
   readonly #runs: StoredRun[];
@@ -81,6 +83,7 @@ class World {
     },
     finishedAt: async (id) => {
       this.views.push(id);
+      this.onView(id);
       return this.#runs.find((each) => each.id === id)?.finishedAt;
     },
     tombstonesBefore: async (_partition, before, { after = '', limit }) => {
@@ -153,6 +156,31 @@ describe('P34: the retention of runs', () => {
     await world.pass(70_000);
     expect(world.told).toMatchObject([{ err: new Error('away') }]);
     world.isAway = false;
+    await world.pass(70_000);
+    expect(world.expired).toHaveLength(1);
+  });
+
+  it('RETENTION-3: a run that cannot be read holds up none of the others, nor tombstones and the audit log', async () => {
+    const [broken, ...others] = [run(400), run(300), run(200), run(100)];
+    const world = new World([broken as StoredRun, ...others]);
+    world.onView = (id) => {
+      if (id === broken?.id) throw new SyntaxError('no document');
+    };
+    world.audit = 10;
+    await world.pass(80_000);
+    expect(world.expired).toEqual([others[0]?.id]);
+    expect(world.audit).toBe(0);
+    expect(world.told[0]).toMatchObject({ err: new SyntaxError('no document'), runId: broken?.id });
+  });
+
+  it('RETENTION-3: a store that goes away in the middle of a page has all of it read again', async () => {
+    const world = new World([run(300), run(200), run(100)]);
+    world.onView = () => {
+      throw new StoreUnavailable('store', 'away');
+    };
+    await world.pass(70_000);
+    expect(world.told).toMatchObject([{ err: new StoreUnavailable('store', 'away') }]);
+    world.onView = () => {};
     await world.pass(70_000);
     expect(world.expired).toHaveLength(1);
   });

@@ -6,10 +6,10 @@
  *     The next one comes a second later at the earliest, and none while deletions of steps before fill the partition's bound.
  *  RETENTION-2 The newest runs of a pipeline stay, whatever their age, and so does a run that has ended within its retention,
  *     however long it went on.
- *  RETENTION-3 What cannot be read or deleted now is come back to by the next pass.
+ *  RETENTION-3 What cannot be read or deleted now is come back to by the next pass, and holds up nothing of this one.
  */
 import { runIdTime } from '@penstock/run';
-import type { OldRun, RetentionLedger } from '@penstock/store';
+import { StoreUnavailable, type OldRun, type RetentionLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import type { Partition } from '../partition/partition.ts';
 
@@ -117,10 +117,22 @@ export class RetentionSweep {
       if (kept === undefined) oldest.set(pipeline, (kept = ledger.oldestOfNewest(run, count)));
       const oldestKept = await kept;
       if (oldestKept === undefined || run.id >= oldestKept) continue;
-      const finishedAt = await ledger.finishedAt(run.id);
+      const finishedAt = await this.#finishedAt(run);
       if (finishedAt !== undefined && finishedAt < before) old.push(run);
     }
     return old;
+  }
+
+  /** Undefined: it has not ended, or cannot be read (RETENTION-3). */
+  async #finishedAt({ id }: OldRun): Promise<number | undefined> {
+    const { retention, log } = this.#dependencies;
+    try {
+      return await retention.ledger.finishedAt(id);
+    } catch (error) {
+      if (error instanceof StoreUnavailable) throw error;
+      log.warn({ err: error, runId: id }, 'a run that is past its retention cannot be read, and stays');
+      return undefined;
+    }
   }
 
   async #tombstones(): Promise<void> {
