@@ -45,7 +45,8 @@ export class LogRules {
     this.#world.check(
       lines.join('\n') === wanted.join('\n'),
       'P21',
-      `${reader} was told ${JSON.stringify(lines)} of attempt ${truth.attempt} of ${event.stage} in run ${run.id}, its log is ${JSON.stringify(wanted)}`,
+      () =>
+        `${reader} was told ${JSON.stringify(lines)} of attempt ${truth.attempt} of ${event.stage} in run ${run.id}, its log is ${JSON.stringify(wanted)}`,
     );
   }
 

@@ -9,6 +9,7 @@ describe('the simulation sees a broken rule', () => {
   it.each(SAMPLE.map((mutation) => [mutation, mutations[mutation]] as const))(
     'notices that %s (%s)',
     (mutation) => expectSeen(mutation),
-    120_000,
+    // Seconds of a machine that has nothing else to do.
+    360_000,
   );
 });

@@ -98,8 +98,9 @@ export class World {
     this.marks.hit(name);
   }
 
-  check(holds: boolean, rule: string, message: string): void {
-    if (!holds) this.fail(new Violation(rule, message));
+  /** A message that takes long to put together is given as a function: nearly every check holds. */
+  check(holds: boolean, rule: string, message: string | (() => string)): void {
+    if (!holds) this.fail(new Violation(rule, typeof message === 'string' ? message : message()));
   }
 
   /** Kept, for what throws inside the code under test may be caught there. */
