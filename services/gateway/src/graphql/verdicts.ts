@@ -8,7 +8,7 @@ const SDL = /* GraphQL */ `
   extend type PipelineRun {
     """
     By precedence 'cancelled', 'interrupted' (a runner was lost), 'infrastructure' (no runner, no checkout, no image), 'failed', 'flaky'
-    (passed after a retry, or where an earlier run of the same repository, commit, file, inputs and trust failed) or 'passed'; null while it
+    (passed after a retry of its own failure, or where an earlier run of the same repository, commit, file, inputs and trust failed) or 'passed'; null while it
     runs (additional).
     """
     verdict: String

@@ -459,7 +459,8 @@ function givenInputs(
   const resolved = resolveInputs(file, byName);
   if (!resolved.ok)
     throw new BadUserInput(
-      `'inputs': ${resolved.message}.`,
+      // A hint may end it as a question.
+      `'inputs': ${resolved.message}${resolved.message.endsWith('?') ? '' : '.'}`,
       resolved.name === undefined ? {} : { input: resolved.name },
     );
   return { given: [...byName], values: resolved.values };
