@@ -4,11 +4,18 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { machineTime } from '@penstock/async';
 import type { Job, ResultRequest } from '@penstock/bus';
-import { Workspaces, type Executor, type StageExit, type StageSpec } from '@penstock/executor';
+import {
+  Workspaces,
+  type Executor,
+  type OutputSink,
+  type StageExit,
+  type StagePiece,
+  type StageSpec,
+} from '@penstock/executor';
 import { silentLogger } from '@penstock/telemetry';
 import { noMeter } from '@penstock/telemetry/metrics';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { AttemptRecord } from '../src/attempt/attempt-records.ts';
+import type { AttemptRecord, RecordHead } from '../src/attempt/attempt-records.ts';
 import type { LeftInside } from '../src/artifacts/left-inside.ts';
 import type { LeftByStage } from '../src/artifacts/stage-artifacts.ts';
 import { Attempt, type AttemptParts } from '../src/attempt/attempt.ts';
@@ -243,6 +250,82 @@ describe('an attempt (P16)', () => {
     stored.resolve();
     expect(await one.result).toMatchObject({ status: 'success' });
     expect(log).toBe('own-value ***\n***\n*** *** *** last\n');
+  });
+
+  it('that is taken up again has the log that it had, also what was said of its caches and of its tokens', async () => {
+    let head: RecordHead | undefined;
+    const output: StagePiece[] = [];
+    const record = {
+      keep: (_notes: object, piece?: StagePiece) => void (piece === undefined || output.push(piece)),
+      mask: () => {},
+      remove: () => {},
+      begin: (begun: RecordHead) => void (head = begun),
+      askForGap: () => {},
+    } as unknown as AttemptRecord;
+    let renew: (() => void) | undefined;
+    const time: AttemptParts['time'] = {
+      ...machineTime,
+      after: (milliseconds, task) => {
+        if (milliseconds < 60_000) return machineTime.after(milliseconds, task);
+        renew = task;
+        return () => {};
+      },
+    };
+    const content = { run: 'run-1', stage: job.stage, attempt: job.attempt, values: {}, withheld: [] };
+    const idTokens = { tokens: { sts: 'a.b.c' }, lifeMs: 3_600_000 };
+    let presented = 0;
+    const slips: AttemptParts['slips'] = {
+      present: async () => {
+        presented += 1;
+        return presented === 1 ? { kind: 'sealed', sealed: '' } : { kind: 'refused', why: 'it is over' };
+      },
+      renewLease: async () => {},
+      open: async () => Buffer.from(JSON.stringify({ ...content, idTokens })),
+    };
+    const caches: AttemptParts['caches'] = {
+      restore: async ({ remark }) => {
+        remark('no cache is there yet');
+        return [];
+      },
+      save: async () => [],
+    };
+    const of: Job = {
+      ...job,
+      logBytesMax: 100_000,
+      slip: 'signed',
+      caches: [{ key: ['k'], paths: ['made'], restore: [] }],
+      idTokens: [{ audience: 'sts', variable: 'TOKEN' }],
+    };
+    let sink: OutputSink | undefined;
+    const process = { ended: exit.promise, startedAtMs: 0, stop: () => {} };
+    const start: Executor['start'] = (_spec, to) => {
+      sink = to;
+      started.resolve();
+      return process;
+    };
+    const resume: Executor['resume'] = () => process;
+    const says = (text: string): void => {
+      const piece = { stream: 'stdout', bytes: Buffer.from(text) } as const;
+      record.keep({}, piece);
+      void sink?.write(piece.stream, piece.bytes);
+    };
+    const one = attempt(of, { start, resume }, { time, slips, caches, record });
+    await started.promise;
+    says('first\n');
+    renew?.();
+    const tokenRemark = 'the id token was not renewed: it is over\n';
+    await expect.poll(() => output.length).toBe(2);
+    says('last\n');
+    const said = `no cache is there yet\nfirst\n${tokenRemark}last\n`;
+    await expect.poll(() => log).toBe(said);
+
+    log = '';
+    const past = { ...(head ?? ({} as RecordHead)), notes: new Map(), output, stands: Promise.resolve(true) };
+    const again = attempt(of, { resume, hasBegun: () => true }, { past, slips, caches, record });
+    await expect.poll(() => log).toContain(said);
+    exit.resolve({ kind: 'exit', code: 0 });
+    stored.resolve();
+    await Promise.all([one.result, again.result]);
   });
 
   it('with secrets whose stage has not begun is not taken up again, for it would begin without them', async () => {

@@ -1,6 +1,6 @@
 /**
  * Attempts whose stages go on without this process (P36), each in a file of its own until its result is on disk: its job, its
- * folders, what its executor notes, and its output so far, so that the next process goes on with the same log.
+ * folders, what its executor notes, and what its log has so far, so that the next process goes on with the same one.
  *
  * ATTEMPT-RECORD-1. What `keep` was given is in the file when it returns, or the file is gone.
  * ATTEMPT-RECORD-3. What a stage was given of secrets, and its output as it was printed, are in memory only (P31).
@@ -35,6 +35,8 @@ export interface RecordHead {
   readonly timeoutMs: number;
   /** What is masked in its output, of its secrets and tokens. */
   readonly masked?: readonly string[] | undefined;
+  /** With what its log begins: what was told of its preparation. */
+  readonly remarks?: readonly string[] | undefined;
 }
 
 /** An attempt that an earlier process has left. */

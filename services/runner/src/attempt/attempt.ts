@@ -101,7 +101,10 @@ export interface AttemptParts {
   readonly past?: PastOfAttempt | undefined;
 }
 
-export interface PastOfAttempt extends Pick<EarlierAttempt, 'prepared' | 'timeoutMs' | 'masked' | 'notes' | 'output'> {
+export interface PastOfAttempt extends Pick<
+  EarlierAttempt,
+  'prepared' | 'timeoutMs' | 'masked' | 'remarks' | 'notes' | 'output'
+> {
   /** Resolves with false where it counts as lost already, or may: then its stage is ended. Never rejects. */
   readonly stands: Promise<boolean>;
 }
@@ -150,6 +153,8 @@ export class Attempt {
   #idTokens: StageIdTokens | undefined;
   readonly #tokenFiles = new TokenFiles(() => this.#process);
   readonly #tokensSeen: string[] = [];
+  /** What was told of its preparation. */
+  readonly #remarks: string[] = [];
 
   constructor(job: Job, parts: AttemptParts) {
     this.job = job;
@@ -221,7 +226,8 @@ export class Attempt {
     this.#remarkLimits(executor, chunker);
     this.#left = this.#leftOf(executor, prepared);
     const record = executor.resume === undefined ? undefined : this.#parts.record;
-    record?.begin({ job, prepared, timeoutMs, masked: [...this.#secrets.values, ...this.#tokensSeen] });
+    const masked = [...this.#secrets.values, ...this.#tokensSeen];
+    record?.begin({ job, prepared, timeoutMs, masked, remarks: this.#remarks });
     record?.askForGap(() => chunker.truncated);
     const { maskFile, output } = this.#masking(prepared, chunker);
     const process = executor.start(this.#specOf(prepared, timeoutMs), output, record);
@@ -230,7 +236,7 @@ export class Attempt {
 
   /** What was said of the output before is said again: the log is the same, and what the broker has of it is not told twice (P21). */
   async #takeUp(
-    { prepared, timeoutMs, masked = [], notes, output, stands }: PastOfAttempt,
+    { prepared, timeoutMs, masked = [], remarks = [], notes, output, stands }: PastOfAttempt,
     chunker: Chunker,
   ): Promise<ResultRequest | null> {
     const { executor, record, outgoingLog, log } = this.#parts;
@@ -248,6 +254,7 @@ export class Attempt {
       return null;
     }
     log.info({ ...this.ref }, 'a stage of before the restart is taken up again');
+    for (const remark of remarks) void chunker.remark(remark);
     this.#remarkLimits(executor, chunker);
     this.#secrets = await secretsGiven(masked);
     this.#left = this.#leftOf(executor, prepared);
@@ -447,7 +454,7 @@ export class Attempt {
 
   #idTokensOf(chunker: Chunker): StageIdTokens {
     const { job } = this;
-    const { slips, time, record } = this.#parts;
+    const { executor, slips, time, record } = this.#parts;
     const { mask } = this.#secrets;
     return new StageIdTokens({
       ...{ job, time, desk: slips, place: this.#tokenFiles },
@@ -456,7 +463,12 @@ export class Attempt {
         this.#tokensSeen.push(...tokens);
         record?.mask(tokens);
       },
-      remark: (text) => void chunker.remark(mask.text(text)),
+      remark: (text) => {
+        const remark = mask.text(text);
+        // Whoever takes the attempt up says it again, at its place.
+        if (executor?.resume !== undefined) record?.keep({}, { stream: 'system', bytes: Buffer.from(`${remark}\n`) });
+        void chunker.remark(remark);
+      },
     });
   }
 
@@ -495,7 +507,12 @@ export class Attempt {
         filesStayInside: inside,
         cloneSecret: () => this.#cloneSecret(),
       });
-      return await restoreForAttempt(this.#caching(chunker), prepared, inside);
+      const caching = this.#caching(chunker);
+      const remark = (text: string): void => {
+        this.#remarks.push(this.#secrets.mask.text(text));
+        caching.remark(text);
+      };
+      return await restoreForAttempt({ ...caching, remark }, prepared, inside);
     } catch (error) {
       if (this.#stopped !== null) return this.#verdictOf({ kind: 'stopped', reason: this.#stopped }, chunker);
       if (isLate) return this.#verdictOf({ kind: 'timeout' }, chunker);
