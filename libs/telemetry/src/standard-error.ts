@@ -1,51 +1,69 @@
 /**
  * Standard error as where a log goes. It may be a file on a full disk, a pipe whose reader has stopped (`| less`), a terminal that takes
- * nothing (^S): what cannot be written is lost and counted, nothing is thrown at who logs, and the next line is tried.
+ * nothing (^S): what cannot be written is kept as far as there is room, then lost and counted. Nothing is thrown at who logs.
  *
- *  STDERR-1 Who logs waits WAIT_MS_MAX for a reader, and not again before that one reads: leases are renewed in the same thread.
- *  STDERR-2 A line is written whole or not at all, but for one that a reader has left half read: its rest comes before any other line.
- *  STDERR-3 When lines can be written again, the first one says how many were lost.
+ *  STDERR-1 Lines wait here for a reader that is slow, up to HELD_BYTES_MAX; they go on as soon as it reads, and when the process ends.
+ *  STDERR-2 Who logs waits WAIT_MS_MAX where there is no room, and not again before something was read: leases are renewed in the same thread.
+ *  STDERR-3 A line is written whole or not at all, but for the last one of a process that ends; in the order of logging.
+ *  STDERR-4 When there is room again, the first line says how many were lost.
  */
 import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 
 const STANDARD_ERROR = 2;
+const HELD_BYTES_MAX = 1024 * 1024;
 const WAIT_MS_MAX = 50;
 const LOOK_MS = 5;
-const NOTHING = Buffer.alloc(0);
+const LOOK_LATER_MS = 100;
 /** Nobody wakes who sleeps on it. */
 const sleeper = new Int32Array(new SharedArrayBuffer(4));
 
 class StandardError {
   readonly #descriptor = ownDescriptor();
-  #rest: Buffer = NOTHING;
+  /** The first may have been written in part. */
+  readonly #held: Buffer[] = [];
+  #heldBytes = 0;
   #lost = 0;
   #isStuck = false;
+  readonly #later: NodeJS.Timeout;
+
+  constructor() {
+    // A timer that has come due is set by `refresh` again, and this one by the first line that has to wait.
+    this.#later = setTimeout(() => this.#drain(), LOOK_LATER_MS).unref();
+    process.once('exit', () => this.#drain(WAIT_MS_MAX));
+  }
 
   write(line: string, lostLine: (lost: number) => string): void {
-    const until = this.#isStuck ? 0 : performance.now() + WAIT_MS_MAX;
-    const text = this.#lost === 0 ? line : lostLine(this.#lost) + line;
-    this.#lost = this.#writeRest(until) && this.#begin(text, until) ? 0 : this.#lost + 1;
+    const text = Buffer.from(this.#lost === 0 ? line : lostLine(this.#lost) + line);
+    // One that is larger than all there is room for has it where nothing else waits.
+    const room = Math.max(0, HELD_BYTES_MAX - text.length);
+    this.#drain();
+    if (this.#heldBytes > room && !this.#isStuck) this.#isStuck = !this.#drain(WAIT_MS_MAX, room);
+    if (this.#heldBytes > room) {
+      this.#lost += 1;
+      return;
+    }
+    this.#lost = 0;
+    this.#held.push(text);
+    this.#heldBytes += text.length;
+    this.#drain();
   }
 
-  /** False: nothing of it was written. */
-  #begin(text: string, until: number): boolean {
-    this.#rest = Buffer.from(text);
-    const { length } = this.#rest;
-    if (this.#writeRest(until) || this.#rest.length < length) return true;
-    this.#rest = NOTHING;
-    return false;
-  }
-
-  /** False: some of it is left. */
-  #writeRest(until: number): boolean {
-    while (this.#rest.length > 0) {
+  /** Writes until no more than `leave` bytes are held. False: they were not taken in `waitMs`. */
+  #drain(waitMs = 0, leave = 0): boolean {
+    const until = performance.now() + waitMs;
+    for (let [first] = this.#held; first !== undefined && this.#heldBytes > leave; [first] = this.#held) {
       try {
-        this.#rest = this.#rest.subarray(writeSync(this.#descriptor, this.#rest));
+        const written = writeSync(this.#descriptor, first);
         this.#isStuck = false;
+        this.#heldBytes -= written;
+        if (written === first.length) this.#held.shift();
+        else this.#held[0] = first.subarray(written);
       } catch (error) {
         const isFull = (error as NodeJS.ErrnoException).code === 'EAGAIN';
-        this.#isStuck = isFull && performance.now() >= until;
-        if (!isFull || this.#isStuck) return false;
+        if (!isFull || performance.now() >= until) {
+          this.#later.refresh();
+          return false;
+        }
         Atomics.wait(sleeper, 0, 0, LOOK_MS);
       }
     }
