@@ -32,8 +32,11 @@ export class NoCluster extends TaggedError {
   readonly tag = 'NoCluster';
 }
 
+/** Of a 403. A server that has just started answers before it has read its roles. */
+const PASSING_REFUSAL = /exceeded quota|service ?account .* not found|RBAC: .* not found/i;
+
 /** Waiting may help: a server that restarts or is busy, a quota that is full, a namespace whose account is not made yet. */
 export function mayPass({ code, message }: ClusterError): boolean {
   if (code === 0 || code === 429 || code >= 500) return true;
-  return code === 403 && /exceeded quota|service ?account .* not found/i.test(message);
+  return code === 403 && PASSING_REFUSAL.test(message);
 }
