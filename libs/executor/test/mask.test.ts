@@ -120,6 +120,21 @@ describe('a value', () => {
     expect(masked(new Mask([value]), lines.join('\n'))).toBe(lines.map(() => '***').join('\n'));
   });
 
+  it.each([
+    ['hex', 60, 'abcdefghijklmnopqrstuvwxyzABCD21'],
+    ['base64', 76, `${'Kq7/Zx+w'.repeat(7)}ab`],
+  ] as const)(
+    'whose %s leaves only a few characters for its last line is masked whole, and they alone are not',
+    (encoding, length, value) => {
+      const digits = Buffer.from(value).toString(encoding);
+      const last = digits.slice(length);
+      expect(last).toHaveLength(4);
+      const mask = new Mask([value]);
+      const text = `a ${digits.slice(0, length)}\n${last}\nport ${last}\n`;
+      for (const size of [1, 7, 61, Infinity]) expect(masked(mask, text, size)).toBe(`a ***\nport ${last}\n`);
+    },
+  );
+
   it('that is very long is masked in parts too', () => {
     const value = Array.from({ length: 2_000 }, (_, index) => `${index * 7919}`).join('-');
     const mask = new Mask([value]);

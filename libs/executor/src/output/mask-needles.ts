@@ -11,6 +11,8 @@ const NEEDLE_BYTES_MAX = 64;
 const BASE64_LINES = [76, 64];
 /** As `xxd -p` breaks hex. */
 const HEX_LINES = [60];
+/** What is left behind the last whole line may be three bytes of a value: alone it would stand in most output by chance, as `3231` does. */
+const LAST_LINE_MIN = 8;
 
 /** Sorted by their bytes, each once, each of NEEDLE_BYTES_MIN to NEEDLE_BYTES_MAX bytes. */
 export function needlesOf(values: Iterable<string>): Buffer[] {
@@ -98,8 +100,13 @@ function* base64Forms(bytes: Buffer): Iterable<string> {
 }
 
 function* linesOf(digits: string, lengths: readonly number[]): Iterable<string> {
-  for (const length of lengths)
-    if (digits.length > length) for (let at = 0; at < digits.length; at += length) yield digits.slice(at, at + length);
+  for (const length of lengths) {
+    if (digits.length <= length) continue;
+    for (let at = 0; at < digits.length; at += length) {
+      const line = digits.slice(at, at + length);
+      yield line.length < LAST_LINE_MIN ? `${digits.slice(at - length, at)}\n${line}` : line;
+    }
+  }
 }
 
 function urlSafe(base64: string): string {
