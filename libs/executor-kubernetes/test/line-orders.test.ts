@@ -79,7 +79,7 @@ it('what was still on its way to a line that another has ended is no part of wha
   const fd = openSync(way, 'r+');
   const script = lineScript.replaceAll('/penstock', folder);
   const first = spawn('sh', ['-c', script], { stdio: [fd, 'ignore', 'ignore'] });
-  writeSync(fd, 'attach 0 0\nput job.new -- mark -- 100\n');
+  writeSync(fd, 'put job.new -- mark -- 100\n');
   const reader = (): number | undefined =>
     readFileSync(`/proc/${first.pid}/task/${first.pid}/children`, 'utf8')
       .split(' ')
@@ -89,7 +89,7 @@ it('what was still on its way to a line that another has ended is no part of wha
   await expect.poll(reader, { timeout: 10_000, interval: 20 }).toBeDefined();
   const pid = reader() ?? 0;
   await tell(putting('job.new', 'whole\n'));
-  expect(nameOf(pid)).toBe('dd');
+  expect([first.signalCode, nameOf(pid)]).toEqual(['SIGKILL', 'dd']);
   writeSync(fd, 'late\n');
   await expect.poll(() => nameOf(pid), { timeout: 10_000, interval: 20 }).toBeUndefined();
   closeSync(fd);

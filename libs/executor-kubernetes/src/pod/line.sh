@@ -16,6 +16,8 @@ exec 9<>pipes/wake 7<>note 5<>token.out 6<>token.err
 if [ -e line.pid ]; then
   read -r old <line.pid && kill -KILL $old 2>/dev/null
 fi
+# Before anything is told: it may be ended in the middle of that.
+echo $$ >line.pid
 rm -f put.*
 
 ask() {
