@@ -55,6 +55,9 @@ export class SigningKeys {
   async current(): Promise<SigningKey> {
     if (!this.canSign)
       throw new Unavailable('This server gives no id tokens: its operator has not set SERVICE_MASTER_KEY.');
+    // Whoever verifies may ask another process: what the store has lost is found out here too. A store that is away holds up no token.
+    const looked = this.published().catch(() => {});
+    await within(STORE_MS, looked, () => {});
     return await this.#keyOf(periodAt(this.#now()));
   }
 
