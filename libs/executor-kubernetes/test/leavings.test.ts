@@ -27,8 +27,11 @@ let folder: string;
 let into: string;
 /** What the container answers to the packing, instead of its own archive. */
 let forged: Buffer | null;
+/** How often its output was told to wait. */
+let pauses: number;
 
 beforeEach(() => {
+  pauses = 0;
   home = mkdtempSync(join(tmpdir(), 'penstock-leavings-'));
   folder = join(home, 'stage');
   into = join(home, 'brought');
@@ -43,14 +46,18 @@ const cluster: Pick<Cluster, 'exec'> = {
     child.stdin.on('error', () => {});
     child.stderr.on('data', (bytes: Buffer) => handlers.onStderr(bytes));
     const isForged = forged !== null && words[1]?.includes('xargs -0') === true;
-    if (isForged && forged !== null) handlers.onStdout(forged);
+    if (isForged && forged !== null)
+      for (let at = 0; at < forged.length; at += 512) handlers.onStdout(forged.subarray(at, at + 512));
     else child.stdout.on('data', (bytes: Buffer) => handlers.onStdout(bytes));
     child.once('close', (code) => handlers.onClose(code === 0 ? { status: 'Success' } : { status: 'Failure' }));
     if (isForged) child.stdout.resume();
     return Promise.resolve({
       send: (bytes) => new Promise<void>((done) => child.stdin.write(bytes, () => done())),
       endInput: () => Promise.resolve(void child.stdin.end()),
-      pause: () => child.stdout.pause(),
+      pause: () => {
+        pauses += 1;
+        child.stdout.pause();
+      },
       resume: () => child.stdout.resume(),
       close: () => void child.kill('SIGKILL'),
     });
@@ -148,6 +155,14 @@ it('brings more files than one command can be given', async () => {
   expect(await bring(everything)).toEqual([]);
   expect(readdirSync(into)).toHaveLength(3_000);
   expect(readFileSync(join(into, names[2_999] ?? ''), 'utf8')).toBe(names[2_999]);
+});
+
+it('tells its output to wait once, however much of it was on its way', async () => {
+  writeFileSync(join(folder, 'large'), '');
+  forged = await archiveOf([{ name: './large' }, 'x'.repeat(500_000)]);
+  expect(await bring(only('large'))).toEqual([]);
+  expect(readFileSync(join(into, 'large'), 'utf8')).toHaveLength(500_000);
+  expect(pauses).toBe(1);
 });
 
 it('brings nothing but what is asked for, and says what of that it has not got', async () => {

@@ -98,10 +98,16 @@ async function fetch({ cluster, pod, leavings, bytesMax, signal }: BringOut, mis
   const unpacked = unpack(unpacking, leavings.into, bytesMax, missing);
   // It is awaited below, where whatever came first is told.
   unpacked.catch(() => {});
+  let isPaused = false;
   const archive = await run(cluster, pod, [PACK, leavings.folder], signal, (bytes, socket) => {
-    if (unpacking.destroyed || unpacking.write(bytes)) return;
+    // What had arrived before the pause comes all the same.
+    if (unpacking.destroyed || unpacking.write(bytes) || isPaused) return;
+    isPaused = true;
     socket.pause();
-    unpacking.once('drain', () => socket.resume());
+    unpacking.once('drain', () => {
+      isPaused = false;
+      socket.resume();
+    });
   });
   unpacking.once('close', () => archive.socket.close());
   const names = Buffer.from([...missing].map((path) => `./${path}\0`).join(''));
