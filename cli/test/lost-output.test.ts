@@ -1,6 +1,6 @@
 /** What was asked for and could not be written is no success. */
-import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { closeSync, constants, existsSync, lstatSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -58,6 +58,23 @@ describe('an extension that the disk does not take', () => {
     expect([status, stderr]).toEqual([2, expect.stringContaining('penstock: cannot write made.tar.gz: ')]);
     expect(readdirSync(cwd).toSorted()).toEqual(['hello', 'made.tar.gz']);
     expect(readFileSync(join(cwd, 'made.tar.gz'), 'utf8')).toBe('of before');
+  });
+
+  it('goes into a pipe that is named for it, which stays one', () => {
+    const cwd = folder();
+    const pipe = join(cwd, 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
+    const commands = 'init utility/hello && "$0" "$1" extension pack --output pipe hello';
+    const { status, stderr } = spawnSync('sh', ['-c', `"$0" "$1" extension ${commands}`, process.execPath, MAIN], {
+      cwd,
+      encoding: 'utf8',
+    });
+    expect([status, stderr, lstatSync(pipe).isFIFO()]).toEqual([0, expect.any(String), true]);
+    const read = Buffer.alloc(100);
+    readSync(fd, read);
+    closeSync(fd);
+    expect(read.toString('latin1')).toContain('CHANGELOG.md');
   });
 
   it('is not begun: the next try finds an empty folder', () => {

@@ -1,5 +1,5 @@
 /** Files that a command leaves for its user: each is there as a whole or not at all, also where the disk is full in the middle. */
-import { open, realpath, rename, rm } from 'node:fs/promises';
+import { open, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
 
 /** Throws EEXIST where something is there already. */
 export async function writeNew(path: string, content: string | Uint8Array, mode = 0o666): Promise<void> {
@@ -15,8 +15,10 @@ export async function writeNew(path: string, content: string | Uint8Array, mode 
   }
 }
 
-/** In the place of what is there, which stays where this fails. */
+/** In the place of a file that is there, which stays where this fails; a pipe or a device is no such place, and is written to. */
 export async function replaceWhole(path: string, content: string | Uint8Array, mode?: number): Promise<void> {
+  const there = await stat(path).catch(() => null);
+  if (there?.isFile() === false) return await writeFile(path, content);
   const place = await realpath(path).catch(() => path);
   const incoming = `${place}.${process.pid}.new`;
   await rm(incoming, { force: true });
