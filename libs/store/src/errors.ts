@@ -48,3 +48,8 @@ export class StoreUsageError extends StoreError {
     super(store, problem, { retryable: false });
   }
 }
+
+/** Whether what is stored cannot be read, and will not by reading it again. */
+export function isDamage(error: unknown): error is StoreCorrupt | SyntaxError {
+  return error instanceof StoreCorrupt || error instanceof SyntaxError;
+}

@@ -17,6 +17,7 @@ export {
   type EncodedEvents,
   type EncodedRun,
   type RunDocument,
+  type UnreadableRun,
 } from './run-documents.ts';
 export { StoredRetention, type OldRun, type RetentionLedger } from './retention.ts';
 export { DeletedRuns, type StoredStanding, type Tombstone } from './deleted-runs.ts';

@@ -112,6 +112,13 @@ export interface RunDocument {
   readonly view: RunView;
 }
 
+/** A run whose document is damaged: where it stands is known, and nothing else. */
+export interface UnreadableRun extends Pick<RunDocument, 'open' | 'incarnation' | 'sequence'> {
+  readonly id: string;
+  /** Why. */
+  readonly unreadable: Error;
+}
+
 /** A run document made ready for writing: what an owner keeps of an ended run that is not projected yet (P6). */
 export interface EncodedRun {
   readonly id: string;
@@ -220,6 +227,7 @@ export function isTrusted({ trusted = true }: Pick<RunView, 'trusted'>): boolean
   return trusted;
 }
 
+/** Throws a SyntaxError where it is damaged. */
 export function decodeRun(
   row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>,
 ): RunDocument {

@@ -35,6 +35,7 @@ import {
 } from './hook-documents.ts';
 import { ScheduleDocuments, type ScheduleDocument, type SchedulesLedger } from './schedule-documents.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
+import { isDamage } from './errors.ts';
 import type { Collection, DocumentOf, DocumentStore } from './port.ts';
 import { RunPages, type RunPage } from './run-pages.ts';
 import {
@@ -48,6 +49,7 @@ import {
   sameAsOf,
   type EncodedRun,
   type RunDocument,
+  type UnreadableRun,
 } from './run-documents.ts';
 import { ViewCache } from './view-cache.ts';
 
@@ -137,13 +139,13 @@ export interface RunsLedger extends SchedulesLedger, DeletionsLedger, HookOutbox
   /** `stale`: the same or a higher one is stored. */
   saveCheckpoint(checkpoint: Checkpoint): Promise<'saved' | 'stale'>;
 
-  /** Documents with `open: true`, oldest id first, read in batches. */
-  openOf(partition: number): AsyncIterable<RunDocument>;
+  /** Documents with `open: true`, oldest id first, read in batches. One that is damaged holds up none of the others. */
+  openOf(partition: number): AsyncIterable<RunDocument | UnreadableRun>;
   /** Documents that stand for a later commit than this one; open or not. */
   laterThan(
     partition: number,
     position: { readonly incarnation: number; readonly sequence: Sequence },
-  ): AsyncIterable<RunDocument>;
+  ): AsyncIterable<RunDocument | UnreadableRun>;
 
   /** Whatever its tenant: for the owner of its partition only. Null: there is none, or it is deleted. */
   getAsOwner(id: string): Promise<RunDocument | null>;
@@ -314,11 +316,12 @@ export class RunsRepository implements RunsReader, RunsLedger {
     return stale.length === 0 ? 'saved' : 'stale';
   }
 
-  async *openOf(partition: number): AsyncIterable<RunDocument> {
-    yield* this.#iterate((after) =>
+  async *openOf(partition: number): AsyncIterable<RunDocument | UnreadableRun> {
+    yield* this.#iterate((after, parts) =>
       this.#runs.list({
         where: { partition, open: true },
         limit: ITERATION_BATCH,
+        parts,
         ...(after === null ? {} : { after: { id: after.id } }),
       }),
     );
@@ -327,22 +330,24 @@ export class RunsRepository implements RunsReader, RunsLedger {
   async *laterThan(
     partition: number,
     position: { readonly incarnation: number; readonly sequence: Sequence },
-  ): AsyncIterable<RunDocument> {
+  ): AsyncIterable<RunDocument | UnreadableRun> {
     const { incarnation, sequence } = position;
     // A pair is no range of an index: first what is later within the incarnation, then the incarnations after it.
-    yield* this.#iterate((after) =>
+    yield* this.#iterate((after, parts) =>
       this.#runs.list({
         where: { partition, incarnation, sequence: { gt: sequence } },
         orderBy: { field: 'sequence', direction: 'asc' },
         limit: ITERATION_BATCH,
+        parts,
         ...(after === null ? {} : { after: { id: after.id, value: after.sequence } }),
       }),
     );
-    yield* this.#iterate((after) =>
+    yield* this.#iterate((after, parts) =>
       this.#runs.list({
         where: { partition, incarnation: { gt: incarnation } },
         orderBy: { field: 'incarnation', direction: 'asc' },
         limit: ITERATION_BATCH,
+        parts,
         ...(after === null ? {} : { after: { id: after.id, value: after.incarnation } }),
       }),
     );
@@ -460,18 +465,42 @@ export class RunsRepository implements RunsReader, RunsLedger {
     }
   }
 
-  async *#iterate(read: (after: RunRow | null) => Promise<RunRow[]>): AsyncIterable<RunDocument> {
-    let after: RunRow | null = null;
+  async *#iterate(
+    read: <P extends 'view' | 'story'>(
+      after: RunPlace | null,
+      parts: readonly P[],
+    ) => Promise<DocumentOf<typeof runsSpec, P>[]>,
+  ): AsyncIterable<RunDocument | UnreadableRun> {
+    let after: RunPlace | null = null;
     for (;;) {
-      const rows: RunRow[] = await read(after);
-      for (const row of rows) yield decodeRun(row);
+      const rows: (RunRow | RunPlace)[] = await read(after, ['view', 'story']).catch((error: unknown) => {
+        if (!isDamage(error)) throw error;
+        return read(after, []);
+      });
+      for (const row of rows) {
+        const run = await this.#decode(row);
+        if (run !== null) yield run;
+      }
       if (rows.length < ITERATION_BATCH) return;
       after = rows.at(-1) ?? null;
+    }
+  }
+
+  /** Of a page with one that is damaged each is read by itself. Null: it is deleted by now. */
+  async #decode(place: RunRow | RunPlace): Promise<RunDocument | UnreadableRun | null> {
+    try {
+      const row = 'story' in place ? place : await this.#runs.get(place.id);
+      return row === null || isTombstone(row) ? null : decodeRun(row);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      const { id, open, incarnation, sequence } = place;
+      return { id, open, incarnation, sequence, unreadable: error };
     }
   }
 }
 
 type RunRow = DocumentOf<typeof runsSpec>;
+type RunPlace = DocumentOf<typeof runsSpec, never>;
 
 /** Exactly the fields of one of the indexes. */
 function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {

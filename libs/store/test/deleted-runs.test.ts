@@ -66,7 +66,7 @@ describe('P34: a deleted run', () => {
     expect(await runs.deletedAmong([runId(1), runId(2), runId(3)])).toEqual(new Set([runId(1)]));
     expect(await Array.fromAsync(runs.openOf(0))).toEqual([]);
     const later = await Array.fromAsync(runs.laterThan(0, { incarnation: 1, sequence: 0 }));
-    expect(later.map(({ state }) => state.id)).toEqual([runId(2)]);
+    expect(later).toMatchObject([{ state: { id: runId(2) } }]);
   });
 
   it('P8: no document of an earlier commit takes its place, and it takes none of a later one', async () => {

@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   encodeRun,
@@ -9,6 +10,7 @@ import {
   RunsRepository,
   type DocumentStore,
   type RunDocument,
+  type UnreadableRun,
 } from '../src/index.ts';
 import { matchesFilter, refsOf, type StageState } from '@penstock/run';
 import { KEY, runDocument, runId, stageView } from './support.ts';
@@ -120,8 +122,31 @@ describe('runs repository', () => {
     );
     await runs.saveBatch(documents);
     const expected = documents.filter(({ open, partition }) => open && partition === 0).map(({ state }) => state.id);
-    expect((await all(runs.openOf(0))).map(({ state }) => state.id)).toEqual(expected);
+    expect((await all(runs.openOf(0))).map(idOf)).toEqual(expected);
     expect(await all(runs.openOf(9))).toEqual([]);
+  });
+
+  it('P6: a document that is damaged keeps a take-over from none of the others', async () => {
+    const ids = Array.from({ length: 120 }, (_, index) => runId(index));
+    await runs.saveBatch(ids.map((id, index) => runDocument({ id, open: true, sequence: 1 + index })));
+    const database = new DatabaseSync(join(folder, 'store.db'));
+    const damage = database.prepare('UPDATE c_runs SET story = ? WHERE id = ?');
+    // No text at all, half of one, and one that was deflated and cannot be inflated.
+    const stories = new Map<string, string | Uint8Array>([
+      [runId(3), ''],
+      [runId(49), '{"state":{"id":"'],
+      [runId(70), Uint8Array.of(1, 255, 255)],
+    ]);
+    for (const [id, story] of stories) damage.run(story, id);
+    database.close();
+    for (const found of [await all(runs.openOf(0)), await all(runs.laterThan(0, { incarnation: 1, sequence: 0 }))]) {
+      expect(found.map(idOf)).toEqual(ids);
+      expect(found.filter((run) => 'unreadable' in run)).toMatchObject([
+        { id: runId(3), open: true, incarnation: 1, sequence: 4 },
+        { id: runId(49), sequence: 50 },
+        { id: runId(70), sequence: 71 },
+      ]);
+    }
   });
 
   it('P6: take-over reads what stands for a later commit, of this incarnation and those after it', async () => {
@@ -143,7 +168,7 @@ describe('runs repository', () => {
       const later = ({ incarnation, sequence, partition }: RunDocument) =>
         partition === 0 &&
         (incarnation > position.incarnation || (incarnation === position.incarnation && sequence > position.sequence));
-      const found = (await all(runs.laterThan(0, position))).map(({ state }) => state.id);
+      const found = (await all(runs.laterThan(0, position))).map(idOf);
       expect(found.toSorted()).toEqual(
         documents
           .filter(later)
@@ -423,6 +448,10 @@ describe('runs repository', () => {
     expect((await runs.getAsOwner(runId(1)))?.state).toEqual(large.state);
   });
 });
+
+function idOf(run: RunDocument | UnreadableRun): string {
+  return 'unreadable' in run ? run.id : run.state.id;
+}
 
 async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   return Array.fromAsync(items);

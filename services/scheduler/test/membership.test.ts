@@ -19,14 +19,7 @@ import {
 } from '@penstock/bus';
 import { startScheduler } from '@penstock/scheduler';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, ownerOf } from '@penstock/scheduler/testing';
-import {
-  openSqliteStore,
-  runCollections,
-  RunsRepository,
-  type Checkpoint,
-  type DocumentStore,
-  type RunDocument,
-} from '@penstock/store';
+import { openSqliteStore, runCollections, RunsRepository, type Checkpoint, type DocumentStore } from '@penstock/store';
 import { silentLogger } from '@penstock/telemetry';
 import { startTestBroker, type TestBroker } from '@penstock/testkit';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
@@ -71,7 +64,7 @@ class TroubledLedger extends RunsRepository {
     return await super.checkpoint(partition);
   }
 
-  override openOf(partition: number): AsyncIterable<RunDocument> {
+  override openOf(partition: number): ReturnType<RunsRepository['openOf']> {
     if (partition === this.#partition && this.fails) throw new Error('the store is away');
     return super.openOf(partition);
   }

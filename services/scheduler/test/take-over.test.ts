@@ -14,7 +14,7 @@ import {
   type Opening,
   type RunEntry,
 } from '@penstock/scheduler/testing';
-import type { Checkpoint, EncodedRun, RunDocument, RunsLedger, ScheduleDocument } from '@penstock/store';
+import type { Checkpoint, EncodedRun, RunDocument, RunsLedger, ScheduleDocument, UnreadableRun } from '@penstock/store';
 import { encodeEvent } from '../src/run/commit.ts';
 import { definitions, NOW, settings, stage, text } from './support.ts';
 
@@ -48,6 +48,8 @@ class StoredPartition implements PartitionLog {
   entries: LogEntry[] = [];
   readonly documents = new Map<string, RunDocument>();
   point: Checkpoint | null = null;
+  /** Runs whose documents are damaged. */
+  readonly damaged = new Set<string>();
   readonly living = new Set<string>();
   /** Called before each read of the checkpoint. */
   beforeCheckpoint = (): void => {};
@@ -169,7 +171,10 @@ class StoredPartition implements PartitionLog {
         (document) =>
           document.incarnation > incarnation || (document.incarnation === incarnation && document.sequence > sequence),
       ),
-    getAsOwner: async (id) => this.documents.get(id) ?? null,
+    getAsOwner: async (id) => {
+      if (this.damaged.has(id)) throw new SyntaxError('damaged');
+      return this.documents.get(id) ?? null;
+    },
     exists: async () => new Set(),
     standingOf: async () => null,
     saveTombstones: async () => {},
@@ -191,16 +196,21 @@ class StoredPartition implements PartitionLog {
     yield* this.schedules;
   }
 
-  async *#where(matches: (document: RunDocument) => boolean): AsyncIterable<RunDocument> {
-    yield* [...this.documents.values()].filter(matches);
+  async *#where(matches: (document: RunDocument) => boolean): AsyncIterable<RunDocument | UnreadableRun> {
+    for (const [id, document] of this.documents)
+      if (matches(document))
+        yield this.damaged.has(id) ? { id, ...document, unreadable: new SyntaxError('damaged') } : document;
   }
 }
 
-async function takeOver(stored: StoredPartition): Promise<readonly LiveRun[]> {
+async function takeOver(
+  stored: StoredPartition,
+  log: Parameters<typeof loadPartition>[2]['log'] = { error: () => {} },
+): Promise<readonly LiveRun[]> {
   const opening = stored.opening();
   const opened = await openPartition(opening);
   if (opened === null) throw new Error('not opened');
-  return (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } })).runs;
+  return (await loadPartition(opened, opening, { definitions, settings, log })).runs;
 }
 
 describe('opening a partition (P3)', () => {
@@ -424,6 +434,46 @@ describe('what is read back (P6)', () => {
     expect(run?.restoreError).toContain('1:1 no pipeline');
     expect(run?.state.liveAttempts).toBe(1);
   });
+});
+
+describe('a document that is damaged', () => {
+  const others = { id: 'whole', from: 1, events: [created, queued] };
+
+  it('costs its own run alone, also where the log goes on with it, and is named', async () => {
+    const stored = new StoredPartition();
+    const { sequence } = stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created] }] });
+    stored.document('run1', [created, queued], sequence);
+    stored.damaged.add('run1');
+    stored.point = { partition: 0, incarnation: 1, sequence, commit: 1 };
+    stored.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }, others] });
+    const named: unknown[] = [];
+    const runs = await takeOver(stored, { error: ({ runId }: { runId?: string }) => void named.push(runId) });
+    expect(runs.map(({ id }) => id)).toEqual(['whole']);
+    expect(named).toEqual(['run1']);
+  });
+
+  it('costs nothing where the log has all of the run', async () => {
+    const stored = new StoredPartition();
+    stored.point = { partition: 0, incarnation: 1, sequence: stored.add('opened').sequence, commit: 1 };
+    const { sequence } = stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    stored.document('run1', [created, queued], sequence);
+    stored.damaged.add('run1');
+    stored.add('runs', { runs: [{ id: 'run1', from: 3, events: [started] }] });
+    expect((await takeOver(stored)).map(({ events }) => events)).toEqual([history]);
+  });
+
+  it.each([true, false])(
+    'does not have its run executed again where the log has lost its end, open or not (%s)',
+    async (open) => {
+      const stored = new StoredPartition();
+      stored.document('run1', history, 30, { open });
+      stored.document('other', [created, queued], 29);
+      stored.damaged.add('run1');
+      stored.point = { partition: 0, incarnation: 1, sequence: 30, commit: 20 };
+      stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+      expect((await takeOver(stored)).map(({ id }) => id)).toEqual(['other']);
+    },
+  );
 });
 
 describe('the store is ahead of the log', () => {

@@ -99,14 +99,14 @@ class MisorderedLedger implements RunsLedger {
     return this.#ledger.checkpoint(partition);
   }
 
-  openOf(partition: number): AsyncIterable<RunDocument> {
+  openOf(partition: number): ReturnType<RunsLedger['openOf']> {
     return this.#ledger.openOf(partition);
   }
 
   laterThan(
     partition: number,
     position: { readonly incarnation: number; readonly sequence: number },
-  ): AsyncIterable<RunDocument> {
+  ): ReturnType<RunsLedger['laterThan']> {
     return this.#ledger.laterThan(partition, position);
   }
 

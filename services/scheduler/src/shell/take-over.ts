@@ -15,7 +15,7 @@ import {
   type RunId,
   type Sequence,
 } from '@penstock/run';
-import type { Checkpoint, RunDocument, RunsLedger } from '@penstock/store';
+import { isDamage, type Checkpoint, type RunDocument, type RunsLedger, type UnreadableRun } from '@penstock/store';
 import { COMMIT_FORMAT, decodeCommit, encodeCommit, type Commit } from '../run/commit.ts';
 import { readAddedAgain, readAddedText, type ReadAddedText } from './added-texts.ts';
 import { definedRun, type DefinitionSource } from '../run/definitions.ts';
@@ -35,6 +35,8 @@ import type { Log } from '@penstock/telemetry/log';
 const EPOCHS_PER_INCARNATION = 1_000_000_000;
 /** How often the load begins anew when a late projector moves the checkpoint under it. */
 const LOAD_TRIES = 5;
+const DAMAGED =
+  'the document of a run is damaged and stays as it is: the run goes on only if the journal has all of it, the other runs in any case';
 
 export interface OpenedPartition {
   readonly epoch: Epoch;
@@ -200,7 +202,7 @@ export async function loadPartition(
 ): Promise<LoadedPartition> {
   for (let attempt = 1; ; attempt++) {
     const turns = new Turns(shared.turn, signal);
-    const loaded = await loadHistories(opened, { partition, log, ledger, signal, turns }, shared.room);
+    const loaded = await loadHistories(opened, { partition, log, ledger, signal, turns }, shared);
     if (loaded !== undefined) {
       const usages = await loadUsages(ledger, partition, loaded.replayed, now(), turns);
       const runs: LiveRun[] = [];
@@ -233,10 +235,19 @@ interface History {
 interface Found {
   readonly histories: Map<string, History>;
   readonly parked: Map<string, ParkedDocument>;
+  /** Their documents are damaged: what is not in the log of such a run is lost, and costs this run alone. */
+  readonly unreadable: Set<string>;
 }
 
 /** Takes a document into memory, unless what is known is newer. `mayWait`: it is left outside where it can be, and there is no room. */
 type TakeDocument = (document: RunDocument, mayWait: boolean) => Promise<void>;
+
+/** What the store has, and what becomes of it. */
+interface Documents extends Pick<RunsLedger, 'deletedAmong'> {
+  readonly take: TakeDocument;
+  /** Null: there is none, or it is damaged. */
+  readAgain(id: string): Promise<RunDocument | null>;
+}
 
 async function loadHistories(
   opened: OpenedPartition,
@@ -247,7 +258,7 @@ async function loadHistories(
     signal,
     turns,
   }: Pick<Opening, 'partition' | 'log' | 'ledger' | 'signal'> & { readonly turns: Turns },
-  room: Restoring['room'],
+  { room, log: told }: Pick<Restoring, 'room' | 'log'>,
 ): Promise<
   | (Found & {
       readonly replayed: readonly ReplayedEvents[];
@@ -258,8 +269,8 @@ async function loadHistories(
 > {
   const checkpoint = await ledger.checkpoint(partition);
   const position = { incarnation: checkpoint?.incarnation ?? 0, sequence: checkpoint?.sequence ?? 0 };
-  const found: Found = { histories: new Map(), parked: new Map() };
-  const { histories, parked } = found;
+  const found: Found = { histories: new Map(), parked: new Map(), unreadable: new Set() };
+  const { histories, parked, unreadable } = found;
   const replayed: ReplayedEvents[] = [];
   const take: TakeDocument = async (document, mayWait) => {
     const { id, key } = document.state;
@@ -286,8 +297,26 @@ async function loadHistories(
       await ledger.saveBatch([{ ...document, incarnation: opened.incarnation, sequence }]);
     parked.set(id, waiting);
   };
-  for await (const document of ledger.openOf(partition)) await take(document, true);
-  for await (const document of ledger.laterThan(partition, position)) await take(document, true);
+  const damaged = (runId: string, error: unknown): void => {
+    if (!unreadable.has(runId)) told.error({ runId, partition, err: error }, DAMAGED);
+    unreadable.add(runId);
+  };
+  const takeFound = async (document: RunDocument | UnreadableRun): Promise<void> => {
+    if ('unreadable' in document) damaged(document.id, document.unreadable);
+    else await take(document, true);
+  };
+  const readAgain = async (id: string): Promise<RunDocument | null> => {
+    try {
+      return unreadable.has(id) ? null : await ledger.getAsOwner(id);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      damaged(id, error);
+      return null;
+    }
+  };
+  const documents: Documents = { readAgain, take, deletedAmong: (ids) => ledger.deletedAmong(ids) };
+  for await (const document of ledger.openOf(partition)) await takeFound(document);
+  for await (const document of ledger.laterThan(partition, position)) await takeFound(document);
   const schedules = new ReplayedSchedules();
   for await (const document of ledger.schedulesOf(partition)) {
     schedules.add(document);
@@ -300,7 +329,7 @@ async function loadHistories(
     const commit = decodeCommit(entry.bytes);
     if (next !== undefined && commit.number !== next) return undefined;
     next = commit.number + 1;
-    if (!(await replay(found, commit, entry.sequence, ledger, take))) return undefined;
+    if (!(await replay(found, commit, entry.sequence, documents))) return undefined;
     for (const { events } of commit.runs) await turns.after(events.length);
     const at = { incarnation: incarnationOf(commit.epoch), sequence: entry.sequence };
     schedules.replay(commit.schedules ?? [], at);
@@ -318,23 +347,20 @@ async function loadHistories(
   // A log that has lost its end may have lost the deletion, and have the run: what the store has as deleted stays so.
   if (!sameIncarnation) {
     forget(found, await ledger.deletedAmong([...histories.keys()]));
-    await takeEnded(histories, ledger, take, turns);
+    await takeEnded(histories, documents, turns);
+    // The log may have the beginning of a run alone, which would be executed again.
+    forget(found, unreadable);
   }
   return { ...found, replayed, schedules, deletions };
 }
 
 /** A log that has lost its end may have the beginning of a run that has ended since: its document is closed, and behind the checkpoint. */
-async function takeEnded(
-  histories: Found['histories'],
-  ledger: Pick<RunsLedger, 'getAsOwner'>,
-  take: TakeDocument,
-  turns: Turns,
-): Promise<void> {
+async function takeEnded(histories: Found['histories'], { readAgain, take }: Documents, turns: Turns): Promise<void> {
   for (const [id, { events, inDocument }] of [...histories]) {
     const last = events.at(-1);
     if (inDocument > 0 || (last !== undefined && closesRun(last))) continue;
     await turns.after(1);
-    const document = await ledger.getAsOwner(id);
+    const document = await readAgain(id);
     if (document !== null) await take(document, false);
   }
 }
@@ -348,11 +374,10 @@ function forget({ histories, parked }: Found, ids: Iterable<string>): void {
 
 /** False: a run's events do not continue what is known of it. */
 async function replay(
-  { histories, parked }: Found,
+  { histories, parked, unreadable }: Found,
   commit: Commit,
   sequence: Sequence,
-  ledger: RunsLedger,
-  take: TakeDocument,
+  { deletedAmong, readAgain, take }: Documents,
 ): Promise<boolean> {
   for (const { id, from, events } of commit.runs) {
     if (from === 1 && events.length <= (parked.get(id)?.version ?? 0)) continue;
@@ -360,9 +385,9 @@ async function replay(
     if (from > (history?.events.length ?? 0) + 1) {
       // What is between stands in its document alone: it was closed since, or its commits were lost with the end of a log, or
       // it was left outside.
-      const document = await ledger.getAsOwner(id);
+      const document = await readAgain(id);
       if (document === null) {
-        if ((await ledger.deletedAmong([id])).has(id)) continue;
+        if (unreadable.has(id) || (await deletedAmong([id])).has(id)) continue;
         return false;
       }
       await take(document, false);
