@@ -29,4 +29,8 @@ describe('a readme', () => {
   ])('that takes minutes or the stack as a whole is plain text: %s', async (_what, text) => {
     expect(await tokensOf(`a\n\n${text}`, signal)).toBeNull();
   });
+
+  it('of tens of thousands of elements without any text in them is plain text', async () => {
+    expect(await tokensOf('***\n\n'.repeat(40_000), signal)).toBeNull();
+  });
 });

@@ -27,6 +27,8 @@ export async function tokensOf(text: string, stop: AbortSignal): Promise<readonl
     return null;
   }
   let count = sizeOf(lexer.tokens);
+  // Of rules and the like none has a text that would be looked at below.
+  if (count > TOKENS_MAX) return null;
   let since = performance.now();
   for (const { src, tokens } of lexer.inlineQueue) {
     if (src.length > INLINE_CHARS_MAX) tokens.push({ type: 'text', raw: src, text: src, escaped: false });
