@@ -264,6 +264,24 @@ describe('a partition whose live runs take what they may', () => {
     world.partition.cancel({ runId: outside, tenants: ['ada'] }, () => {});
     expect(() => world.answerReads()).toThrow('was parked at version 2');
   });
+
+  it('is dropped where the document of one is damaged, which the next owner leaves out: others would wait behind it', () => {
+    const { world, ids } = crowded(8);
+    const outside = ids[KEPT] ?? '';
+    world.damaged.add(outside);
+    world.partition.cancel({ runId: outside, tenants: ['ada'] }, () => {});
+    expect(() => world.answerReads()).toThrow(`the document of run ${outside}, which waits outside, is damaged`);
+  });
+
+  it('goes on where the document of a run is damaged that another is to repeat', () => {
+    const world = new Harness();
+    const parent = world.id();
+    world.damaged.add(parent);
+    const { replies } = world.create(one, { rerun: { parent } as never });
+    world.answerReads();
+    world.settle();
+    expect(replies).toMatchObject([{ ok: false, code: 'UNAVAILABLE' }]);
+  });
 });
 
 // --- Take-over -------------------------------------------------------------------------------------------------------

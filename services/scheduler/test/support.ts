@@ -115,6 +115,8 @@ export class Harness {
   /** Runs whose documents are being read. */
   readonly reads: { readonly runId: string; answer(): void }[] = [];
   storeIsAway = false;
+  /** Runs whose documents the store cannot read. */
+  readonly damaged = new Set<string>();
   /** The logs that were closed by a mark; the first mark has the sequence 1. */
   readonly closedLogs: AttemptLogRef[] = [];
   /** False: logs wait to be closed, as while the broker is away. */
@@ -213,6 +215,7 @@ export class Harness {
             const { events = [], sequence = 0 } = this.documents.get(runId) ?? {};
             const [created] = events;
             if (this.storeIsAway) then('unavailable');
+            else if (this.damaged.has(runId)) then('damaged');
             else if (created?.type !== 'run_created') then(null);
             else {
               const history = { events: structuredClone([...events]), sequence };

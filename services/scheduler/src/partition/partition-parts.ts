@@ -54,7 +54,7 @@ export interface PartitionShared {
   /** Reads the text of a run to be made where that holds up nobody. Answers as the ports do, or at once. */
   readText(request: CreateRequest, then: (source: DefinitionSource) => void): void;
   /** Makes a run anew from its document; null: there is none. Answers as the ports do. */
-  readRun(runId: RunId, then: (run: ReadParent) => void): void;
+  readRun(runId: RunId, then: (run: ReadParent | 'damaged') => void): void;
 }
 
 /** The partition, as its parts know it. */
@@ -122,7 +122,10 @@ export class PartitionParts {
       read: (runId, then) =>
         shared.readRun(runId, (run) => {
           if (run === null) ports.warn({ runId }, 'the document of an open run is not in the store; asked for again');
-          then(run ?? 'unavailable');
+          // Others of its key would wait behind it: who takes over leaves it out.
+          if (run === 'damaged')
+            ports.broken(new Error(`the document of run ${runId}, which waits outside, is damaged`));
+          then(run === null || run === 'damaged' ? 'unavailable' : run);
         }),
       unparked: (runId) => this.outside.unparked(runId),
       enter: (run, parked) => this.outside.enter(run, parked),
@@ -205,7 +208,7 @@ export class PartitionParts {
       runs: this.runs,
       parking: this.parking,
       cycle: this.cycle,
-      readStored: (runId, then) => shared.readRun(runId, then),
+      readStored: (runId, then) => shared.readRun(runId, (run) => then(run === 'damaged' ? 'unavailable' : run)),
       isDeleted: (runId) => this.deletions.has(runId),
     });
     this.adoptions = new Adoptions({

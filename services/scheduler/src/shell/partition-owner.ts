@@ -14,7 +14,7 @@ import {
   type RunnerLease,
   subjects,
 } from '@penstock/bus';
-import type { RunsLedger } from '@penstock/store';
+import { isDamage, type RunsLedger } from '@penstock/store';
 import type { Log } from '@penstock/telemetry/log';
 import { guarded, type BorderName } from '@penstock/telemetry/borders';
 import type { Meter } from '@penstock/telemetry/metrics';
@@ -396,14 +396,14 @@ export class PartitionOwner {
   }
 
   /** One that is parked, or that another repeats. */
-  async #readRun(runId: RunId): Promise<LiveRun | null | 'unavailable'> {
+  async #readRun(runId: RunId): Promise<LiveRun | null | 'unavailable' | 'damaged'> {
     const { ledger, log, partition } = this.#options;
     if (this.#opened === undefined) return 'unavailable';
     try {
       return await readRun(runId, this.#opened, ledger, this.#restoring());
     } catch (error) {
       log.warn({ err: error, partition, runId }, 'a run that is not in memory could not be read; tried again');
-      return 'unavailable';
+      return isDamage(error) ? 'damaged' : 'unavailable';
     }
   }
 
