@@ -8,7 +8,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openSqliteStore, type CollectionSpec, type DocumentStore } from '../src/index.ts';
+import {
+  openSqliteStore,
+  runCollections,
+  RunsRepository,
+  type CollectionSpec,
+  type DocumentStore,
+} from '../src/index.ts';
+import { runDocument, runId } from './support.ts';
 
 const spec = {
   name: 'things',
@@ -42,6 +49,20 @@ describe('a SQLite file', () => {
     opened.push(store);
     return store;
   };
+
+  it('P6: a run whose deflated text is damaged keeps a take-over from none of the others', async () => {
+    const runs = new RunsRepository(await open({ collections: runCollections }));
+    const ids = Array.from({ length: 120 }, (_, index) => runId(index));
+    await runs.saveBatch(ids.map((id, index) => runDocument({ id, open: true, sequence: 1 + index })));
+    const database = new DatabaseSync(path);
+    database.prepare('UPDATE c_runs SET story = ? WHERE id = ?').run(Uint8Array.of(1, 255, 255), runId(70));
+    database.close();
+    for (const listed of [runs.openOf(0), runs.laterThan(0, { incarnation: 1, sequence: 0 })]) {
+      const found = await Array.fromAsync(listed);
+      expect(found.map((run) => ('unreadable' in run ? run.id : run.state.id))).toEqual(ids);
+      expect(found.filter((run) => 'unreadable' in run)).toMatchObject([{ id: runId(70), open: true, sequence: 71 }]);
+    }
+  });
 
   it('that is none is refused as damaged, by its name, and left as it was', async () => {
     await writeFile(path, 'this is a diary and no database, for '.repeat(100));

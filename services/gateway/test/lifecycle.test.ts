@@ -237,11 +237,11 @@ describe('time on a log stream', () => {
     const response = new FakeResponse();
     const serving = streams.serve(new StreamClient(response as unknown as ServerResponse), source, new Cursor(), true);
     await vi.advanceTimersByTimeAsync(14_400);
-    expect(response.written).toEqual([]);
+    expect(response.written).toEqual([': caught up\n\n']);
     await vi.advanceTimersByTimeAsync(1_100);
-    expect(response.written).toEqual([': ping\n\n']);
+    expect(response.written).toEqual([': caught up\n\n', ': ping\n\n']);
     await vi.advanceTimersByTimeAsync(30_000);
-    expect(response.written).toHaveLength(3);
+    expect(response.written).toHaveLength(4);
     response.emit('close');
     await serving;
     expect(streams.size).toBe(0);
