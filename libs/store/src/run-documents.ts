@@ -232,7 +232,10 @@ export function decodeRun(
   row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>,
 ): RunDocument {
   const { partition, open, incarnation, sequence } = row;
-  const { state, events } = JSON.parse(String(row.story)) as { state: StoredRunState; events: RunEvent[] };
+  const story = JSON.parse(String(row.story)) as { state?: StoredRunState; events?: RunEvent[] } | null;
+  const { state, events } = story ?? {};
+  if (typeof state?.key !== 'string' || !Array.isArray(events))
+    throw new SyntaxError('a run has no state or no events');
   return { partition, open, incarnation, sequence, state, events, view: JSON.parse(String(row.view)) as RunView };
 }
 

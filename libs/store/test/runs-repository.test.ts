@@ -133,6 +133,8 @@ describe('runs repository', () => {
     for (const [at, story] of [
       [3, ''],
       [49, '{"state":{"id":"'],
+      [90, 'null'],
+      [91, '{"state":{"key":"k"}}'],
     ] as const) {
       const document = await documents.get(runId(at));
       if (document === null) throw new Error('it was not saved');
@@ -144,6 +146,8 @@ describe('runs repository', () => {
       expect(found.filter((run) => 'unreadable' in run)).toMatchObject([
         { id: runId(3), open: true, incarnation: 2, sequence: 4 },
         { id: runId(49), sequence: 50 },
+        { id: runId(90), sequence: 91 },
+        { id: runId(91), sequence: 92 },
       ]);
     }
   });
