@@ -81,19 +81,26 @@ describe('^C in the terminal of a server', () => {
   });
 });
 
-it('a server that is told to stop while its store is being opened, which takes as long as it takes, ends by that signal', async () => {
-  const dataDir = join(folder.path, 'slow-store');
-  mkdirSync(dataDir);
-  const store = new DatabaseSync(join(dataDir, 'store.sqlite'));
-  // Opening waits for this, in a thread that hears nothing meanwhile.
-  store.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE');
-  const broker = join(dataDir, 'broker', 'pid');
-  const starting = startServer({ dataDir });
-  starting.catch(() => {});
-  await until('the broker has been started', () => existsSync(broker));
-  process.kill(Number.parseInt(readFileSync(join(dataDir, 'pid'), 'utf8'), 10), 'SIGTERM');
-  await expect(starting).rejects.toThrow('serve ended (SIGTERM)');
-  store.exec('ROLLBACK');
-  store.close();
-  server = await startServer({ dataDir });
-});
+it.each([
+  ['by that signal', ['SIGTERM']],
+  ['at once by a second one', ['SIGTERM', 'SIGINT']],
+] as const)(
+  'a server that is told to stop while its store is being opened, which takes as long as it takes, ends %s',
+  async (how, signals) => {
+    const dataDir = join(folder.path, how);
+    mkdirSync(dataDir);
+    const store = new DatabaseSync(join(dataDir, 'store.sqlite'));
+    // Opening waits for this, in a thread that hears nothing meanwhile.
+    store.exec('PRAGMA journal_mode = WAL; BEGIN IMMEDIATE');
+    const broker = join(dataDir, 'broker', 'pid');
+    const starting = startServer({ dataDir });
+    starting.catch(() => {});
+    await until('the broker has been started', () => existsSync(broker));
+    const pid = Number.parseInt(readFileSync(join(dataDir, 'pid'), 'utf8'), 10);
+    for (const signal of signals) process.kill(pid, signal);
+    await expect(starting).rejects.toThrow(/serve ended \(SIG(?:TERM|INT)\)/u);
+    store.exec('ROLLBACK');
+    store.close();
+    server = await startServer({ dataDir });
+  },
+);

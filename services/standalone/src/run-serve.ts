@@ -103,6 +103,7 @@ export async function runServe(
   const stop = stopSignal();
   try {
     const server = await serve(prepared.options(), stop.signal);
+    stop.hasStarted();
     if (!stop.signal.aborted) {
       for (const line of prepared.lines(server.url)) process.stdout.write(`${line}\n`);
       await stop.requested;
@@ -287,16 +288,21 @@ function stopSignal(): {
   readonly requested: Promise<void>;
   /** Of the first one. */
   name(): NodeJS.Signals;
+  hasStarted(): void;
 } {
   const stopping = new AbortController();
   const { promise: requested, resolve: request } = Promise.withResolvers<void>();
   let first: NodeJS.Signals = 'SIGINT';
+  let isStarting = true;
   const handle = (name: NodeJS.Signals): void => {
-    if (stopping.signal.aborted) process.exit(EXIT_INTERRUPTED);
+    if (stopping.signal.aborted) return isStarting ? dieOf(name) : process.exit(EXIT_INTERRUPTED);
     first = name;
     stopping.abort();
     request();
   };
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, handle);
-  return { signal: stopping.signal, requested, name: () => first };
+  const hasStarted = (): void => {
+    isStarting = false;
+  };
+  return { signal: stopping.signal, requested, name: () => first, hasStarted };
 }
