@@ -14,6 +14,8 @@ export const streamsOptions = { partitions: 4, journalBytesMax: 64 * MIB, logsBy
 /** Far beyond any test: a refusal that came by time would fail it. */
 export const patient = { timeoutMs: 120_000 };
 export const soon = { timeoutMs: 10_000 };
+/** The same for the bare client. */
+export const timely = { timeout: 10_000 };
 
 export class GeneratedBroker {
   readonly folder: string;

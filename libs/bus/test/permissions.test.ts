@@ -39,10 +39,8 @@ import {
   streamsOptions,
   MIB,
   subscribing,
+  timely,
 } from './generated-broker.ts';
-
-/** The same for the bare client. */
-const timely = { timeout: 10_000 };
 
 let broker: GeneratedBroker;
 const busOf: GeneratedBroker['busOf'] = (...of) => broker.busOf(...of);

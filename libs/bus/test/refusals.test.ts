@@ -2,10 +2,16 @@
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { acquireLease, buckets, ensureStreams, inboxPrefixOf, openLog, subjects, watchLeases } from '../src/index.ts';
-import { chunk, chunksOf, GeneratedBroker, patient, soon, streamsOptions, subscribing } from './generated-broker.ts';
-
-/** The same for the bare client. */
-const timely = { timeout: 10_000 };
+import {
+  chunk,
+  chunksOf,
+  GeneratedBroker,
+  patient,
+  soon,
+  streamsOptions,
+  subscribing,
+  timely,
+} from './generated-broker.ts';
 
 let broker: GeneratedBroker;
 const busOf: GeneratedBroker['busOf'] = (...of) => broker.busOf(...of);

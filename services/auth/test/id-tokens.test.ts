@@ -193,6 +193,28 @@ describe('the keys of id tokens', { timeout: 60_000 }, () => {
     },
   );
 
+  it('are read once for all who ask for the published ones at a time', async () => {
+    const now = Date.now();
+    const reads = async (askers: number): Promise<number> => {
+      let lists = 0;
+      const store: DocumentStore = {
+        ...world.store,
+        collection: (spec) =>
+          new Proxy(world.store.collection(spec), {
+            get: (real, name) => {
+              if (name === 'list') lists += 1;
+              return (Reflect.get(real, name) as () => unknown).bind(real);
+            },
+          }),
+      };
+      const keys = new SigningKeys(store, new MasterKeys(MASTER), () => now);
+      await Promise.all(Array.from({ length: askers }, () => keys.published()));
+      return lists;
+    };
+    await reads(1);
+    expect(await reads(100)).toBe(await reads(1));
+  });
+
   it('are the same for all processes, sealed in the store, and survive a change of the master key', async () => {
     const now = Date.now();
     const tokens = await Promise.all(

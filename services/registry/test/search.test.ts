@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { SearchIndex } from '../src/search/search-index.ts';
 import { extensionKey } from '../src/catalogue/names.ts';
+import { PackageBytes } from '../src/catalogue/package-bytes.ts';
 import type { ExtensionRecord } from '../src/catalogue/records.ts';
 
 let generation = 0;
@@ -118,6 +119,21 @@ describe('an entry', () => {
     expect(found(index, 'young')).toEqual(['build/node']);
     expect(found(index, 'old')).toEqual([]);
     expect(index.size).toBe(1);
+  });
+  it('is replaced where it was removed and published again, and not by late news of before that (SEARCH-1)', () => {
+    const before = record('build/node', 'old words');
+    const again = { ...record('build/node', 'young words'), createdAt: 2, generation: 1 };
+    for (const records of [
+      [before, again],
+      [again, before],
+    ]) {
+      const index = indexOf(records);
+      expect([found(index, 'young'), found(index, 'old')]).toEqual([['build/node'], []]);
+      const bytes = new PackageBytes();
+      for (const each of records)
+        bytes.put({ ...each, versions: each.versions.slice(0, each.generation === 1 ? 0 : 1) });
+      expect(bytes.of('service')).toBe(0);
+    }
   });
   it('of another scope is neither found nor suggested (SEARCH-2)', () => {
     const index = indexOf([

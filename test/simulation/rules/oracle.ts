@@ -56,6 +56,7 @@ import type { RunTruth } from './run-truth.ts';
 import { HookRules } from './hook-rules.ts';
 import { ScheduleRules } from './schedule-rules.ts';
 import { SentRules } from './sent-rules.ts';
+import { isTold } from './told-event.ts';
 
 /** The parts of the world that it looks at by itself. */
 interface Observed {
@@ -583,19 +584,6 @@ function describe(event: RunEvent): string {
   return 'stage' in event
     ? `${event.type}(${event.stage}${'attempt' in event ? `#${event.attempt}` : ''}${'reason' in event && event.reason !== undefined ? ` ${event.reason}` : ''})`
     : event.type;
-}
-
-/** The journal has no names of added stages: they follow from a text that a build which cannot read the run's file does not read either. */
-function isTold({ state, events }: RunTruth, truth: RunEvent, event: RunEvent): boolean {
-  if (isSameEvent(truth, event)) return true;
-  const isUnread = state.pipelineName.endsWith('unrestorable') && events.some(({ type }) => type === 'run_quarantined');
-  return isUnread && truth.type === 'stages_added' && isSameEvent({ ...truth, stages: [] }, event);
-}
-
-function isSameEvent(truth: RunEvent, event: RunEvent): boolean {
-  const text = JSON.stringify(event);
-  // A commit that was deflated has its fields in another order.
-  return text === JSON.stringify(truth) || isDeepStrictEqual(JSON.parse(text), truth);
 }
 
 /** Whether what was read is what would be written of this state; the texts alone nearly always tell. */

@@ -44,6 +44,8 @@ export class SigningKeys {
   readonly #now: () => number;
   readonly #opened = new Map<string, OpenedKey>();
   #published: { readonly readAt: number; readonly keys: readonly JWK[] } | undefined;
+  /** One look at the store for all who ask meanwhile: anybody may. */
+  #reading: Promise<readonly JWK[]> | undefined;
 
   constructor(store: DocumentStore, masterKeys: MasterKeys, now: () => number) {
     this.#keys = store.collection(signingKeysSpec);
@@ -70,7 +72,9 @@ export class SigningKeys {
     const known = this.#published;
     const now = this.#now();
     if (known !== undefined && Math.abs(now - known.readAt) < REMEMBERED_MS) return known.keys;
-    const reading = this.#readPublished(now);
+    const reading = (this.#reading ??= this.#readPublished(now).finally(() => {
+      this.#reading = undefined;
+    }));
     if (known === undefined || Math.abs(now - known.readAt) >= AHEAD_MS) return await reading;
     try {
       // Whatever signs by now was published with those that are known: a store that is away makes no token invalid.

@@ -3,16 +3,13 @@
  * missing. Versions stay for ever, for who names one has to find it, so nothing else bounds them.
  */
 import { Counts } from '@penstock/async';
-import type { ExtensionRecord } from './records.ts';
+import { isNewer, type ExtensionRecord, type RecordAge } from './records.ts';
 
 /** Of a version beside its package: its texts, its place in the documents. */
 export const VERSION_BYTES = 64 * 1024;
 
 export class PackageBytes {
-  readonly #records = new Map<
-    string,
-    { readonly tenant: string; readonly generation: number; readonly bytes: number }
-  >();
+  readonly #records = new Map<string, RecordAge & { readonly tenant: string; readonly bytes: number }>();
   readonly #ofTenant = new Counts();
 
   of(tenant: string): number {
@@ -20,12 +17,13 @@ export class PackageBytes {
   }
 
   /** News in the wrong order do no harm. */
-  put({ key, tenant, generation, versions }: ExtensionRecord): void {
+  put(record: ExtensionRecord): void {
+    const { key, tenant, createdAt, generation, versions } = record;
     const known = this.#records.get(key);
-    if (known !== undefined && known.generation >= generation) return;
+    if (known !== undefined && !isNewer(record, known)) return;
     this.remove(key);
     const bytes = versions.reduce((sum, { sizeBytes }) => sum + sizeBytes + VERSION_BYTES, 0);
-    this.#records.set(key, { tenant, generation, bytes });
+    this.#records.set(key, { tenant, createdAt, generation, bytes });
     this.#ofTenant.add(tenant, bytes);
   }
 

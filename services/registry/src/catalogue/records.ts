@@ -39,6 +39,15 @@ export interface VersionTexts {
   readonly changelog: string;
 }
 
+/** Whether it is newer news of its key: one that was removed and published again counts its generations anew. */
+export function isNewer(record: RecordAge, known: RecordAge): boolean {
+  return record.createdAt === known.createdAt
+    ? record.generation > known.generation
+    : record.createdAt > known.createdAt;
+}
+
+export type RecordAge = Pick<ExtensionRecord, 'createdAt' | 'generation'>;
+
 /** Sorts by precedence, the highest first. */
 export function byPrecedence(versions: readonly VersionRecord[]): VersionRecord[] {
   return versions.toSorted((a, b) => semver.rcompare(a.version, b.version) || b.publishedAt - a.publishedAt);

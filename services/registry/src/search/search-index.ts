@@ -2,13 +2,13 @@
  * The index in memory that searches are answered from, rebuilt from the store at the start and kept up by messages between
  * registries. It owns copies only: what is in it may lag behind the store by moments, and nothing but searching reads it.
  *
- * SEARCH-1 An entry is replaced only by one of a higher generation, so that news in the wrong order do no harm.
+ * SEARCH-1 An entry is replaced only by one of a higher generation, or of a later life, so that news in the wrong order do no harm.
  * SEARCH-2 An entry of another tenant's scope is in no answer: not as a result, not as a candidate, not in an order.
  * SEARCH-3 The order is total: relevance, then downloads, then the id. The same index answers the same question alike.
  */
 import type { ExtensionView } from '@penstock/extension';
 import { nearest } from '@penstock/pipeline';
-import { extensionView, type ExtensionRecord } from '../catalogue/records.ts';
+import { extensionView, isNewer, type ExtensionRecord } from '../catalogue/records.ts';
 import { WordIndex, type IndexedWords } from './word-index.ts';
 
 export interface SearchQuestion {
@@ -59,7 +59,7 @@ export class SearchIndex {
 
   put(record: ExtensionRecord): void {
     const known = this.#byKey.get(record.key);
-    if (known !== undefined && known.record.generation >= record.generation) return;
+    if (known !== undefined && !isNewer(record, known.record)) return;
     const [category = '', name = ''] = record.extensionId.split('/');
     const entry: Entry = { record, category, name, number: known?.number ?? this.#entries.length };
     this.#entries[entry.number] = entry;
