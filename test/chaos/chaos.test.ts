@@ -3,12 +3,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startCluster, type Cluster } from '../cluster/cluster.ts';
 import { processesOfFolder } from '../support/orphans.ts';
 import { CHAOS_CLUSTER } from './chaos-cluster.ts';
-import { CHAOS_TEST_MS_MAX, expectSound, LEASE_SECS } from './expect-sound.ts';
+import { CHAOS_TEST_MS_MAX, expectSound, SHORT_LEASE_SECS } from './expect-sound.ts';
 
 let cluster: Cluster;
 
 beforeAll(async () => {
-  cluster = await startCluster({ ...CHAOS_CLUSTER, runnerLeaseSecs: LEASE_SECS });
+  cluster = await startCluster({ ...CHAOS_CLUSTER, runnerLeaseSecs: SHORT_LEASE_SECS });
 }, CHAOS_TEST_MS_MAX);
 
 afterAll(async () => {
@@ -18,7 +18,7 @@ afterAll(async () => {
 describe('under a load, every accepted run is accounted for, and nothing runs twice', () => {
   it(
     'all faults mixed for a short time, several at a time',
-    () => expectSound(cluster, 'mixed', 9, 12),
+    () => expectSound(cluster, 'mixed', { seed: 9, seconds: 12, leaseSecs: SHORT_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
 });

@@ -7,15 +7,19 @@ import { describe, it } from 'vitest';
 import { startCluster } from '../cluster/cluster.ts';
 import { withMongoServer } from '../support/mongodb.ts';
 import { CHAOS_CLUSTER } from './chaos-cluster.ts';
-import { CHAOS_TEST_MS_MAX, expectSound, LEASE_SECS } from './expect-sound.ts';
+import { CHAOS_TEST_MS_MAX, expectSound, LONG_LEASE_SECS, SHORT_LEASE_SECS, type Shortened } from './expect-sound.ts';
 import { schedules } from './schedules.ts';
 
 const hasDisks = canMount('chaos: full disks');
 
-async function expectSoundOnItsOwn(name: string, seed: number, seconds: number): Promise<void> {
-  const cluster = await startCluster({ ...CHAOS_CLUSTER, runnerLeaseSecs: LEASE_SECS, ...schedules[name]?.cluster });
+async function expectSoundOnItsOwn(name: string, shortened: Shortened): Promise<void> {
+  const cluster = await startCluster({
+    ...CHAOS_CLUSTER,
+    runnerLeaseSecs: shortened.leaseSecs,
+    ...schedules[name]?.cluster,
+  });
   try {
-    await expectSound(cluster, name, seed, seconds);
+    await expectSound(cluster, name, shortened);
   } finally {
     await cluster.stop();
   }
@@ -24,27 +28,27 @@ async function expectSoundOnItsOwn(name: string, seed: number, seconds: number):
 describe('under a load, every accepted run is accounted for, and nothing runs twice', () => {
   it(
     'one of three brokers killed, frozen, cut off or stale, and leaders that step down (P25)',
-    () => expectSoundOnItsOwn('three-brokers', 1, 40),
+    () => expectSoundOnItsOwn('three-brokers', { seed: 1, seconds: 40, leaseSecs: SHORT_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
   it(
     'wall clocks of single services an hour ahead and behind (P5, P7)',
-    () => expectSoundOnItsOwn('clock-steps', 1, 30),
+    () => expectSoundOnItsOwn('clock-steps', { seed: 1, seconds: 30, leaseSecs: LONG_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
   it(
     'files of half a mebibyte and runs of 2,000 stages beside small ones (P1, P3)',
-    () => expectSoundOnItsOwn('large-runs', 1, 25),
+    () => expectSoundOnItsOwn('large-runs', { seed: 1, seconds: 25, leaseSecs: LONG_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
   it(
     'LOGS at its limit: what is missing is told as missing (P21)',
-    () => expectSoundOnItsOwn('logs-limit', 1, 25),
+    () => expectSoundOnItsOwn('logs-limit', { seed: 1, seconds: 25, leaseSecs: LONG_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
   it.runIf(hasDisks)(
     'full disks of runners and of the broker (P16, P18)',
-    () => expectSoundOnItsOwn('full-disks', 1, 30),
+    () => expectSoundOnItsOwn('full-disks', { seed: 1, seconds: 30, leaseSecs: SHORT_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
 });
@@ -52,7 +56,7 @@ describe('under a load, every accepted run is accounted for, and nothing runs tw
 describe('at the other doors', () => {
   it(
     'no accepted delivery or publication is lost or doubled, and sessions go on, over kills, freezes and cuts (P24)',
-    () => expectSoundOnItsOwn('doors', 1, 35),
+    () => expectSoundOnItsOwn('doors', { seed: 1, seconds: 35, leaseSecs: SHORT_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
 });
@@ -60,7 +64,7 @@ describe('at the other doors', () => {
 await withMongoServer('chaos: links to a database', () => {
   it(
     'connections to the database that are cut, half open or slow: every run is accounted for (P6, P8)',
-    () => expectSoundOnItsOwn('store-links', 1, 30),
+    () => expectSoundOnItsOwn('store-links', { seed: 1, seconds: 30, leaseSecs: LONG_LEASE_SECS }),
     CHAOS_TEST_MS_MAX,
   );
 });
