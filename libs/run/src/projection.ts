@@ -4,10 +4,26 @@ import { gateViewOf } from './gates.ts';
 import { isTrusted, triggerOf } from './origin.ts';
 import type { GateView } from './stage-state.ts';
 import type { StagePicture } from './stages.ts';
-import type { RunState, RunView, StageView, TriggerOrigin } from './state.ts';
+import type { RunState, RunView, StageView, StoredRunState, TriggerOrigin } from './state.ts';
 
 /** `named`: of its stages these alone, in their order; absent: all. */
 export function viewOf(run: RunState, named?: readonly string[]): RunView {
+  const stages =
+    named === undefined
+      ? run.stages.map((stage, index) => stageViewOf(stage, gateViewOf(run, run.stages.plan, index)))
+      : named.flatMap((name) => stageViewNamed(run, name));
+  return viewWith(run, stages);
+}
+
+/** Of a document alone, whose plan is not read: it does not say of its gates that they are some. */
+export function viewOfStored(run: StoredRunState): RunView {
+  return viewWith(
+    run,
+    run.stages.map((stage) => stageViewOf(stage, undefined)),
+  );
+}
+
+function viewWith(run: RunState | StoredRunState, stages: readonly StageView[]): RunView {
   return {
     id: run.id,
     tenant: run.tenant,
@@ -20,10 +36,7 @@ export function viewOf(run: RunState, named?: readonly string[]): RunView {
     reason: run.reason ?? null,
     version: run.version,
     cancelledStages: run.cancelledStages ?? null,
-    stages:
-      named === undefined
-        ? run.stages.map((stage, index) => stageViewOf(stage, gateViewOf(run, run.stages.plan, index)))
-        : named.flatMap((name) => stageViewNamed(run, name)),
+    stages,
     ...originViewOf(run.origin),
     ...(run.fingerprint === undefined ? {} : { fingerprint: run.fingerprint }),
     ...(run.inputs === undefined ? {} : { inputs: Object.entries(run.inputs).map(([key, value]) => ({ key, value })) }),

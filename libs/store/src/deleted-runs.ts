@@ -8,7 +8,8 @@
 import type { RunView, Sequence } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
 import type { Collection, DocumentOf, DocumentStore } from './port.ts';
-import { runsSpec } from './run-documents.ts';
+import { isDamage } from './errors.ts';
+import { decodeView, runsSpec } from './run-documents.ts';
 
 export interface Tombstone {
   readonly id: string;
@@ -104,7 +105,7 @@ export class DeletedRuns implements DeletionsLedger {
 
   /**
    * What those look like that repeat a deleted run, or one that does: they may have taken over what it has kept. Undefined: they are
-   * too many to be read. Of a run that was never there, or whose tombstone is gone, there are none.
+   * too many to be read, or one of them is damaged. Of a run that was never there, or whose tombstone is gone, there are none.
    */
   async heirsOf(id: string): Promise<readonly RunView[] | undefined> {
     const deleted = await this.#runs.get(id, { parts: [] });
@@ -116,11 +117,23 @@ export class DeletedRuns implements DeletionsLedger {
         if (toAsk.length > HEIRS_MAX) return undefined;
         toAsk.push({ id: row.id, key: deleted.key });
         if (isTombstone(row)) continue;
-        const found = await this.#runs.get(row.id, { parts: ['view'] });
-        if (found !== null && !isTombstone(found)) heirs.push(JSON.parse(String(found.view)) as RunView);
+        const found = await this.#viewOf(row.id);
+        if (found === 'damaged') return undefined;
+        if (found !== null) heirs.push(found);
       }
     }
     return heirs;
+  }
+
+  /** Null: it is deleted by now. */
+  async #viewOf(id: string): Promise<RunView | null | 'damaged'> {
+    try {
+      const row = await this.#runs.get(id, { parts: ['view'] });
+      return row === null || isTombstone(row) ? null : decodeView(id, row.view);
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      return 'damaged';
+    }
   }
 
   /** Deleted ones too. A tombstone has its tenant where runs have their key. */

@@ -1,11 +1,18 @@
 /** The collections of the runs repository, and run documents as they are kept. */
 import { createHash } from 'node:crypto';
-import type { RunEvent, RunState, RunView, Sequence, StoredRunState } from '@penstock/run';
+import {
+  viewOfStored,
+  type RunEvent,
+  type RunState,
+  type RunView,
+  type Sequence,
+  type StoredRunState,
+} from '@penstock/run';
 import { cachesSpec } from './cache-entries.ts';
 import { hookCollections } from './hook-documents.ts';
 import { logArchiveSpec } from './log-archive-spec.ts';
 import { schedulesSpec } from './schedule-documents.ts';
-import type { CollectionSpec, DocumentOf } from './port.ts';
+import type { CollectionSpec, DocumentOf, Part } from './port.ts';
 
 export const runsSpec = {
   name: 'runs',
@@ -227,16 +234,64 @@ export function isTrusted({ trusted = true }: Pick<RunView, 'trusted'>): boolean
   return trusted;
 }
 
-/** Throws a SyntaxError where it is damaged. */
+/** Throws a SyntaxError where the story is damaged. A view that is damaged is made anew from it. */
 export function decodeRun(
-  row: Pick<DocumentOf<typeof runsSpec>, 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>,
+  row: Pick<DocumentOf<typeof runsSpec>, 'id' | 'partition' | 'open' | 'incarnation' | 'sequence' | 'story' | 'view'>,
 ): RunDocument {
-  const { partition, open, incarnation, sequence } = row;
-  const story = JSON.parse(String(row.story)) as { state?: StoredRunState; events?: RunEvent[] } | null;
-  const { state, events } = story ?? {};
-  if (typeof state?.key !== 'string' || !Array.isArray(events))
-    throw new SyntaxError('a run has no state or no events');
-  return { partition, open, incarnation, sequence, state, events, view: JSON.parse(String(row.view)) as RunView };
+  const { id, partition, open, incarnation, sequence } = row;
+  const story: unknown = JSON.parse(String(row.story));
+  if (!isStory(story, id)) throw new SyntaxError('a run has no state or no events');
+  return { partition, open, incarnation, sequence, ...story, view: viewOfRow(row, story.state) };
+}
+
+function viewOfRow({ id, view }: Pick<DocumentOf<typeof runsSpec>, 'id' | 'view'>, state: StoredRunState): RunView {
+  try {
+    return decodeView(id, view);
+  } catch {
+    try {
+      return viewOfStored(state);
+    } catch (error) {
+      throw new SyntaxError('a run has no state', { cause: error });
+    }
+  }
+}
+
+/** Throws a SyntaxError where it is damaged. */
+export function decodeView(id: string, text: Part): RunView {
+  const view: unknown = JSON.parse(String(text));
+  if (!isView(view, id)) throw new SyntaxError('a run has no view');
+  return view;
+}
+
+function isStory(
+  value: unknown,
+  id: string,
+): value is { readonly state: StoredRunState; readonly events: readonly RunEvent[] } {
+  if (!isRecord(value)) return false;
+  const { state, events } = value;
+  if (!isRecord(state) || state['id'] !== id || !areTexts(state, ['tenant', 'key', 'pipelineName', 'status']))
+    return false;
+  return areRecords(state['stages'], ['name', 'status']) && areRecords(events, ['type']);
+}
+
+function isView(value: unknown, id: string): value is RunView {
+  if (!isRecord(value) || value['id'] !== id) return false;
+  return (
+    areTexts(value, ['tenant', 'key', 'pipelineName', 'status', 'startedAt']) &&
+    areRecords(value['stages'], ['name', 'status'])
+  );
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null;
+}
+
+function areTexts(record: Readonly<Record<string, unknown>>, names: readonly string[]): boolean {
+  return names.every((name) => typeof record[name] === 'string');
+}
+
+function areRecords(values: unknown, names: readonly string[]): boolean {
+  return Array.isArray(values) && values.every((value: unknown) => isRecord(value) && areTexts(value, names));
 }
 
 /** A key may be longer than an id. */

@@ -3,9 +3,10 @@
  * versions, which an index answers with next to nothing read, and the documents of those that are new or another version by now.
  */
 import { RUN_STATUSES, type RunFilter, type RunView } from '@penstock/run';
-import { StoreUsageError } from './errors.ts';
-import type { Collection, Condition, DocumentOf, KnownVersion } from './port.ts';
+import type { Collection, Condition, KnownVersion } from './port.ts';
 import type { runsSpec } from './run-documents.ts';
+import { isDamage, StoreUsageError } from './errors.ts';
+import type { RunPlace, RunViews, ViewRow } from './run-views.ts';
 import type { ViewCache } from './view-cache.ts';
 
 export interface RunPage extends RunFilter {
@@ -32,12 +33,14 @@ const ASKED_PAGES_MAX = 500;
 
 export class RunPages {
   readonly #runs: Collection<typeof runsSpec>;
-  readonly #views: ViewCache;
+  readonly #views: RunViews;
+  readonly #kept: ViewCache;
   readonly #asked = new AskedPages();
 
-  constructor(runs: Collection<typeof runsSpec>, views: ViewCache) {
+  constructor(runs: Collection<typeof runsSpec>, views: RunViews, kept: ViewCache) {
     this.#runs = runs;
     this.#views = views;
+    this.#kept = kept;
   }
 
   async read(options: RunPage): Promise<RunView[]> {
@@ -45,9 +48,19 @@ export class RunPages {
     if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_LIMIT_MAX)
       throw new StoreUsageError('of runs', `a page of ${limit} runs; it is 1 to ${PAGE_LIMIT_MAX}`);
     if (options.tenants.length === 0) return [];
-    const page = new Page(this.#runs, this.#views, options);
-    if (this.#views.charactersMax === 0) await page.read();
-    else this.#asked.set(options, await page.readWithKept(this.#asked.idsOf(options)));
+    const page = new Page(this.#runs, this.#views, this.#kept, options);
+    if (this.#kept.charactersMax === 0) await page.read();
+    else {
+      await page.readWithKept(this.#asked.idsOf(options)).catch((error: unknown) => {
+        if (!isDamage(error)) throw error;
+        // A document among those that it has not given yet cannot be decoded.
+        return page.read();
+      });
+      this.#asked.set(
+        options,
+        page.views.map(({ id }) => id),
+      );
+    }
     return page.views;
   }
 }
@@ -94,13 +107,15 @@ function nameOf({ tenants, before, limit, pipelineName, repository, refs, status
 class Page {
   readonly views: RunView[] = [];
   readonly #runs: Collection<typeof runsSpec>;
+  readonly #stored: RunViews;
   readonly #kept: ViewCache;
   readonly #options: RunPage;
   #before: string | undefined;
   #rowsMax = READ_FIRST;
 
-  constructor(runs: Collection<typeof runsSpec>, kept: ViewCache, options: RunPage) {
+  constructor(runs: Collection<typeof runsSpec>, stored: RunViews, kept: ViewCache, options: RunPage) {
     this.#runs = runs;
+    this.#stored = stored;
     this.#kept = kept;
     this.#options = options;
     this.#before = options.before;
@@ -110,7 +125,7 @@ class Page {
     const { limit } = this.#options;
     while (this.views.length < limit) {
       const wanted = Math.min(this.#rowsMax, limit - this.views.length);
-      const rows = await this.#runs.list({ ...this.#selection(wanted), parts: ['view'] });
+      const rows = await this.#stored.list(this.#selection(wanted));
       let characters = 0;
       for (const row of rows) characters += await this.#take(row);
       if (rows.length < wanted) return;
@@ -119,8 +134,8 @@ class Page {
     }
   }
 
-  /** The ids of all that it gives. `asked` are those that it gave the last time. */
-  async readWithKept(asked: readonly string[]): Promise<string[]> {
+  /** `asked` are those that it gave the last time. */
+  async readWithKept(asked: readonly string[]): Promise<void> {
     const { limit } = this.#options;
     let known = this.#kept.versionsOf(asked);
     for (let isLast = false; !isLast && this.views.length < limit;) {
@@ -144,7 +159,6 @@ class Page {
       }
       if (read > 0) this.#reads(read, characters);
     }
-    return this.views.map(({ id }) => id);
   }
 
   async #giveKept([id, incarnation, sequence]: KnownVersion): Promise<boolean> {
@@ -161,13 +175,14 @@ class Page {
   }
 
   /** Answers its characters. */
-  async #take(row: DocumentOf<typeof runsSpec, 'view'>): Promise<number> {
-    const text = String(row.view);
-    await this.#options.meter?.(text.length);
-    const view = JSON.parse(text) as RunView;
-    this.#kept.keep(row, view, text.length);
+  async #take(row: ViewRow | RunPlace): Promise<number> {
+    const found = await this.#stored.of(row, this.#options.meter);
+    if (found === null) return 0;
+    const { view, characters, isWhole } = found;
+    // What a person has mended since would be of the same version.
+    if (isWhole) this.#kept.keep(row, view, characters);
     this.#give(view);
-    return text.length;
+    return characters;
   }
 
   #give(view: RunView): void {

@@ -33,11 +33,13 @@ import {
   type HookSubscription,
   type NewHookDelivery,
 } from './hook-documents.ts';
+import { silentLog, type Log } from '@penstock/telemetry/log';
 import { ScheduleDocuments, type ScheduleDocument, type SchedulesLedger } from './schedule-documents.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
 import { isDamage } from './errors.ts';
 import type { Collection, DocumentOf, DocumentStore } from './port.ts';
 import { RunPages, type RunPage } from './run-pages.ts';
+import { RunViews, type RunPlace } from './run-views.ts';
 import {
   checkpointsSpec,
   counterId,
@@ -181,6 +183,7 @@ const BATCH_CHARACTERS_MAX = 4 * 1024 * 1024;
 
 export class RunsRepository implements RunsReader, RunsLedger {
   readonly #runs: Collection<typeof runsSpec>;
+  readonly #views: RunViews;
   readonly #pages: RunPages;
   readonly #checkpoints: Collection<typeof checkpointsSpec>;
   readonly #counters: Collection<typeof countersSpec>;
@@ -191,11 +194,18 @@ export class RunsRepository implements RunsReader, RunsLedger {
 
   /**
    * The store has to be opened with `runCollections` among its collections. `viewCharactersMax`: of views that it keeps in memory for
-   * the next page, each character a few bytes; default none.
+   * the next page, each character a few bytes; default none. `log` is told of runs whose documents are damaged.
    */
-  constructor(store: DocumentStore, { viewCharactersMax = 0 }: { readonly viewCharactersMax?: number } = {}) {
+  constructor(
+    store: DocumentStore,
+    {
+      viewCharactersMax = 0,
+      log = silentLog,
+    }: { readonly viewCharactersMax?: number; readonly log?: Pick<Log, 'error'> } = {},
+  ) {
     this.#runs = store.collection(runsSpec);
-    this.#pages = new RunPages(this.#runs, new ViewCache(viewCharactersMax));
+    this.#views = new RunViews(this.#runs, log);
+    this.#pages = new RunPages(this.#runs, this.#views, new ViewCache(viewCharactersMax));
     this.#checkpoints = store.collection(checkpointsSpec);
     this.#counters = store.collection(countersSpec);
     this.#caches = new CacheEntries(store);
@@ -205,24 +215,19 @@ export class RunsRepository implements RunsReader, RunsLedger {
   }
 
   async get(id: string, options: { readonly tenants: readonly string[] }): Promise<RunDocument | null> {
-    const row = await this.#runs.get(id);
-    return row === null || !options.tenants.includes(row.tenant) ? null : decodeRun(row);
+    return await this.#views.document(id, options.tenants);
   }
 
   async view(id: string, options: { readonly tenants: readonly string[] }): Promise<RunView | null> {
     if (options.tenants.length === 0) return null;
     // By the index of tenants, so that another tenant's run is not even read: time would tell it from one that is not there.
-    const [row] = await this.#runs.list({
-      where: { tenant: { in: options.tenants }, id: { gte: id, lte: id } },
-      limit: 1,
-      parts: ['view'],
-    });
-    return row === undefined ? null : viewOfRow(row);
+    const where = { tenant: { in: options.tenants }, id: { gte: id, lte: id } };
+    return (await this.#views.listed({ where, limit: 1 }))[0] ?? null;
   }
 
   async approverView(id: string, names: readonly string[]): Promise<RunView | null> {
-    const [row] = await this.#runs.list({ where: { id: { gte: id, lte: id } }, limit: 1, parts: ['view'] });
-    const view = row === undefined || isTombstone(row) ? null : viewOfRow(row);
+    const [row] = await this.#views.list({ where: { id: { gte: id, lte: id } }, limit: 1 });
+    const view = row === undefined || isTombstone(row) ? null : ((await this.#views.of(row))?.view ?? null);
     return view !== null && isApprover(gatesOf(view), names) ? view : null;
   }
 
@@ -235,15 +240,13 @@ export class RunsRepository implements RunsReader, RunsLedger {
     if (sameAs === '') return null;
     let before: string = run.id;
     for (let looked = 0; looked < ALIKE_MAX; looked++) {
-      const [row]: DocumentOf<typeof runsSpec, 'view'>[] = await this.#runs.list({
+      const [view]: RunView[] = await this.#views.listed({
         where: { tenant: run.tenant, sameAs, status: 'FAILED' },
         orderBy: { field: 'id', direction: 'desc' },
         limit: 1,
         after: { id: before },
-        parts: ['view'],
       });
-      if (row === undefined) return null;
-      const view = viewOfRow(row);
+      if (view === undefined) return null;
       if (isAlike(view, run) && judge(view)?.verdict === 'failed') return view;
       before = view.id;
     }
@@ -354,8 +357,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   }
 
   async getAsOwner(id: string): Promise<RunDocument | null> {
-    const row = await this.#runs.get(id);
-    return row === null || isTombstone(row) ? null : decodeRun(row);
+    return await this.#views.document(id);
   }
 
   async exists(ids: readonly string[]): Promise<Set<string>> {
@@ -383,7 +385,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   }
 
   async headOf({ tenant, key, provider, repository, ref, number }: PullRequestName): ReturnType<RunsLedger['headOf']> {
-    const rows = await this.#runs.list({
+    const views = await this.#views.listed({
       where: {
         tenant,
         repository: repository.toWellFormed(),
@@ -392,10 +394,9 @@ export class RunsRepository implements RunsReader, RunsLedger {
       },
       orderBy: { field: 'id', direction: 'desc' },
       limit: HEADS_READ,
-      parts: ['view'],
     });
     let head: { readonly sequence: number; readonly commit: string } | null = null;
-    for (const view of rows.map(viewOfRow)) {
+    for (const view of views) {
       const sequence = view.pullRequest?.number === number ? view.pullRequest.sequence : undefined;
       if (view.key !== key || view.provider !== provider || sequence === undefined || view.commit === undefined)
         continue;
@@ -489,8 +490,8 @@ export class RunsRepository implements RunsReader, RunsLedger {
   /** Of a page with one that is damaged each is read by itself. Null: it is deleted by now. */
   async #decode(place: RunRow | RunPlace): Promise<RunDocument | UnreadableRun | null> {
     try {
-      const row = 'story' in place ? place : await this.#runs.get(place.id);
-      return row === null || isTombstone(row) ? null : decodeRun(row);
+      if (!('story' in place)) return await this.#views.document(place.id);
+      return isTombstone(place) ? null : decodeRun(place);
     } catch (error) {
       if (!isDamage(error)) throw error;
       const { id, open, incarnation, sequence } = place;
@@ -500,12 +501,6 @@ export class RunsRepository implements RunsReader, RunsLedger {
 }
 
 type RunRow = DocumentOf<typeof runsSpec>;
-type RunPlace = DocumentOf<typeof runsSpec, never>;
-
-/** Exactly the fields of one of the indexes. */
-function viewOfRow(row: DocumentOf<typeof runsSpec, 'view'>): RunView {
-  return JSON.parse(String(row.view)) as RunView;
-}
 
 function counterOf(row: DocumentOf<typeof countersSpec>): RunCounter {
   const { partition, tenant, key, month, runs, stageMs, active, maxConcurrent, incarnation, sequence } = row;

@@ -28,6 +28,7 @@ await withMongoServer("the runs repository's tests on MongoDB", (server) => {
 if (place.server !== undefined) {
   await import('./runs-repository.test.ts');
   await import('./deleted-runs.test.ts');
+  await import('./damaged-runs.test.ts');
   await import('./hook-documents.test.ts');
   await import('./log-archive.test.ts');
 }

@@ -121,7 +121,7 @@ describe('pages where views are kept', () => {
     const row = await all.get(runId(20));
     if (row === null) throw new Error('there is no such run');
     await all.delete(runId(20));
-    await all.insert({ ...row, view: '{"id":"read"}' });
+    await all.insert({ ...row, view: '{"id":"read"}', story: '' });
     expect(await keeping.page({ tenants: ['service'], limit: 50 })).toEqual(first);
     await save(50, 2);
     const later = await keeping.page({ tenants: ['service'], limit: 50 });

@@ -64,6 +64,22 @@ describe('a SQLite file', () => {
     }
   });
 
+  it('a run whose deflated view is damaged is in its lists as its story has it', async () => {
+    const store = await open({ collections: runCollections });
+    const ids = Array.from({ length: 30 }, (_, index) => runId(29 - index));
+    await new RunsRepository(store).saveBatch(ids.map((id, index) => runDocument({ id, sequence: 1 + index })));
+    const database = new DatabaseSync(path);
+    database.prepare('UPDATE c_runs SET view = ? WHERE id = ?').run(Uint8Array.of(1, 255, 255), runId(20));
+    database.close();
+    const page = { tenants: ['service'], limit: 30 };
+    for (const viewCharactersMax of [0, 1_000_000]) {
+      const runs = new RunsRepository(store, { viewCharactersMax });
+      for (let read = 0; read < 2; read++) expect((await runs.page(page)).map(({ id }) => id)).toEqual(ids);
+      expect(await runs.view(runId(20), page)).toMatchObject({ id: runId(20) });
+      expect(await runs.getAsOwner(runId(20))).toMatchObject({ view: { id: runId(20) } });
+    }
+  });
+
   it('that is none is refused as damaged, by its name, and left as it was', async () => {
     await writeFile(path, 'this is a diary and no database, for '.repeat(100));
     const before = await readFile(path);

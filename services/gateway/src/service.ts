@@ -80,7 +80,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
           store,
           log,
           meter,
-          runs: new RunsRepository(store, { viewCharactersMax: KEPT_VIEW_CHARACTERS }),
+          runs: new RunsRepository(store, { viewCharactersMax: KEPT_VIEW_CHARACTERS, log }),
           partitions: settings.partitions ?? PARTITIONS,
           apiKey: settings.apiKey,
           adminKey: settings.adminKey,

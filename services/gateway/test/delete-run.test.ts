@@ -78,6 +78,14 @@ describe('P34: deleteRun', () => {
     expect(await remove(app, seed('service', false))).toBe('CONFLICT');
   });
 
+  it('asks the owner of one that has not ended by its document: where that is damaged, it never will', async () => {
+    const app = await world.gateway();
+    const id = seed('service', false);
+    expect(await remove(app, id)).toBe('CONFLICT');
+    await world.owner.project(id);
+    expect(await remove(app, id)).toBe(true);
+  });
+
   it('says what its owner says, and is recorded', async () => {
     const audit = new AuditRepository(world.store, { log: { warn: () => {} } });
     const app = await world.gateway({ audit });

@@ -31,6 +31,7 @@ import {
   adoptionsOf,
   bitsOf,
   evolve,
+  isEnded,
   matchesFilter,
   newRun,
   partitionOf,
@@ -333,6 +334,9 @@ export class FakeOwner {
   /** Of a run that is in the store alone. */
   async #delete(partition: number, { runId, tenants }: DeleteRequest): Promise<DeleteReply> {
     const { epoch } = this;
+    const run = this.#runs.get(runId);
+    if (run !== undefined && !isEnded(run.state.status))
+      return { ok: false, code: 'CONFLICT', message: 'the run has not ended', epoch };
     const standing = await this.#store.standingOf(runId);
     if (standing === null || !tenants.includes(standing.tenant))
       return { ok: false, code: 'NOT_FOUND', message: 'no such run', epoch };

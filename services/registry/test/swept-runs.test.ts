@@ -86,6 +86,15 @@ it('nothing of it goes while a run that repeats it goes on', async () => {
   expect(await sweptBy(async () => false)(ROOT)).toMatchObject({ open: true });
 });
 
+it('nothing goes of a run whose document is damaged, and others are swept', async () => {
+  const runOf = sweptRuns({
+    runs: { getAsOwner: () => Promise.reject(new SyntaxError('damaged')) },
+    deleted: new DeletedRuns(store),
+    isWithOwner: async () => false,
+  });
+  expect(await runOf(ROOT)).toMatchObject({ open: true });
+});
+
 describe('of a run that the store does not have', () => {
   it('nothing goes while its owner has it, or nobody says whether it does', async () => {
     expect(await sweptBy(async () => true)(ROOT)).toMatchObject({ open: true });

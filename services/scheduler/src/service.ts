@@ -43,7 +43,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
             meter,
             tracer,
             partitions,
-            ledger: new RunsRepository(store),
+            ledger: new RunsRepository(store, { log }),
             runnerLeaseMs: settings.runnerLeaseSecs * 1000,
             queueTimeoutMs: settings.queueTimeout,
             logBytesMax: settings.logBytesMax,

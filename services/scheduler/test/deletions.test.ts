@@ -185,6 +185,21 @@ describe('P34: a run', () => {
     expect(changed()).not.toBe(between);
   });
 
+  it('that a take-over has left out because its document is damaged is deleted although it never ended', () => {
+    const id = new Harness().id();
+    const standing = { tenant: 'ada', parent: '', open: true };
+    const asked = (leftOut: readonly string[]): string[] => {
+      const harness = new Harness({ leftOut });
+      harness.standings.set(id, standing);
+      const replies = deletion(harness, id);
+      harness.settle();
+      harness.project();
+      return codes(replies);
+    };
+    expect(asked([id])).toEqual(['ok']);
+    expect(asked([])).toEqual(['UNAVAILABLE']);
+  });
+
   it('that is old is deleted like any other, where it can be', () => {
     const harness = world();
     const [old, live] = [closed(harness), harness.create(ONE).id];

@@ -132,7 +132,10 @@ export class Harness {
 
   constructor(
     options: Partial<
-      Pick<RestoredPartition, 'runs' | 'parked' | 'usages' | 'schedules' | 'deleted' | 'neverOwned' | 'idsTo'>
+      Pick<
+        RestoredPartition,
+        'runs' | 'parked' | 'usages' | 'schedules' | 'deleted' | 'leftOut' | 'neverOwned' | 'idsTo'
+      >
     > & {
       readonly liveBytesMax?: number;
       readonly settings?: Partial<PartitionSettings>;
@@ -228,7 +231,7 @@ export class Harness {
     const shared = { dispatch: this.dispatch, definitions, load: this.load, readRun, readText };
     this.bare = new Partition({ ...settings, ...options.settings }, ports, shared);
     this.partition = this.#checked(this.bare);
-    const { runs = [], parked, usages, schedules, deleted, neverOwned, idsTo } = options;
+    const { runs = [], parked, usages, schedules, deleted, leftOut, neverOwned, idsTo } = options;
     if (options.start !== false)
       this.start({
         sequence: this.#sequence,
@@ -238,6 +241,7 @@ export class Harness {
         usages,
         schedules,
         deleted,
+        leftOut,
         neverOwned,
         idsTo,
       });

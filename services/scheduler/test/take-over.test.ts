@@ -462,6 +462,29 @@ describe('a document that is damaged', () => {
     expect((await takeOver(stored)).map(({ events }) => events)).toEqual([history]);
   });
 
+  it('costs nothing in a partition that was never projected to its end: its log has all', async () => {
+    const stored = new StoredPartition();
+    stored.add('opened');
+    const { sequence } = stored.add('runs', { runs: [{ id: 'run1', from: 1, events: [created, queued] }] });
+    stored.document('run1', [created, queued], sequence);
+    stored.damaged.add('run1');
+    expect((await takeOver(stored)).map(({ id }) => id)).toEqual(['run1']);
+  });
+
+  it('is named to who takes over, unless the log has its run', async () => {
+    const stored = new StoredPartition();
+    const { sequence } = stored.add('runs', { runs: [others] });
+    for (const id of ['lost', 'whole']) {
+      stored.document(id, [created, queued], sequence);
+      stored.damaged.add(id);
+    }
+    const opening = stored.opening();
+    const opened = await openPartition(opening);
+    const loaded =
+      opened && (await loadPartition(opened, opening, { definitions, settings, log: { error: () => {} } }));
+    expect(loaded).toMatchObject({ leftOut: ['lost'], runs: [{ id: 'whole' }] });
+  });
+
   it.each([true, false])(
     'does not have its run executed again where the log has lost its end, open or not (%s)',
     async (open) => {

@@ -205,7 +205,7 @@ async function startEngine(
   started.push(() => store.close());
   const scheduler: Scheduler = await startScheduler({
     bus,
-    ledger: new RunsRepository(store),
+    ledger: new RunsRepository(store, { log: logFor('scheduler') }),
     log: logFor('scheduler'),
     meter: options.meter,
     tracer: options.tracer,

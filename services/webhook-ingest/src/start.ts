@@ -111,7 +111,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
   const policy: ClonePolicy = { mode, allowedHosts: options.allowedHosts };
   const keys = ingestKeys(options.jwtSecret);
   const owners = new Owners(bus, options.partitions);
-  const reads = new RunReads(owners, new RunsRepository(store));
+  const reads = new RunReads(owners, new RunsRepository(store, { log }));
   const deliveries = new DeliveriesRepository(store);
   const connections = new ConnectionsRepository(store, keys.connections);
   const waits = new OutcomeWaits({ bus, owners, reads, deliveries });

@@ -17,13 +17,14 @@ export async function deleteRun(
   const run = isRunId(runId) ? await reads.view(runId, tellableTenants(caller, tenants)) : null;
   if (run === null) throw new NotFound(`There is no run '${runId.slice(0, 100)}'.`);
   requireRole(tenants, run, 'delete it');
-  if (!isEnded(run.status))
-    throw new Conflict(`The run has not ended (${run.status}): cancel it first, or wait for its end.`);
   try {
+    // Also of one that has not ended by its document: where that is damaged, its owner knows that it never will.
     await owners.delete({ runId, tenants, by: caller.user?.email ?? actorOf(caller) });
   } catch (error) {
     if (!(error instanceof OwnerRefused)) throw error;
     const { cause, repeated } = error;
+    if (cause instanceof Conflict && !isEnded(run.status))
+      throw new Conflict(`The run has not ended (${run.status}): cancel it first, or wait for its end.`, {}, { cause });
     if (cause instanceof Conflict) throw new Conflict(`The run cannot be deleted: ${cause.message}.`, {}, { cause });
     if (!(cause instanceof NotFound)) throw cause;
     // It was there a moment ago: an earlier sending of this request has deleted it, or somebody else has.

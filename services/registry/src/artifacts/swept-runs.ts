@@ -4,7 +4,7 @@
  */
 import { subjects, type Bus, type OpenReply, type OpenRequest } from '@penstock/bus';
 import { partitionOf, type RunId } from '@penstock/run';
-import type { DeletedRuns, RunsRepository } from '@penstock/store';
+import { isDamage, type DeletedRuns, type RunsRepository } from '@penstock/store';
 import type { SweptRun } from './sweep.ts';
 
 export interface SweptRunsParts {
@@ -21,14 +21,14 @@ const UNKNOWN: SweptRun = { open: true, view: { stages: [] } };
 
 export function sweptRuns({ runs, deleted, isWithOwner }: SweptRunsParts): (runId: string) => Promise<SweptRun | null> {
   return async (runId) => {
-    const run = await runs.getAsOwner(runId);
+    const run = await documentOf(runs, runId);
     if (run !== null) return run;
     if (await isWithOwner(runId).catch(() => true)) return UNKNOWN;
     // An owner forgets a run once the store has it: it may have done so since.
-    const closed = await runs.getAsOwner(runId);
+    const closed = await documentOf(runs, runId);
     if (closed !== null) return closed;
     const heirs = await deleted.heirsOf(runId);
-    // Too many to be read, or one that may still name more than its document says.
+    // They cannot all be read, or one that may still name more than its document says.
     if (heirs === undefined || heirs.some(({ finishedAt }) => finishedAt === null)) return UNKNOWN;
     const stages = heirs.flatMap((heir) =>
       heir.stages.flatMap(({ artifacts }) => {
@@ -39,6 +39,16 @@ export function sweptRuns({ runs, deleted, isWithOwner }: SweptRunsParts): (runI
     );
     return stages.length === 0 ? null : { open: false, view: { stages } };
   };
+}
+
+/** One that is damaged may name anything. */
+async function documentOf(runs: SweptRunsParts['runs'], runId: string): Promise<SweptRun | null> {
+  try {
+    return await runs.getAsOwner(runId);
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return UNKNOWN;
+  }
 }
 
 /** Asks the owner of the run's partition, on the bus. */

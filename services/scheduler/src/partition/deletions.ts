@@ -2,7 +2,8 @@
  * Runs that are deleted (P34): by people, or because they are old. Owns what is decided about them until a tombstone stands for it
  * behind the checkpoint, and who waits for that.
  *
- *  DELETIONS-1 Only a closed run is deleted: one that has left memory, its end behind the checkpoint (P6).
+ *  DELETIONS-1 Only a closed run is deleted: one that has left memory, its end behind the checkpoint (P6); and one that was left out
+ *     because its document is damaged, which nobody will ever close.
  *  DELETIONS-2 No run is deleted that another one reads, or takes over from and has not ended (P30); from the decision on nobody reads
  *     it here.
  *  DELETIONS-3 What waits here is bounded; beyond the bound a request is `unavailable`, to be asked again.
@@ -67,6 +68,7 @@ export class Deletions {
   readonly #closing = new Map<RunId, Closing[]>();
   /** Their tombstones stand since a while ago, the oldest first. */
   readonly #gone = new Set<RunId>();
+  #leftOut: ReadonlySet<RunId> = new Set();
 
   constructor(host: DeletionsHost) {
     this.#host = host;
@@ -82,8 +84,9 @@ export class Deletions {
     return AT_ONCE_MAX - this.#deleting.size;
   }
 
-  /** What an earlier owner has committed, and no tombstone may stand for. */
-  restore(restored: readonly DirtyDeletion[]): void {
+  /** What an earlier owner has committed, and no tombstone may stand for; and the runs that could not be read. */
+  restore(restored: readonly DirtyDeletion[], leftOut: readonly RunId[]): void {
+    this.#leftOut = new Set(leftOut);
     for (const { entry, sequence } of restored) {
       const deleting = { entry, sequence, askers: [] };
       this.#deleting.set(entry.id, deleting);
@@ -146,7 +149,7 @@ export class Deletions {
   /** Undefined: it is decided. */
   #decide(id: RunId, { tenant, parent, open }: StoredStanding, by: string) {
     const { epoch, ports, cycle, isTakenFrom, advance } = this.#host;
-    if (open) return unavailable(epoch, 'the run is being taken over');
+    if (open && !this.#leftOut.has(id)) return unavailable(epoch, 'the run is being taken over');
     if (isTakenFrom(id)) return refusal(epoch, 'CONFLICT', 'a run that repeats it still takes over from it');
     if (this.room <= 0 || cycle.isTooSlow) return unavailable(epoch, 'too many runs are being deleted');
     const event = { type: 'run_deleted', at: ports.now(), by } as const;

@@ -78,6 +78,7 @@ export function* openPartition(
     usages = [],
     schedules = [],
     deleted = [],
+    leftOut = [],
     neverOwned = false,
     room,
   }: RestoredPartition,
@@ -115,7 +116,7 @@ export function* openPartition(
   yield* inSlices(runnerRuns.names, (runner) => runnerRuns.lookAtLabels(runner));
   yield* slots.open();
   yield* host.schedules.restore(schedules);
-  host.deletions.restore(deleted);
+  host.deletions.restore(deleted, leftOut);
 }
 
 /** What waits in it, and what has to be done about it by a time. */

@@ -19,6 +19,8 @@ export interface RestoredPartition {
   readonly schedules?: readonly RestoredSchedule[] | undefined;
   /** Deletions that the log has behind the checkpoint. */
   readonly deleted?: readonly DirtyDeletion[] | undefined;
+  /** Runs that are nobody's to decide any more: what stands of them is damaged. */
+  readonly leftOut?: readonly RunId[] | undefined;
   /** Log and checkpoint were empty: there was no owner before this one. */
   readonly neverOwned?: boolean | undefined;
   /** What the scheduler keeps free for the runs until they are counted themselves. */

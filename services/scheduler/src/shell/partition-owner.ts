@@ -189,7 +189,7 @@ export class PartitionOwner {
   /** False: it was given up meanwhile. */
   async #begin(
     opened: OpenedPartition,
-    { runs, parked, usages, schedules, deleted, room }: LoadedPartition & { readonly room: RestoreRoom },
+    { runs, parked, usages, schedules, deleted, leftOut, room }: LoadedPartition & { readonly room: RestoreRoom },
   ): Promise<boolean> {
     const { signal } = this.#abort;
     if (signal.aborted) return false;
@@ -235,6 +235,7 @@ export class PartitionOwner {
       usages,
       schedules,
       deleted,
+      leftOut,
       room,
     });
     while (opening.next().done !== true) {

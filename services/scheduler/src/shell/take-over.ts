@@ -58,6 +58,8 @@ export interface LoadedPartition {
   readonly schedules: readonly RestoredSchedule[];
   /** What the log says of deletions behind the checkpoint. */
   readonly deleted: readonly DirtyDeletion[];
+  /** Runs whose documents are damaged, and that the log does not have. */
+  readonly leftOut: readonly RunId[];
 }
 
 export interface Restoring {
@@ -217,6 +219,7 @@ export async function loadPartition(
         parked: [...loaded.parked.values()],
         schedules: loaded.schedules.restored(opened),
         deleted: loaded.deletions.restored(opened),
+        leftOut: [...loaded.unreadable].filter((id) => !loaded.histories.has(id)),
       };
     }
     if (attempt === LOAD_TRIES)
@@ -348,8 +351,9 @@ async function loadHistories(
   if (!sameIncarnation) {
     forget(found, await ledger.deletedAmong([...histories.keys()]));
     await takeEnded(histories, documents, turns);
-    // The log may have the beginning of a run alone, which would be executed again.
-    forget(found, unreadable);
+    // Of a log that has lost its end it may be the beginning of a run alone, which would be executed again. One that was never
+    // projected has all of it.
+    if (opened.incarnation > (checkpoint?.incarnation ?? 1)) forget(found, unreadable);
   }
   return { ...found, replayed, schedules, deletions };
 }

@@ -200,7 +200,7 @@ async function startParts(
     contents: registry.artifacts,
     backups,
     bus,
-    runs: new RunsRepository(store, { viewCharactersMax: KEPT_VIEW_CHARACTERS }),
+    runs: new RunsRepository(store, { viewCharactersMax: KEPT_VIEW_CHARACTERS, log: logFor('gateway') }),
     store,
     partitions,
     audit,
