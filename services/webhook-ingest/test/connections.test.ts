@@ -319,8 +319,9 @@ describe('a connected repository', () => {
       .list({ where: { userId: 'u9' }, orderBy: { field: 'createdAt', direction: 'desc' }, limit: 1 });
     expect(Buffer.from(row?.secret ?? '').toString('latin1')).not.toContain(secret);
     const other = new ConnectionsRepository(world.store, ingestKeys('another secret that is long enough').connections);
-    expect(await other.secretsOf('git_host_a', 'acme/kept')).toEqual([]);
+    expect((await other.secretsOf('git_host_a', 'acme/kept')).secrets).toEqual([]);
     const rotated = new ConnectionsRepository(world.store, ingestKeys(`a new secret,${JWT_SECRET}`).connections);
-    expect((await rotated.secretsOf('git_host_a', 'acme/kept')).map((found) => found.secret)).toContain(secret);
+    const { secrets } = await rotated.secretsOf('git_host_a', 'acme/kept');
+    expect(secrets.map((found) => found.secret)).toContain(secret);
   });
 });

@@ -60,7 +60,7 @@ it.each([
   },
 );
 
-it('whose sender waits less is promised no run of a delivery that came before, of which nothing may come yet', async () => {
+it('INTAKE-5: whose sender waits less is answered in its time, and promised no run of a delivery that came before, of which nothing may come yet', async () => {
   const [isLooked, looks] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const mirrors: typeof world.mirrors = {
     ...world.mirrors,
@@ -77,13 +77,10 @@ it('whose sender waits less is promised no run of a delivery that came before, o
   const headers = github();
   const first = patient.send(push, headers);
   await isLooked.promise;
-  const again = hasty.send(push, headers);
-  const other = await hasty.send(
-    { ...push, repository: { ...(push['repository'] as object), full_name: 'acme/else' } },
-    github(),
-  );
-  expect(other.body['status']).toBe('Pending');
+  const refused = await hasty.send(push, headers);
+  expect([refused.status, refused.body['error']]).toEqual([503, 'unavailable']);
   looks.resolve();
+  const again = hasty.send(push, headers);
   for (const answer of [await first, await again])
     expect(answer.body).toMatchObject({ status: 'Skipped', run_id: null });
 });

@@ -6,6 +6,8 @@
  *  INTAKE-3 What is taken in and not processed is on the broker's disk, and bounded there by count and bytes: of all together by the
  *     stream, of each repository and each user here, so that none fills the room of the others (`room.ts`).
  *  INTAKE-4 Who signs and who does not share nothing: a key (groups, quotas, order) is that of a provider, a repository and a trust.
+ *  INTAKE-5 A sender is answered in its time, or 1.5 s later, though the store does not answer: with what is known by then, or that it is to send
+ *     it again.
  */
 import type { IncomingHttpHeaders } from 'node:http';
 import { bootMs, within } from '@penstock/async';
@@ -40,7 +42,7 @@ import type { Connection } from '../model/connections-repository.ts';
 import { isProvedFor } from '../model/proof.ts';
 import { placeOf } from '../model/lane-name.ts';
 import { resultOf, summaryOfDecision, type WebhookResult } from '../model/outcome.ts';
-import type { OutcomeWaits } from './outcome-waits.ts';
+import type { Outcome, OutcomeWaits } from './outcome-waits.ts';
 import type { ClonePolicy, ForkPolicy } from '../model/ports.ts';
 import { sha256Of } from '../providers/digest.ts';
 import { LARGE_BYTES, nextPiece } from '../providers/large-work.ts';
@@ -95,8 +97,16 @@ export interface WebhookRequest {
   countFor(tenant: string): void;
 }
 
+/** Who waits for the answer. */
+interface Sender extends Pick<WebhookRequest, 'clientGone'> {
+  /** Of its time. */
+  leftMs(): number;
+}
+
 /** Hosts give up after ten seconds, and take no more pushes to who lets them wait too often: a store has this much of that before a push is kept. */
 const SEEN_MS = 2_000;
+/** What a sender may wait beyond its time for an id that may be promised only then: keeping a delivery, or hearing that it is there, takes some of it. */
+const BEYOND_MS = 500;
 /** Of a body that nobody has signed. */
 export const UNSIGNED_BYTES_MAX = 1024 * 1024;
 /** Hosts nest some six deep. */
@@ -118,9 +128,11 @@ export class Intake {
   /** Throws `InvalidSignature`, `BodyTooLarge`, `BadUserInput`, `Forbidden`, `RateLimited`, `Unavailable`. */
   async handle(request: WebhookRequest): Promise<WebhookResult> {
     this.#options.rate.came();
+    const until = bootMs() + this.#options.waitMs;
+    const leftMs = (): number => Math.max(0, Math.floor(until - bootMs()));
     const { headers, body } = request;
     const { provider, event } = recognise(headers);
-    const verified = await this.#storeAsked(verify(provider, headers, body, this.#options.verification));
+    const verified = await verify(provider, headers, body, this.#options.verification);
     if (verified.by === 'connection') request.countFor(tenantOfUser(verified.connection.userId));
     // No host sends an Origin. A page whose name was made to mean this machine (DNS rebinding) cannot leave it out.
     if (verified.by === 'none' && headers.origin !== undefined)
@@ -182,7 +194,8 @@ export class Intake {
       return refuse(owned, 'Ignored', 'proved', message, { code: 'unproved', message });
     }
     const hostId = provider.deliveryIdOf(headers, push);
-    return await this.#take(owned, { hostId, cloneUrl: address.url, push, bodySha256 }, request.clientGone);
+    const { clientGone } = request;
+    return await this.#take(owned, { hostId, cloneUrl: address.url, push, bodySha256 }, { leftMs, clientGone });
   }
 
   /** Persists a delivery that repeats another on somebody's wish; a run of its own. `repeats`: which, and of which run. */
@@ -255,16 +268,15 @@ export class Intake {
       'provider' | 'event' | 'repository' | 'ref' | 'commit' | 'tenant' | 'key' | 'userId' | 'verified'
     >,
     given: Pick<Delivery, 'cloneUrl' | 'bodySha256'> & { readonly hostId: string | null; readonly push: PushEvent },
-    clientGone: () => AbortSignal,
+    sender: Sender,
   ): Promise<WebhookResult> {
     const { hostId, push, cloneUrl, bodySha256 } = given;
     const { pullRequest, defaultBranch } = push;
     const { provider, repository, tenant, verified } = owned;
     const { id, deliveryId } = identify({ provider, repository, tenant, verified, pullRequest, deliveryId: hostId });
-    const since = bootMs();
     const seen = hostId === null ? null : await this.#seenBefore(id);
-    const waitMs = this.#options.waits.full ? 0 : Math.max(0, Math.floor(since + this.#options.waitMs - bootMs()));
-    if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, clientGone);
+    const waitMs = this.#options.waits.full ? 0 : sender.leftMs();
+    if (seen !== null) return await this.#answerAgain(seen.delivery, seen, waitMs, sender);
 
     const now = this.#options.now();
     const delivery: Delivery = {
@@ -287,13 +299,13 @@ export class Intake {
       const first = await this.#persist(delivery);
       return first.runId === delivery.runId
         ? resultOf(owned, pendingOf(first.runId))
-        : await this.#answerAgain(first, null, waitMs, clientGone);
+        : await this.#answerAgain(first, null, waitMs, sender);
     }
     const wait = this.#options.waits.begin(delivery);
     try {
       const first = await this.#persist(delivery);
-      if (first.runId === delivery.runId) return resultOf(owned, await wait.until(waitMs, clientGone()));
-      return await this.#answerAgain(first, null, waitMs, clientGone);
+      if (first.runId === delivery.runId) return resultOf(owned, await awaited(wait, waitMs, sender));
+      return await this.#answerAgain(first, null, waitMs, sender);
     } finally {
       wait.stop();
     }
@@ -304,7 +316,7 @@ export class Intake {
     first: Delivery,
     decided: DecidedDelivery | null,
     waitMs: number,
-    clientGone: () => AbortSignal,
+    sender: Sender,
   ): Promise<WebhookResult> {
     if (decided?.decision.kind === 'nothing') {
       const { status = 'Skipped', source, error } = summaryOfDecision(decided.decision);
@@ -318,7 +330,7 @@ export class Intake {
     try {
       // Nothing may come of it for as long as its own sender waits.
       const untilMs = decided === null ? Math.max(waitMs, first.answeredBy - first.receivedAt) : waitMs;
-      return resultOf(first, await wait.until(untilMs, clientGone()));
+      return resultOf(first, await awaited(wait, untilMs, sender));
     } finally {
       wait.stop();
     }
@@ -370,16 +382,6 @@ export class Intake {
     }
   }
 
-  async #storeAsked<T>(asked: Promise<T>): Promise<T> {
-    try {
-      return await asked;
-    } catch (error) {
-      throw error instanceof StoreError && error.retryable
-        ? new Unavailable('The server cannot reach its database at the moment; try again.', { cause: error })
-        : error;
-    }
-  }
-
   #ownerOf(
     verified: Verified,
     provider: ProviderName,
@@ -399,6 +401,18 @@ export class Intake {
     const tenant = tenantOfUser(userId);
     return { tenant, key: tenant, userId, verified: 'connection' };
   }
+}
+
+/** Waits until the id may be promised, or, where that is too long for this sender, for as long as it has (INTAKE-5). */
+async function awaited(
+  wait: ReturnType<OutcomeWaits['begin']>,
+  promisedMs: number,
+  { leftMs, clientGone }: Sender,
+): Promise<Outcome> {
+  const left = leftMs();
+  return promisedMs <= left + BEYOND_MS
+    ? await wait.until(promisedMs, clientGone())
+    : await wait.until(left, clientGone(), false);
 }
 
 /** Whose a body is before anything is read of it. */

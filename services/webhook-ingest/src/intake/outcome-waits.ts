@@ -31,6 +31,8 @@ const WAITS_MAX = 2_000;
 const ASK_MS = 2_000;
 /** What a look at the store may take where who waits has had all of its time. */
 const LOOK_MS = 1_000;
+/** The first one's sender has been answered by then. */
+const LATE_RETRY_SECS = 10;
 
 export class OutcomeWaits {
   readonly #options: OutcomeWaitsOptions;
@@ -52,11 +54,12 @@ export class OutcomeWaits {
 
   /**
    * Begins to listen; what happens from now on is not missed. `until` answers at the outcome, at the latest after so many
-   * milliseconds, or when aborted; it throws `Unavailable` where this server stops before the run's id may be promised.
+   * milliseconds, or when aborted; it throws `Unavailable` where the outcome is not known then and the run's id may not be promised yet:
+   * `mayPromise` says so of the end of the time, and a server that stops never has it.
    * `stop` has to be called in any case.
    */
   begin(delivery: Pick<Delivery, 'id' | 'runId' | 'tenant'>): {
-    until(untilMs: number, signal: AbortSignal): Promise<Outcome>;
+    until(untilMs: number, signal: AbortSignal, mayPromise?: boolean): Promise<Outcome>;
     stop(): void;
   } {
     const { id, runId, tenant } = delivery;
@@ -75,26 +78,32 @@ export class OutcomeWaits {
     };
     const asking = setInterval(() => void ask(), ASK_MS);
     return {
-      until: async (untilMs, given) => {
+      until: async (untilMs, given, mayPromise = true) => {
         const signal = AbortSignal.any([given, this.#stopped.signal]);
         const deadline = performance.now() + untilMs;
         const leftMs = (): number => Math.max(0, deadline - performance.now());
+        // Of all looks together.
+        const lookMs = (): number => Math.max(0, deadline + LOOK_MS - performance.now());
         void ask();
         // The store is asked at the end too: what was decided by then may be that there is no run to promise.
         const known =
           (await within(untilMs, decided.promise, () => null, signal)) ??
-          (await within(leftMs() + LOOK_MS, this.#ask(id, runId), () => null));
+          (await within(lookMs(), this.#ask(id, runId), () => null));
         if (known === null && this.#stopped.signal.aborted)
           throw new Unavailable('This server is shutting down; send the delivery again.', { retryAfterSecs: 1 });
+        if (known === null && !mayPromise)
+          throw new Unavailable('What becomes of this delivery is not known in time; send it again.', {
+            retryAfterSecs: LATE_RETRY_SECS,
+          });
         if (known === null) return { run_id: runId, status: 'Pending', source: 'none' };
         if (known.kind === 'nothing')
           return { run_id: null, status: known.status ?? 'Skipped', source: known.source, error: known.error };
         if (known.kind === 'ended')
           return { run_id: runId, status: known.status ?? 'Skipped', source: known.source, error: known.error };
-        const status = await this.#statusOf(runId, tenant, end, leftMs, signal);
+        const status = await this.#statusOf(runId, tenant, end, { leftMs, lookMs, signal });
         // Its month may have been used up: then the decision was revised after we had read it.
         const error =
-          status === 'Failed' ? (await within(leftMs() + LOOK_MS, this.#ask(id, runId), () => null))?.error : undefined;
+          status === 'Failed' ? (await within(lookMs(), this.#ask(id, runId), () => null))?.error : undefined;
         return { run_id: runId, status, source: known.source, error };
       },
       stop: () => {
@@ -118,13 +127,16 @@ export class OutcomeWaits {
     runId: string,
     tenant: string,
     end: ReturnType<typeof waitForRunEnd>,
-    leftMs: () => number,
-    signal: AbortSignal,
+    {
+      leftMs,
+      lookMs,
+      signal,
+    }: { readonly leftMs: () => number; readonly lookMs: () => number; readonly signal: AbortSignal },
   ): Promise<string> {
     const { reads } = this.#options;
     const look = (): Promise<RunView | null> =>
       within(
-        leftMs() + LOOK_MS,
+        lookMs(),
         reads.view(runId, [tenant]).catch(() => null),
         () => null,
       );

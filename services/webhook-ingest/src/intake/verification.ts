@@ -5,8 +5,9 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
+import { Unavailable } from '@penstock/errors';
 import { InvalidSignature } from '../model/errors.ts';
-import type { ConnectionSecret, ConnectionsRepository } from '../model/connections-repository.ts';
+import type { ConnectionSecret, ConnectionsRepository, KnownSecrets } from '../model/connections-repository.ts';
 import { LARGE_BYTES, nextPiece } from '../providers/large-work.ts';
 import type { Provider, ProviderName } from '../providers/provider.ts';
 
@@ -30,7 +31,7 @@ const PLACES_MAX = 64;
 /** The names stand before the commits, which are the long part. */
 const SEARCHED_BYTES = 1024 * 1024;
 
-/** Throws `InvalidSignature`. */
+/** Throws `InvalidSignature`; `Unavailable` where nobody can tell, for the database does not answer. */
 export async function verify(
   provider: Provider,
   headers: IncomingHttpHeaders,
@@ -41,9 +42,12 @@ export async function verify(
   const own = options.secrets[provider.name];
   if (proof !== undefined) {
     if (own !== undefined && (await provider.proves(proof, body, own))) return { by: 'server' };
-    const candidates = await connectionsNamedIn(provider, body, options.connections);
+    const named = await connectionsNamedIn(provider, body, options.connections);
+    const candidates = named.flatMap(({ secrets }) => secrets);
     for (const connection of candidates)
       if (await provider.proves(proof, body, connection.secret)) return { by: 'connection', connection };
+    if (named.some(({ mayBeOld }) => mayBeOld))
+      throw new Unavailable('The server cannot reach its database at the moment; try again.');
     // Neither the answer nor its time tells a stranger whether somebody has connected the repository: what is signed wrongly
     // is taken as unsigned, or refused, for the one as for the other.
     if (candidates.length === 0) await provider.proves(proof, body, SECRET_OF_NOBODY);
@@ -56,7 +60,7 @@ async function connectionsNamedIn(
   provider: Provider,
   body: Buffer,
   connections: ConnectionsRepository,
-): Promise<ConnectionSecret[]> {
+): Promise<KnownSecrets[]> {
   const names = new Set<string>();
   for (const part of [
     body.subarray(0, SEARCHED_BYTES),
@@ -66,7 +70,7 @@ async function connectionsNamedIn(
     const found = part.toString('utf8').matchAll(provider.repositoryPattern).take(PLACES_MAX);
     for (const [, quoted = ''] of found) if (names.size < NAMES_MAX) names.add(unquoted(quoted));
   }
-  return (await Promise.all([...names].map((name) => connections.secretsOf(provider.name, name)))).flat();
+  return await Promise.all([...names].map((name) => connections.secretsOf(provider.name, name)));
 }
 
 function unquoted(json: string): string {

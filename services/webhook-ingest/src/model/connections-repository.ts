@@ -4,15 +4,19 @@
  *
  *  CONNECTION-1 Accounts cost nothing, so those that have proved nothing keep nobody who can from connecting a repository: where it has
  *     no place left, the one that has been unproved longest gives way, if that is UNPROVED_MS_KEPT.
+ *  CONNECTION-2 Hosts give up after ten seconds: who asks for secrets is answered within STORE_MS, though the store does not answer, with what it
+ *     has said within SAID_MS, and that this may be old.
  *
  * It remembers what it has read of a repository, for a short time and until `forget`, since every delivery asks.
  */
 import { randomBytes } from 'node:crypto';
+import { bootMs, within } from '@penstock/async';
 import { Conflict } from '@penstock/errors';
 import {
   connectionIdOf,
   idOfNamed,
   insertWithin,
+  StoreError,
   type Collection,
   type DocumentOf,
   type DocumentStore,
@@ -42,6 +46,19 @@ export interface ConnectionSecret extends Connection {
   readonly secret: string;
 }
 
+export interface KnownSecrets {
+  readonly secrets: readonly ConnectionSecret[];
+  /** The store cannot be asked now (CONNECTION-2): there may be others. */
+  readonly mayBeOld: boolean;
+}
+
+interface Remembered {
+  askedAt: number;
+  readonly asked: Promise<readonly ConnectionSecret[]>;
+  /** What the store has said last. */
+  said: { readonly at: number; readonly secrets: readonly ConnectionSecret[] } | undefined;
+}
+
 interface ConnectOptions {
   readonly now: number;
   readonly haveToBeProved: boolean;
@@ -57,6 +74,9 @@ const SECRET_BYTES = 32;
 const REMEMBERED_MAX = 10_000;
 /** How late another ingest's change is seen where the message about it is lost. */
 const REMEMBERED_MS = 10_000;
+const STORE_MS = 2_000;
+/** As long as an access token is good for: a connection that ended while neither message nor store told of it. */
+const SAID_MS = 15 * 60_000;
 /** Documents that the store gives at once. */
 const PROOFS_READ = 500;
 
@@ -72,13 +92,12 @@ export class ConnectionsRepository {
   readonly #connections: Collection<typeof connectionsSpec>;
   readonly #proofs: Collection<typeof proofsSpec>;
   readonly #keys: SealingKeys;
-  readonly #remembered = new Map<
-    string,
-    { readonly readAt: number; readonly secrets: Promise<readonly ConnectionSecret[]> }
-  >();
+  readonly #clock: () => number;
+  readonly #remembered = new Map<string, Remembered>();
 
   /** The store has to be opened with `ingestCollections` among its collections. */
-  constructor(store: DocumentStore, keys: SealingKeys) {
+  constructor(store: DocumentStore, keys: SealingKeys, clock: () => number = bootMs) {
+    this.#clock = clock;
     this.cloneSecrets = new CloneSecretNames(store);
     this.#connections = store.collection(connectionsSpec);
     this.#proofs = store.collection(proofsSpec);
@@ -199,17 +218,34 @@ export class ConnectionsRepository {
     else await this.cloneSecrets.forget({ id, createdAt });
   }
 
-  /** Those of a repository, with what its deliveries may be signed with. */
-  async secretsOf(provider: ProviderName, repository: string): Promise<readonly ConnectionSecret[]> {
-    const repositoryKey = repository.toLowerCase();
+  /** Those of a repository, with what its deliveries may be signed with. Keeps CONNECTION-2. */
+  async secretsOf(provider: ProviderName, repository: string): Promise<KnownSecrets> {
+    const known = this.#rememberedOf(provider, repository.toLowerCase());
+    try {
+      const secrets = await within(STORE_MS, known.asked, () => null);
+      if (secrets !== null) return { secrets, mayBeOld: false };
+    } catch (error) {
+      if (!(error instanceof StoreError && error.retryable)) throw error;
+    }
+    const { said } = known;
+    const isLong = said === undefined || this.#clock() - said.at >= SAID_MS;
+    return { secrets: isLong ? [] : said.secrets, mayBeOld: true };
+  }
+
+  #rememberedOf(provider: ProviderName, repositoryKey: string): Remembered {
     const name = `${provider} ${repositoryKey}`;
     const known = this.#remembered.get(name);
-    if (known !== undefined && performance.now() - known.readAt < REMEMBERED_MS) return await known.secrets;
+    const askedAt = this.#clock();
+    if (known !== undefined && askedAt - known.askedAt < REMEMBERED_MS) return known;
     if (this.#remembered.size >= REMEMBERED_MAX) this.#remembered.clear();
-    const secrets = this.#read(provider, repositoryKey);
-    this.#remembered.set(name, { readAt: performance.now(), secrets });
-    secrets.catch(() => this.#remembered.delete(name));
-    return await secrets;
+    const asked = this.#read(provider, repositoryKey);
+    const anew: Remembered = { askedAt, asked, said: known?.said };
+    this.#remembered.set(name, anew);
+    asked.then(
+      (secrets) => (anew.said = { at: askedAt, secrets }),
+      () => (anew.askedAt = Number.NEGATIVE_INFINITY),
+    );
+    return anew;
   }
 
   /** Something was connected or disconnected, here or elsewhere. */

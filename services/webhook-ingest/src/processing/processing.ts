@@ -259,13 +259,14 @@ export class Processing {
       await this.#settleRepetition(delivery, standing);
       return;
     }
-    // PROCESSING-4: Asked when the decision is in the store. A sender who is answered later than this looks there first.
-    const wanted =
-      standing.decision.kind === 'nothing' && mayBeAnswered(delivery, await this.#brokerTime.latest())
-        ? promised(standing.decision, delivery.repository)
-        : standing.decision;
-    const carriedOut = await carryOut(delivery, wanted, this.#options);
-    const decision = await keepSchedule(delivery, carriedOut, this.#options);
+    const carriedOut = await carryOut(delivery, standing.decision, this.#options);
+    const kept = await keepSchedule(delivery, carriedOut, this.#options);
+    // PROCESSING-4: Asked when the decision is in the store, and after whatever may take long: a sender who is answered later than this
+    // looks there first, or has been told by then.
+    const decision =
+      kept.kind === 'nothing' && mayBeAnswered(delivery, await this.#brokerTime.latest())
+        ? await carryOut(delivery, promised(kept, delivery.repository), this.#options)
+        : kept;
     await deliveries.carriedOut(standing, decision);
     await this.#options.beginStatus(delivery, decision);
     this.#options.log.debug(
