@@ -20,13 +20,13 @@ import { tools } from './tools.js';
 
 const short = { title: 'tests', config: 'vitest.config.ts' };
 const long = { title: 'long tests', config: 'vitest.long.config.ts' };
-const longOfMachine = { ...long, project: 'machine' };
 const longWorlds = { ...long, project: 'worlds', title: 'long tests of the simulation' };
+const longOthers = { ...long, project: '!worlds' };
 
 /** The suites that the arguments ask for, each with those that run beside it, and the arguments that are vitest's. */
 function chosen(args) {
   const rest = args.filter((each) => each !== '--long' && each !== '--all');
-  const longs = rest.length > 0 ? [long] : [longOfMachine, longWorlds];
+  const longs = rest.length > 0 ? [long] : [longOthers, longWorlds];
   if (args.includes('--all')) return { suites: [[short], longs], args: rest };
   return { suites: [args.includes('--long') ? longs : [short]], args: rest };
 }

@@ -62,14 +62,14 @@ it('the long tests of the simulation run beside the other long ones, and their o
     { numPassedTests: 12, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] },
     `const { setTimeout } = await import('node:timers/promises');
     const own = process.argv.find((each) => each.startsWith('--project=')).split('=')[1];
-    const other = own === 'machine' ? 'worlds' : 'machine';
+    const other = own === '!worlds' ? 'worlds' : '!worlds';
     fs.writeFileSync(own, '');
     while (!fs.existsSync(other)) await setTimeout(5);
     console.log(own, 'ended');`,
   );
   const outcome = await npmTest('--long');
   expect(outcome.stdout).toMatch(
-    /^\n== long tests\nvitest run *\nmachine ended\n\n== long tests of the simulation\nvitest run *\nworlds ended\n24 passed, 0 failed\n$/m,
+    /^\n== long tests\nvitest run *\n!worlds ended\n\n== long tests of the simulation\nvitest run *\nworlds ended\n24 passed, 0 failed\n$/m,
   );
 });
 

@@ -3,16 +3,17 @@ import { runBatch } from './batch.ts';
 import { expectedFaults } from './expected-marks.ts';
 import { simulate } from './simulate.ts';
 
-/** A sample of the seeds of `simulation.long.test.ts`: enough for each kind of fault. */
+/** A sample of the seeds of `simulation.long.test.ts`: enough for each kind of fault, from where their worlds are small. */
 const SEEDS = 80;
-/** Some 25 s of two processors that have nothing else to do. */
+const FROM = 141;
+/** Some 8 s of two processors that have nothing else to do. */
 const PATIENT_MS = 360_000;
 
 describe('the simulation', () => {
   it(
     `finds nothing in ${SEEDS} worlds, and every kind of fault happened in them`,
     async () => {
-      const result = await runBatch({ from: 1, seeds: SEEDS, workers: 2, failuresMax: 2 });
+      const result = await runBatch({ from: FROM, seeds: SEEDS, workers: 2, failuresMax: 2 });
       expect(result.failures.map(({ report }) => report).join('\n\n')).toBe('');
       expect(result.seeds).toBe(SEEDS);
       expect(expectedFaults.filter((name) => !result.marks.counts.has(name))).toEqual([]);
