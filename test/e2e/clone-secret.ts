@@ -145,6 +145,20 @@ interface Run {
   readonly stages: readonly { readonly name: string; readonly status: string; readonly reason: string | null }[];
 }
 
+/** Of the folders below too, as long as they are there: workspaces are removed meanwhile. */
+function filesOf(folder: string): string[] {
+  try {
+    return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+      const path = join(folder, entry.name);
+      if (entry.isDirectory()) return filesOf(path);
+      return entry.isFile() ? [path] : [];
+    });
+  } catch (error) {
+    if ((error as { readonly code?: unknown }).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
 /** Where the secret, or what is made of it for http, stands: in files below the folder, in what processes were called with and given. */
 function leaks(folder: string): string[] {
   const basic = Buffer.from(`x-access-token:${CANARY}`).toString('base64');
@@ -158,13 +172,10 @@ function leaks(folder: string): string[] {
       return false;
     }
   };
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name));
   const processes = readdirSync('/proc')
     .filter((name) => /^\d+$/u.test(name) && Number(name) !== process.pid)
     .flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`]);
-  return [...files, ...processes].filter(holds);
+  return [...filesOf(folder), ...processes].filter(holds);
 }
 
 export interface Running {
