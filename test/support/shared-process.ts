@@ -12,7 +12,7 @@ const PLACES = ['libs/*/test', 'services/*/test', 'cli/test', 'deploy', 'test/*'
 
 /** Fake timers, replaced methods and modules, the process's own settings, and what its heap holds. Who listens to its end alone changes nothing. */
 const CHANGES_PROCESS =
-  /\bvi\.(?:use|spyOn|stub|mock|doMock|hoisted|set)|\bprocess\.(?:chdir|kill|umask|memoryUsage)\b|\bprocess\.(?:on|once)\((?!'exit')|\bprocess\.env\[[^\]]+\] *=[^=]|\bdelete process\.env|\bObject\.assign\(process\b|\bprocess\.exitCode *=[^=]|\b(?:Math\.random|Date\.now) *=[^=]|\binjectFaults\b|\bsetFlagsFromString\b|\bglobalThis\b|\.prototype\b/;
+  /\bvi\.(?:use|spyOn|stub|mock|doMock|hoisted|set)|\bprocess\.(?:chdir|kill|umask|memoryUsage)\b|\bprocess\.(?:on|once)\((?!'exit')|\bprocess\.env\[[^\]]+\] *=[^=]|\bdelete process\.env|\bObject\.assign\(process\b|\bprocess\.exitCode *=[^=]|\b(?:Math\.random|Date\.now) *=[^=]|\binjectFaults\b|\bsetFlagsFromString\b|\bqueryObjects\b|\bglobalThis\b|\.prototype\b/;
 
 export function changesProcess(text: string): boolean {
   return CHANGES_PROCESS.test(text);

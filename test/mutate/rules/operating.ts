@@ -46,8 +46,8 @@ export const operating: readonly Mutant[] = [
     rule: 'P34',
     breaks: 'says of a deleted run that it is there',
     file: 'libs/store/src/deleted-runs.ts',
-    find: 'return row === null || isTombstone(row) ? null :',
-    replace: 'return row === null ? null :',
+    find: 'return row === null || isTombstone(row) ? null : { tenant',
+    replace: 'return row === null ? null : { tenant',
     noticedBy: [{ tests: 'libs/store/test/deleted-runs.test.ts' }],
   },
   {
