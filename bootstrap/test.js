@@ -45,22 +45,35 @@ await runEntry(async () => {
       }
       if (end.code !== 0) failed.push(title);
     };
-    const stage = async (title, stageArgs) => {
-      process.stdout.write(`\n== ${title}\n`);
-      note(title, await runChild(node, stageArgs, { env, cwd: root }));
+    const outputOf = ({ title }) => join(folder, `${title}.txt`);
+    /** What `run` writes is shown later: `run` is given where it is to go. */
+    const captured = (suite, run) => {
+      const output = openSync(outputOf(suite), 'w');
+      return run(['ignore', output, output]).finally(() => closeSync(output));
+    };
+    const show = (suite) => process.stdout.write(`\n== ${suite.title}\n${readFileSync(outputOf(suite), 'utf8')}`);
+    /** Side by side, for most of them use one processor. */
+    const check = async (checks) => {
+      const ends = await Promise.all(
+        checks.map((each) => captured(each, (stdio) => runChild(node, each.args, { env, cwd: root, stdio }))),
+      );
+      for (const [at, each] of checks.entries()) {
+        show(each);
+        note(each.title, ends[at]);
+      }
     };
     if (args.length === 0 && suites[0].includes(short)) {
-      await stage('types', [join(root, tools.tsc), '--noEmit', '-p', root]);
-      // What runs in a browser has a browser's types, and none of Node's.
-      await stage('types of the dashboard', [
-        join(root, tools.tsc),
-        '--noEmit',
-        '-p',
-        join(root, 'services/dashboard'),
+      await check([
+        { title: 'types', args: [join(root, tools.tsc), '--noEmit', '-p', root] },
+        // What runs in a browser has a browser's types, and none of Node's.
+        {
+          title: 'types of the dashboard',
+          args: [join(root, tools.tsc), '--noEmit', '-p', join(root, 'services/dashboard')],
+        },
+        { title: 'lint', args: [join(root, tools.oxlint)] },
+        { title: 'format', args: [join(root, tools.oxfmt), '--check'] },
+        { title: 'unused', args: [join(root, tools.knip), '--no-progress', '--no-config-hints'] },
       ]);
-      await stage('lint', [join(root, tools.oxlint)]);
-      await stage('format', [join(root, tools.oxfmt), '--check']);
-      await stage('unused', [join(root, tools.knip), '--no-progress', '--no-config-hints']);
       process.stdout.write('\n== boundaries\n');
       const findings = checkBoundaries(root);
       process.stdout.write(findings.length === 0 ? 'Every import keeps to its package.\n' : `${findings.join('\n')}\n`);
@@ -75,7 +88,6 @@ await runEntry(async () => {
     writeFileSync(notRunFile, '');
     const counted = [];
     const reportOf = ({ title }) => join(folder, `${title}.json`);
-    const outputOf = ({ title }) => join(folder, `${title}.txt`);
     const suiteRun = (suite, stdio) => {
       const { config, project } = suite;
       const projects = project ? [`--project=${project}`] : [];
@@ -91,12 +103,9 @@ await runEntry(async () => {
       process.stdout.write(`\n== ${first.title}\n`);
       const ends = await Promise.all([
         suiteRun(first, 'inherit'),
-        ...others.map((each) => {
-          const output = openSync(outputOf(each), 'w');
-          return suiteRun(each, ['ignore', output, output]).finally(() => closeSync(output));
-        }),
+        ...others.map((each) => captured(each, (stdio) => suiteRun(each, stdio))),
       ]);
-      for (const each of others) process.stdout.write(`\n== ${each.title}\n${readFileSync(outputOf(each), 'utf8')}`);
+      for (const each of others) show(each);
       for (const [at, suite] of [first, ...others].entries()) {
         note(suite.title, ends[at]);
         const counts = readReport(reportOf(suite));

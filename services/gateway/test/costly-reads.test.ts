@@ -1,41 +1,16 @@
 /** Queries that ask for much: what is too much is refused, and what is not is answered without holding anybody else up. */
 import type { FastifyInstance } from 'fastify';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import type { StageView } from '@penstock/run';
-import { graphql, makeWorld, runIdFor, YAML, type World } from './harness.ts';
-
-const STAGES = 2_000;
-const RUNS = 40;
+import { FULL, makeCostlyWorld, RUNS, STAGES } from './costly-world.ts';
+import { graphql, type World } from './harness.ts';
 
 let world: World;
-const ids: string[] = [];
+let ids: readonly string[];
 beforeAll(async () => {
-  world = await makeWorld();
-  const stages = Array.from({ length: STAGES }, (_, index): StageView => ({
-    name: `test (shard=${index})`,
-    status: 'SUCCESS',
-    startedAt: '2026-11-21T12:00:00.001Z',
-    finishedAt: '2026-11-21T12:00:10.001Z',
-    outputs: [{ key: 'report', value: `reports/${index}.xml` }],
-    reason: null,
-    exitCode: 0,
-    attempt: 1,
-  }));
-  for (let count = 0; count < RUNS; count++) {
-    const id = runIdFor();
-    ids.push(id);
-    world.owner.adopt(id, YAML);
-    const document = world.owner.document(id);
-    const view = { ...document.view, status: 'SUCCESS', stages } as const;
-    await world.runs.saveBatch([{ ...document, state: { ...document.state, status: 'SUCCESS' }, view }]);
-  }
-  await world.reset();
+  ({ world, ids } = await makeCostlyWorld());
 }, 60_000);
 afterEach(() => world.reset());
 afterAll(() => world.close());
-
-const FULL =
-  'id pipelineName status startedAt finishedAt stages { name status startedAt finishedAt outputs { key value } }';
 
 /** How often `/health` is answered, one after the other, until the query is. */
 async function healthAnswersDuring(app: FastifyInstance, query: Promise<unknown>): Promise<number> {
@@ -158,16 +133,4 @@ describe('an answer that would be large', () => {
     expect(errors).toEqual([]);
     expect(data?.['runs']).toHaveLength(RUNS);
   });
-
-  it("one caller's many costly queries are in line, and too many are RATE_LIMITED", async () => {
-    const app = await world.gateway();
-    const query = `{ runs(limit: 100) { ${FULL} } }`;
-    const answers = await Promise.all(Array.from({ length: 30 }, () => graphql(app, query)));
-    const codes = answers.map(({ errors }) => errors[0]?.extensions['code']);
-    expect(new Set(codes)).toEqual(new Set(['BAD_USER_INPUT', 'RATE_LIMITED']));
-    expect(answers.find(({ errors }) => errors[0]?.extensions['code'] === 'RATE_LIMITED')?.errors[0]).toMatchObject({
-      extensions: { retryAfter: 5 },
-    });
-    expect((await graphql(app, '{ health }')).data).toEqual({ health: 'ok' });
-  }, 240_000);
 });
