@@ -151,6 +151,21 @@ describe('penstock admin backup', () => {
     expect(requests[0]?.variables).toEqual({ folder: join(cwd, 'monday') });
   });
 
+  it('is waited for while the server takes no more requests, or an ingress does not reach it', async () => {
+    const answers: (GraphqlAnswer | 'cut')[] = [
+      { body: { data: { adminBackup: { ...DONE, finishedAt: null } } } },
+      { status: 429, body: { error: 'rate_limited', message: 'Too many requests.' } },
+      { status: 503, body: '<html>' },
+      'cut',
+    ];
+    const { url } = await fakeServer({
+      graphql: () => answers.shift() ?? { body: { data: { adminBackupState: DONE } } },
+    });
+    const env = { SERVICE_URL: url, SERVICE_API_KEY: 'key' };
+    const { code, stdout } = await penstock(['admin', 'backup', '/b'], { cwd: folder(), env });
+    expect([code, stdout]).toEqual([0, expect.stringContaining('/b is a whole backup: 12 files')]);
+  });
+
   it('fails where the server does, or was started anew meanwhile', async () => {
     const failed = await answering({ adminBackup: { ...DONE, problem: 'the disk is full' } });
     expect(await penstock(['admin', 'backup', '/b'], { cwd: folder(), env: failed.env })).toMatchObject({

@@ -1,10 +1,11 @@
 /** Files that stages of a local run keep. */
 import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventsOf, folder, linesOf, penstock, pipeline } from './command.ts';
-import { answering, RUN_ID } from './fake-server.ts';
+import { answering, fakeServer, RUN_ID } from './fake-server.ts';
 
 describe('penstock run keeps files', { timeout: 120_000 }, () => {
   it('they lie beside the file, by run and stage, and those of an earlier run are not kept again', async () => {
@@ -124,6 +125,28 @@ describe('penstock artifacts --download', () => {
     expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('/docs is there already: remove it')]);
     expect(readFileSync(join(cwd, 'docs/guide.md'), 'utf8')).toBe('mine');
     expect(readdirSync(cwd)).toEqual(['docs']);
+  });
+
+  it('leaves nothing behind where one file does not arrive: the next try finds its place free', async () => {
+    const cwd = folder();
+    const file = (stage: string, content: string) => ({
+      stage,
+      key: 'out',
+      value: `/files/${stage}`,
+      sizeBytes: String(content.length),
+      sha256: createHash('sha256').update(content).digest('hex'),
+      expiresAt: '2026-01-01T00:00:00.000Z',
+    });
+    const files = { '/files/build': 'built', '/files/docs': 'cut' };
+    const run = { id: RUN_ID, status: 'SUCCESS', stages: [{ name: 'build' }, { name: 'docs' }] };
+    const artifacts = [file('build', 'built'), file('docs', 'written')];
+    const { url } = await fakeServer({ files, graphql: () => ({ body: { data: { run, artifacts } } }) });
+    const ask = () =>
+      penstock(['artifacts', RUN_ID, '--download', 'out'], { cwd, env: { SERVICE_URL: url, SERVICE_API_KEY: 'key' } });
+    const { code, stderr } = await ask();
+    expect([code, stderr, readdirSync(join(cwd, 'out'))]).toEqual([3, expect.stringContaining('try again'), []]);
+    files['/files/docs'] = 'written';
+    expect([(await ask()).code, readdirSync(join(cwd, 'out'))]).toEqual([0, ['build', 'docs']]);
   });
 });
 

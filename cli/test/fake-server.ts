@@ -27,6 +27,8 @@ export interface FakeServerScript {
   /** One for each log request, the last one for all after it. */
   readonly logs?: readonly ((request: IncomingMessage, response: ServerResponse) => void)[];
   readonly graphql?: (request: GraphqlRequest) => GraphqlAnswer | 'cut';
+  /** Kept files, by their address. */
+  readonly files?: Readonly<Record<string, string>>;
   /** Of a login that is renewed. */
   readonly refresh?: (response: ServerResponse) => void;
 }
@@ -55,6 +57,11 @@ export async function fakeServer(script: FakeServerScript): Promise<FakeServer> 
       const answer = answers[Math.min(cursors.length, answers.length) - 1];
       if (answer === undefined) response.writeHead(404).end('{"error":"not_found","message":"no"}');
       else answer(request, response);
+      return;
+    }
+    const file = script.files?.[request.url ?? ''];
+    if (file !== undefined) {
+      response.end(file);
       return;
     }
     if (request.url === '/auth/refresh' && script.refresh !== undefined) {

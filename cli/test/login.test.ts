@@ -4,6 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { keepLogin } from '../src/server/logins.ts';
 import { serverAddress } from '../src/server/server-address.ts';
 import { sessionOf } from '../src/server/session.ts';
 import { folder, penstock, pipeline, start } from './command.ts';
@@ -235,6 +236,14 @@ describe('a login', () => {
     expect((await penstock(['whoami', '--server', other.url], { cwd: folder(), env })).stderr).toContain(
       'you are not logged in to',
     );
+  });
+
+  it('is never kept in the folder that one is in, which may be a checkout: a relative XDG_CONFIG_HOME counts for nothing', async () => {
+    const home = folder();
+    const server = serverAddress('http://127.0.0.1:1', {});
+    const login = { server: server.base, login: 'ada', refreshToken: 'rt_1', accessToken: 'at_1' };
+    const kept = await keepLogin({ XDG_CONFIG_HOME: 'settings', HOME: home }, server, login);
+    expect(kept.startsWith(join(home, '.config/penstock/logins/'))).toBe(true);
   });
 
   it('is shown by whoami', async () => {

@@ -24,6 +24,15 @@ describe.skipIf(!existsSync('/dev/full'))('a disk that is full', () => {
   });
 });
 
+it('a run that has no place for a temporary folder says which variable names one', async () => {
+  const cwd = folder(pipeline('  a: {run: echo x}'));
+  const { code, stdout, stderr } = await start(['run'], { cwd, env: { TMPDIR: join(cwd, 'gone') } }).ended;
+  expect([code, stdout]).toEqual([1, '']);
+  expect(stderr).toMatch(
+    /^penstock: there is no folder for the run's own files in .*\/gone \(.*\): let TMPDIR name one/u,
+  );
+});
+
 const WORKFLOW = 'on: push\njobs: {a: {steps: [{run: x}]}}\n';
 
 describe('a file that the disk does not take whole', () => {

@@ -29,7 +29,12 @@ describe('text of strangers', () => {
     ['windows\r\nlines\r\n', 'windows\nlines\n'],
     ['one\na\rb\n', 'one\nb\n'],
   ])('%j is tamed to %j', (text, tamed) => {
-    expect(tameLines(Buffer.from(text)).toString('utf8')).toBe(tamed);
+    expect(tameLines(Buffer.from(text), { color: true }).toString('utf8')).toBe(tamed);
+  });
+
+  it('has no colours where none are wanted: by them a line can be hidden, and with it what follows', () => {
+    const hidden = Buffer.from('a\u001b[8mb\u001b[0m\nc\u001b[2Jd\n');
+    expect(tameLines(hidden, { color: false }).toString('utf8')).toBe('ab\nc␛[2Jd\n');
   });
 
   it('is tame whatever it was', () => {
@@ -39,7 +44,7 @@ describe('text of strangers', () => {
           maxLength: 40,
         }),
         (parts) => {
-          const tamed = tameLines(Buffer.from(parts.join(''))).toString('utf8');
+          const tamed = tameLines(Buffer.from(parts.join('')), { color: true }).toString('utf8');
           // Only tabs, line ends and whole colours are left.
           const rest = tamed
             .split('\u001b')

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { LivePage } from '../src/output/live-page.ts';
 import { painter } from '../src/output/painter.ts';
 import { graphLines, type GraphStage } from '../src/output/run-graph.ts';
 import { runPage } from '../src/output/run-page.ts';
@@ -165,4 +166,13 @@ it('the closing table keeps to the width of a narrow terminal', () => {
   const lines = summaryTable(tally, plain, 40).split('\n');
   expect(Math.max(...lines.map(cellsOf))).toBeLessThanOrEqual(40);
   expect(lines).toContain('  exit code 3');
+});
+
+it('a page that is drawn over begins where the one before began, though a line of that took several rows of the screen', () => {
+  let printed = '';
+  const page = new LivePage({ outIsTerminal: true, width: () => 20, print: (text) => (printed = text) });
+  const long = painter(true)('red', 'x'.repeat(41));
+  page.show(['head', long, ''], 'a');
+  page.show(['head'], 'b');
+  expect(printed).toBe('\u001b[5A\r\u001b[Jhead\n');
 });

@@ -135,6 +135,20 @@ describe('penstock status', () => {
     expect(stdout.split(`Run ${RUN_ID}`).length).toBe(3);
   });
 
+  it('with --watch goes on where the server takes no more requests for a while', async () => {
+    const answers = [
+      shownRun('RUNNING', 'RUNNING'),
+      { status: 429, body: { error: 'rate_limited', message: 'Too many requests.' } },
+      shownRun('SUCCESS', 'SUCCESS'),
+    ];
+    let asked = 0;
+    const { url } = await fakeServer({
+      graphql: () => answers[Math.min((asked += 1), answers.length) - 1] ?? shownRun('SUCCESS', 'SUCCESS'),
+    });
+    const { code, stderr } = await penstock(['status', '--watch', RUN_ID], { cwd: folder(), env: withKey(url) });
+    expect([code, asked, stderr]).toEqual([0, 3, expect.stringContaining('takes no more requests')]);
+  });
+
   it('as JSON is one line with the run’s id', async () => {
     const { url } = await fakeServer({ graphql: () => shownRun('RUNNING', 'RUNNING') });
     const { code, stdout } = await penstock(['status', '--json', RUN_ID], { cwd: folder(), env: withKey(url) });

@@ -39,6 +39,10 @@ describe('the command as a whole', () => {
       ['runner', '--server', 'http://127.0.0.1:1', '--token', 'rt_a', '--token-file', 'b'],
       "'--token' and '--token-file' both name a runner token: give one",
     ],
+    [
+      ['runner', '--server', 'http://127.0.0.1:1', '--token', 'rt_a\nrt_b'],
+      'the runner token is none: a token is one line of visible characters',
+    ],
     [['run', '--jobs'], '--jobs needs a value: --jobs N'],
     [['run', '--jobs', '--json'], '--jobs needs a value: --jobs N'],
     [['run', '--jobs=0'], '--jobs must be a whole number from 1 to 1024'],
@@ -55,6 +59,7 @@ describe('the command as a whole', () => {
     const { code, stderr, stdout } = await penstock(args, { cwd: folder(pipeline('  a: {run: "true"}')) });
     expect([code, stdout]).toEqual([2, '']);
     expect(stderr).toContain(`penstock: ${message}`);
+    expect(stderr).not.toContain('rt_b');
     expect(stderr).not.toContain('    at ');
   });
 

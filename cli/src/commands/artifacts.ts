@@ -2,7 +2,7 @@ import { resolve, join } from 'node:path';
 import { lstat, mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
 import { systemReason } from '@penstock/errors';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command-line/command.ts';
-import { EXIT, NotWritten, UsageError } from '../process/errors.ts';
+import { EXIT, NotWritten, ServerUnreached, UsageError } from '../process/errors.ts';
 import { stageFolder } from '../process/stage-folder.ts';
 import { printableText } from '../output/printable-text.ts';
 import { tableLines } from '../output/table.ts';
@@ -66,7 +66,7 @@ function lines(files: readonly KeptOnServer[]): string[] {
     files.map(({ stage, sizeBytes, expiresAt, path }) => [
       printableText(stage),
       String(sizeBytes),
-      expiresAt.replace('T', ' ').replace(/\.\d+Z$/, 'Z'),
+      printableText(expiresAt.replace('T', ' ').replace(/\.\d+Z$/, 'Z')),
       printableText(path),
     ]),
   );
@@ -74,7 +74,7 @@ function lines(files: readonly KeptOnServer[]): string[] {
 
 /** What a server lists is data of a stranger: it is laid out by the same rules as on a runner. */
 async function download(client: ServerClient, files: readonly KeptOnServer[], target: string): Promise<void> {
-  const { unpackFiles } = await import('@penstock/artifacts');
+  const { ArtifactsFailed, unpackFiles } = await import('@penstock/artifacts');
   let incoming: string | undefined;
   try {
     await mkdir(target, { recursive: true });
@@ -90,11 +90,16 @@ async function download(client: ServerClient, files: readonly KeptOnServer[], ta
         ofStage.map(({ path, sizeBytes, sha256 }) => ({ path, sizeBytes, sha256, executable: false })),
         ({ path }) => contentOf(client, byPath.get(path) as KeptOnServer),
       );
-      await rename(folder, join(target, name));
     }
+    // Those of one stage alone would be in the way of the next try.
+    for (const name of byFolder.keys()) await rename(join(incoming, name), join(target, name));
     await rmdir(incoming);
   } catch (error) {
     if (incoming !== undefined) await rm(incoming, { recursive: true, force: true });
+    if (error instanceof ArtifactsFailed)
+      throw new ServerUnreached(`${client.server.base} lists files that no Penstock server would: ${error.message}`, {
+        cause: error,
+      });
     throw (error as NodeJS.ErrnoException).code === undefined
       ? error
       : new NotWritten(`the files cannot be written to ${printableText(target)} (${systemReason(error)})`, {

@@ -149,6 +149,9 @@ async function tokenOf(
       'there is no runner token: name a file that holds one with --token-file, or set SERVICE_RUNNER_TOKEN',
       'runner',
     );
+  // A header takes no other; a server that is asked with one looks as if it were away.
+  if (!/^[\x21-\x7e]+$/.test(token))
+    throw new UsageError('the runner token is none: a token is one line of visible characters', 'runner');
   return token;
 }
 

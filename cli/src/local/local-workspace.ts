@@ -13,7 +13,8 @@ import { join, resolve } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import { removeTreeHere } from '@penstock/executor';
 import { workdirFault } from '@penstock/pipeline';
-import { WorkspaceProblem } from '../process/errors.ts';
+import { printableText } from '../output/printable-text.ts';
+import { NotWritten, WorkspaceProblem } from '../process/errors.ts';
 
 /** The list of a repository's files: a million paths. */
 const LIST_BYTES_MAX = 128 * 1024 * 1024;
@@ -24,13 +25,22 @@ export class LocalWorkspace {
   /** Shared by the stages. */
   readonly folder: string;
   /** What the run makes for itself lies here. */
-  readonly scratch = mkdtempSync(join(tmpdir(), 'penstock-run-'));
+  readonly scratch: string;
   #outputFiles = 0;
   #copies = 0;
   #listed: Promise<Buffer[]> | undefined;
 
+  /** Throws NotWritten where there is no place for a temporary folder. */
   constructor(folder: string) {
     this.folder = folder;
+    try {
+      this.scratch = mkdtempSync(join(tmpdir(), 'penstock-run-'));
+    } catch (error) {
+      throw new NotWritten(
+        `there is no folder for the run's own files in ${printableText(tmpdir())} (${systemReason(error)}): let TMPDIR name one that can be written`,
+        { cause: error },
+      );
+    }
   }
 
   /** For `$SERVICE_OUTPUT`; the file is there where the stage declares outputs. */

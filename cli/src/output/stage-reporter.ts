@@ -1,6 +1,7 @@
 /** Shows one stage alone: on standard output nothing but its own lines, so that they can be piped; what became of it is a note. */
 import type { LogStreamName, PublicRunEvent } from '@penstock/run/public-events';
 import { isoTimer } from './iso-time.ts';
+import { RESET } from './painter.ts';
 import { printableText } from './printable-text.ts';
 import type { Reporter } from './reporter.ts';
 import { durationText, reasonText, StageTally } from './stage-tally.ts';
@@ -11,6 +12,8 @@ export interface StageReporterOptions {
   readonly terminal: Terminal;
   readonly stage: string;
   readonly timestamps: boolean;
+  /** Of a terminal: whether the stage’s colours are shown. */
+  readonly color: boolean;
 }
 
 export class StageReporter implements Reporter {
@@ -28,18 +31,20 @@ export class StageReporter implements Reporter {
     const { terminal, stage } = this.#options;
     if (event.type === 'stage_retrying')
       terminal.note(
-        `${printableText(stage)}: attempt ${event.attempt} failed (${reasonText(event.reason, event.exitCode)}), trying again`,
+        `${printableText(stage)}: attempt ${event.attempt} failed (${printableText(reasonText(event.reason, event.exitCode))}), trying again`,
       );
   }
 
   lines(_stage: string, _stream: LogStreamName, bytes: Buffer, timestampMs: number): void {
-    const { terminal, timestamps } = this.#options;
+    const { terminal, timestamps, color } = this.#options;
     if (timestamps) terminal.out.append(Buffer.from(`${this.#isoTime(timestampMs)} `));
-    terminal.out.append(terminal.outIsTerminal ? tameLines(bytes) : bytes);
+    terminal.out.append(terminal.outIsTerminal ? tameLines(bytes, { color }) : bytes);
   }
 
   finish(): void {
-    const { terminal, stage } = this.#options;
+    const { terminal, stage, color } = this.#options;
+    // What its last line has switched on ends with it: it may have hidden what follows.
+    if (terminal.outIsTerminal && color) terminal.out.append(Buffer.from(RESET));
     const row = this.tally.rowOf(stage);
     if (row === undefined || row.status === 'SUCCESS') return;
     const time =

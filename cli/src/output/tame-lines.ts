@@ -1,7 +1,8 @@
 /**
  * Tames the output of a server's run on its way to a terminal. Whoever may push to a repository decides what it prints, and a
  * terminal obeys: it sets titles, fills clipboards, rewrites lines above. Colours (SGR) and tabs pass, the rest of the
- * control characters become visible; of a line that rewrote itself with CR only the last state stays.
+ * control characters become visible; of a line that rewrote itself with CR only the last state stays. Without `color` nothing is left
+ * of colours, by which lines can be hidden as well.
  */
 
 const ESCAPE = 0x1b;
@@ -12,7 +13,7 @@ const SGR = /^\[[0-9;:]{0,40}m/;
 /** The longest escape sequence that passes. */
 const SGR_LENGTH_MAX = 44;
 
-export function tameLines(bytes: Buffer): Buffer {
+export function tameLines(bytes: Buffer, { color }: { readonly color: boolean }): Buffer {
   if (!bytes.some(isControl)) return bytes;
   const parts: string[] = [];
   let at = 0;
@@ -25,7 +26,8 @@ export function tameLines(bytes: Buffer): Buffer {
     if (code === NEWLINE || code === TAB) parts.push(match[0]);
     else if (code === ESCAPE) {
       const colors = SGR.exec(text.slice(at, at + SGR_LENGTH_MAX))?.[0];
-      parts.push(colors === undefined ? '\u241b' : `\u001b${colors}`);
+      if (colors === undefined) parts.push('\u241b');
+      else if (color) parts.push(`\u001b${colors}`);
       at += colors?.length ?? 0;
     } else if (match[0] === '\r') at = rewritten(text, parts, at);
     else parts.push(code < 0x20 ? String.fromCharCode(0x2400 + code) : '\ufffd');

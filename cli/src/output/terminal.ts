@@ -27,6 +27,11 @@ export class Terminal {
     return this.outIsTerminal ? process.stdout.rows : undefined;
   }
 
+  /** Of the screen, where it breaks lines; undefined where no terminal reads. */
+  width(): number | undefined {
+    return this.outIsTerminal ? process.stdout.columns : undefined;
+  }
+
   /** Writes a line of ours beside what was asked for: progress, a warning, an error. */
   note(line: string): void {
     void this.err.write(Buffer.from(`${line}\n`));

@@ -83,7 +83,7 @@ export class TextReporter implements Reporter {
           event.stage,
           this.#paint(
             'yellow',
-            `attempt ${event.attempt} failed (${reasonText(event.reason, event.exitCode)}), trying again`,
+            `attempt ${event.attempt} failed (${printableText(reasonText(event.reason, event.exitCode))}), trying again`,
           ),
           atMs,
         );
@@ -111,7 +111,11 @@ export class TextReporter implements Reporter {
         const { by, decision, comment, approved, quorum } = event;
         const said = comment === undefined ? '' : `: ${printableText(comment)}`;
         const count = decision === 'approved' ? ` (${approved} of ${quorum})` : '';
-        this.#remark(event.stage, this.#paint('dim', `${decision} by ${printableText(by)}${count}${said}`), atMs);
+        this.#remark(
+          event.stage,
+          this.#paint('dim', `${printableText(decision)} by ${printableText(by)}${count}${said}`),
+          atMs,
+        );
         return;
       }
       case 'stages_added':
@@ -134,7 +138,8 @@ export class TextReporter implements Reporter {
   }
 
   lines(stage: string, _stream: LogStreamName, bytes: Buffer, timestampMs: number): void | Promise<void> {
-    const shown = this.#options.tame === true ? tameLines(bytes) : bytes;
+    const { tame, color } = this.#options;
+    const shown = tame === true ? tameLines(bytes, { color }) : bytes;
     if (!this.#options.quiet) {
       this.#show(stage, shown, timestampMs);
       return this.#options.out.room();

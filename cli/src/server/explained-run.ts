@@ -88,7 +88,7 @@ async function withLastLines(
         const event = parseJson(data);
         if (!isPublicEvent(event)) return { isLast: false, atMs: Number.NaN };
         if (event.type === 'stage_completed' && wanted.delete(event.stage))
-          lines.set(event.stage, lastLinesOf(event.logs));
+          lines.set(event.stage, lastLinesOf(event.logs ?? ''));
         return { isLast: wanted.size === 0 || endsEventStream(event), atMs: Date.parse(event.timestamp) };
       },
       room: () => {},

@@ -117,13 +117,14 @@ function reporterOf({ client, run, args, context, only }: FollowOptions): RunRep
   const { terminal, env } = context;
   const stages = only ?? run.stages;
   const timestamps = args.flag('timestamps');
+  const color = wantsColor(colorChoice(args), env, terminal.outIsTerminal);
   if (args.flag('json')) return new JsonReporter(terminal.out, stages, { id: run.id, server: client.server.base });
   const [stage] = only ?? [];
-  if (stage !== undefined && only?.length === 1) return new StageReporter({ terminal, stage, timestamps });
+  if (stage !== undefined && only?.length === 1) return new StageReporter({ terminal, stage, timestamps, color });
   return new TextReporter({
     out: terminal.out,
     stages,
-    color: wantsColor(colorChoice(args), env, terminal.outIsTerminal),
+    color,
     quiet: args.flag('quiet'),
     tame: terminal.outIsTerminal,
     columns: terminal.columns(env),

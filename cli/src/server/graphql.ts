@@ -12,6 +12,12 @@ export interface RunOnServer {
   readonly stages: readonly string[];
 }
 
+/** What stands before the server has not had its answer: whether it was done is not known. */
+class AnswerLost extends ServerUnreached {}
+
+/** The caller, or its address, has asked for too much in this minute. */
+export class TooManyRequests extends ServerRefused {}
+
 /** The file has problems that only the server saw: it is of another version. */
 export class FileRefusedByServer extends ServerRefused {
   readonly diagnostics: readonly Diagnostic[];
@@ -119,7 +125,7 @@ async function newRun(
   for (let repeats = 0; ; repeats += 1) {
     const answer = await ask(client, query, { ...values, ...(runId === undefined ? {} : { runId }) }).catch(
       (failure: unknown) => {
-        if (!lacksAnswer(failure)) throw failure;
+        if (!(failure instanceof AnswerLost) && !lacksAnswer(failure)) throw failure;
         throw new ServerUnreached(
           `the server ${client.server.base} took the request and its answer did not come: the run may have begun. See with 'penstock runs' before you ask again, which begins another`,
           { cause: failure },
@@ -186,18 +192,19 @@ export async function ask(
   }
   if (status === 401) throw refused(client);
   if (status === 429)
-    throw new ServerRefused(
+    throw new TooManyRequests(
       `the server ${client.server.base} takes no more requests from here for now: wait a minute and try again`,
     );
   const body = parseJson(text);
   const errors = fieldOf(body, 'errors');
   if (typeof body !== 'object' || body === null || (!('data' in body) && !Array.isArray(errors))) {
     const message = fieldOf(body, 'message');
+    const Unreached = status === 502 || status === 504 ? AnswerLost : ServerUnreached;
     if (typeof message === 'string') {
-      const Failure = status >= 500 ? ServerUnreached : ServerRefused;
+      const Failure = status >= 500 ? Unreached : ServerRefused;
       throw new Failure(`the server answers ${status}: ${printableText(message)}`);
     }
-    throw new ServerUnreached(foreignAnswer(client.server.base, status));
+    throw new Unreached(foreignAnswer(client.server.base, status));
   }
   return { data: fieldOf(body, 'data'), errors: Array.isArray(errors) ? errors.map(errorOf) : [] };
 }
@@ -211,12 +218,13 @@ export function foreignAnswer(base: string, status: number): string {
 
 function errorOf(error: unknown): RefusedOperation {
   const extensions = fieldOf(error, 'extensions');
+  const [message, code] = [fieldOf(error, 'message'), fieldOf(extensions, 'code')];
   const runId = fieldOf(extensions, 'runId');
   const retryAfter = fieldOf(extensions, 'retryAfter');
   const diagnostics = fieldOf(extensions, 'diagnostics');
   return {
-    message: String(fieldOf(error, 'message') ?? 'no message'),
-    code: String(fieldOf(extensions, 'code') ?? 'UNKNOWN'),
+    message: typeof message === 'string' ? message : 'no message',
+    code: typeof code === 'string' ? code : 'UNKNOWN',
     runId: typeof runId === 'string' ? runId : undefined,
     retryAfter: typeof retryAfter === 'number' ? retryAfter : undefined,
     diagnostics: Array.isArray(diagnostics) ? diagnostics.filter(isDiagnostic).map(withPlace) : [],
@@ -246,7 +254,9 @@ export async function fieldAnswered(
     errors: [error],
   } = await ask(client, query, variables);
   if (error !== undefined) throw refusal(client, error);
-  return fieldOf(data, field);
+  const answer = fieldOf(data, field);
+  // Nothing was done then, whatever was asked for.
+  return answer === undefined ? notOurs(client) : answer;
 }
 
 export function notOurs({ server }: ServerClient): never {

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, readFile, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { isAbsolute, join } from 'node:path';
 import { systemReason } from '@penstock/errors';
 import type { CommandContext } from '../command-line/command.ts';
 import { FileError } from '../process/errors.ts';
@@ -75,7 +75,9 @@ export async function forgetLogin(env: Environment, server: ServerAddress): Prom
 }
 
 function folderOf(env: Environment): string {
-  const settings = env['XDG_CONFIG_HOME'] || join(env['HOME'] || homedir(), '.config');
+  const given = env['XDG_CONFIG_HOME'] ?? '';
+  // The XDG rules: a relative path is to be ignored. In a checkout the tokens would be committed.
+  const settings = isAbsolute(given) ? given : join(env['HOME'] || homedir(), '.config');
   return join(settings, 'penstock', 'logins');
 }
 

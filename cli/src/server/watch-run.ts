@@ -2,6 +2,7 @@
 import { pauseOrAbort } from '@penstock/async';
 import type { Terminal } from '../output/terminal.ts';
 import { EXIT, OutputClosed, ServerUnreached } from '../process/errors.ts';
+import { TooManyRequests } from './graphql.ts';
 import { dieOf } from '../process/interrupts.ts';
 import { ReconnectWaits } from './reconnect-waits.ts';
 import type { ShownRun } from '../output/shown-run.ts';
@@ -51,24 +52,24 @@ export async function watchRun({ read, show, terminal, id }: WatchOptions): Prom
   }
 }
 
-/** A server that has answered once may be away for a while; one that was never there is a wrong address. */
-function patient(
-  read: () => Promise<ShownRun>,
-  terminal: Terminal,
+/** A server that has answered once may be away, or take no more for a while; one that was never there is a wrong address. */
+export function patient<Answer>(
+  read: () => Promise<Answer>,
+  terminal: Pick<Terminal, 'note'>,
   signal: AbortSignal,
-): () => Promise<ShownRun | undefined> {
-  let hasAnswered = false;
+  hasAnswered = false,
+): () => Promise<Answer | undefined> {
   return async () => {
     const waits = new ReconnectWaits();
     const since = performance.now();
     for (let failures = 0; !signal.aborted; failures += 1) {
       try {
-        const run = await read();
+        const answer = await read();
         hasAnswered = true;
-        return run;
+        return answer;
       } catch (error) {
-        const isAway = error instanceof ServerUnreached && hasAnswered && performance.now() - since < AWAY_MS_MAX;
-        if (!isAway) throw error;
+        const isPassing = error instanceof ServerUnreached || error instanceof TooManyRequests;
+        if (!isPassing || !hasAnswered || performance.now() - since >= AWAY_MS_MAX) throw error;
         if (failures === 0) terminal.note(`penstock: ${error.message}; trying again.`);
         await pauseOrAbort(waits.nextMs(), signal);
       }

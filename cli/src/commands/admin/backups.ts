@@ -7,6 +7,7 @@ import { cellOf } from '../../server/answered-cell.ts';
 import { fieldAnswered } from '../../server/graphql.ts';
 import { fieldOf } from '../../server/json.ts';
 import type { NamedAction } from '../../server/named-actions.ts';
+import { patient } from '../../server/watch-run.ts';
 import type { LocalAction } from './local-action.ts';
 
 const FIELDS = 'folder startedAt finishedAt files bytes notes problem';
@@ -23,10 +24,16 @@ export const backup: NamedAction = async (client, name, args, { terminal, cwd })
   const startedAt = fieldOf(begun, 'startedAt');
   if (!args.flag('json'))
     terminal.note(`penstock: the server copies everything to ${printableText(folder)}; ^C leaves it to that.`);
+  const look = patient(
+    () => fieldAnswered(client, `query { adminBackupState { ${FIELDS} } }`, {}, 'adminBackupState'),
+    terminal,
+    new AbortController().signal,
+    true,
+  );
   let state = begun;
   while (fieldOf(state, 'finishedAt') === null) {
     await pause(LOOK_MS);
-    state = await fieldAnswered(client, `query { adminBackupState { ${FIELDS} } }`, {}, 'adminBackupState');
+    state = await look();
     if (fieldOf(state, 'startedAt') !== startedAt)
       throw new ServerRefused(
         'the server was started anew meanwhile, and the backup was cut off: remove its folder and begin it again',
@@ -53,7 +60,7 @@ export const restore: LocalAction = async (name, args, { terminal, env, cwd }) =
     return;
   }
   terminal.print(
-    `Restored into ${restored.dataDir}: everything that was accepted before ${manifest.begunAt} (Penstock ${manifest.version}).\n`,
+    `Restored into ${printableText(restored.dataDir)}: everything that was accepted before ${printableText(String(manifest.begunAt))} (Penstock ${printableText(String(manifest.version))}).\n`,
   );
   for (const note of manifest.notes) terminal.note(`penstock: ${printableText(note)}`);
   terminal.note(
@@ -62,10 +69,10 @@ export const restore: LocalAction = async (name, args, { terminal, env, cwd }) =
 };
 
 function wholeLine(state: unknown): string {
-  const bytes = fieldOf(state, 'bytes');
+  const [files, bytes] = [fieldOf(state, 'files'), fieldOf(state, 'bytes')];
   const seconds = (Date.parse(cellOf(state, 'finishedAt')) - Date.parse(cellOf(state, 'startedAt'))) / 1_000;
   const mebibytes = typeof bytes === 'number' ? (bytes / 1024 ** 2).toFixed(1) : '?';
-  return `${cellOf(state, 'folder')} is a whole backup: ${String(fieldOf(state, 'files'))} files, ${mebibytes} MiB, in ${seconds.toFixed(1)} s. It has keys and everything else in it: keep it where nobody else reads it.`;
+  return `${cellOf(state, 'folder')} is a whole backup: ${typeof files === 'number' ? files : '?'} files, ${mebibytes} MiB, in ${seconds.toFixed(1)} s. It has keys and everything else in it: keep it where nobody else reads it.`;
 }
 
 function notesOf(state: unknown): string[] {
