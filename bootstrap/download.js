@@ -34,6 +34,7 @@ const BUNDLE_VARIABLES = ['SSL_CERT_FILE', 'REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE
  * @returns `{ bytes, url, type }`, `url` being the address after redirects
  */
 export async function download(address, limits, options) {
+  if (!URL.canParse(address)) throw new SourceFailed(`"${withoutPassword(address)}" is no address`);
   let url = new URL(address);
   if (url.protocol === 'file:') return readFromDisk(url);
   const stop = new AbortController();
@@ -213,6 +214,7 @@ function readFromDisk(url) {
   }
 }
 
+export const withoutPassword = (text) => text.replace(/\/\/[^@/]*@/, '//');
 const seconds = (ms) => `${ms / 1000} s`;
 const hostOf = (url) => url.hostname.replace(/^\[|\]$/g, '');
 const serverName = (url) => (/^[\d.]+$|:/.test(hostOf(url)) ? '' : hostOf(url));

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { madeCommand, root } from './command.js';
 import { withCompileCache } from './compile-cache.js';
-import { runEntry } from './errors.js';
+import { BootstrapProblem, runEntry } from './errors.js';
 import { withoutNpm } from './without-npm.js';
 
 const main = join(root, 'cli/src/main.ts');
@@ -48,5 +48,10 @@ function environmentOf(env) {
 
 /** `npm run penstock` changes into the checkout first and keeps the folder it was called from in INIT_CWD. */
 function folderOf(env) {
-  return env.npm_lifecycle_event === 'penstock' && env.INIT_CWD ? env.INIT_CWD : process.cwd();
+  if (env.npm_lifecycle_event === 'penstock' && env.INIT_CWD) return env.INIT_CWD;
+  try {
+    return process.cwd();
+  } catch {
+    throw new BootstrapProblem('the folder that you are in is not there any more: go to another one.');
+  }
 }

@@ -14,6 +14,8 @@ refuse() {
   echo "backup: $1" >&2
   exit 1
 }
+# From the folder where this was called, which is left below.
+case $SERVICE_STORE_URL in sqlite:/*) ;; sqlite:*) SERVICE_STORE_URL=sqlite:$PWD/${SERVICE_STORE_URL#sqlite:} ;; esac
 for tool in nats "$(case $SERVICE_STORE_URL in mongodb*) echo mongodump ;; *) echo sqlite3 ;; esac)"; do
   command -v "$tool" >/dev/null || refuse "there is no $tool on the PATH"
 done
@@ -80,6 +82,6 @@ stream LOGS
 for name in $streams; do
   case $name in OBJ_*) stream "$name" ;; esac
 done
-find . -type f ! -name incomplete ! -name SHA256SUMS | sort | while read -r file; do sha256sum "$file"; done >SHA256SUMS
+find . -type f ! -name incomplete ! -name SHA256SUMS | sort | while read -r file; do sha256sum "$file" || exit 1; done >SHA256SUMS
 rm incomplete
 echo "$folder is a whole backup. Not in it: objects that are kept in a folder or in S3, SERVICE_MASTER_KEY, the secrets of the services."

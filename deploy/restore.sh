@@ -14,6 +14,8 @@ refuse() {
   echo "restore: $1" >&2
   exit 1
 }
+# From the folder where this was called, which is left below.
+case $SERVICE_STORE_URL in sqlite:/*) ;; sqlite:*) SERVICE_STORE_URL=sqlite:$PWD/${SERVICE_STORE_URL#sqlite:} ;; esac
 cd "$folder"
 [ -f SHA256SUMS ] && [ ! -e incomplete ] || refuse "the folder $folder has no whole backup"
 sha256sum --check --quiet SHA256SUMS || refuse 'the backup was changed since it was made'
@@ -43,7 +45,8 @@ sqlite:*)
   [ -f store.sqlite ] || refuse 'the backup is not one of SQLite'
   path=${SERVICE_STORE_URL#sqlite:}
   [ ! -e "$path" ] || refuse "there is a file $path already"
-  cp store.sqlite "$path"
+  # Half of it, where the disk is full, would be taken for all of it.
+  cp store.sqlite "$path.new" && mv "$path.new" "$path" || refuse "the database cannot be written to $path"
   ;;
 *) refuse 'the address of the database begins with neither mongodb nor sqlite:' ;;
 esac

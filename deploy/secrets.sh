@@ -11,6 +11,8 @@ secrets=$1
 shift
 umask 077
 mkdir -p "$secrets/nats"
+# Also where it was there before.
+chmod 0700 "$secrets"
 secrets=$(cd -- "$secrets" && pwd)
 
 # A container's user is not ours, so what one is given has to be readable; the folder above it is ours alone.
@@ -28,8 +30,14 @@ word() {
   random 24 | tr '+/' '-_'
 }
 
-generate=${PENSTOCK_GENERATE:-"$engine run --rm --user $(id -u):$(id -g) --volume $secrets/nats:/out --entrypoint node penstock /opt/penstock/deploy/nats/generate.ts --out /out"}
-$generate --runners "$(echo "$*" | tr ' ' ,)"
+generate() {
+  if [ -n "${PENSTOCK_GENERATE:-}" ]; then
+    $PENSTOCK_GENERATE "$@"
+  else
+    $engine run --rm --user "$(id -u):$(id -g)" --volume "$secrets/nats:/out" --entrypoint node penstock /opt/penstock/deploy/nats/generate.ts --out /out "$@"
+  fi
+}
+generate --runners "$(echo "$*" | tr ' ' ,)"
 chmod 0644 "$secrets/nats/nats.conf" "$secrets/nats/accounts.conf"
 for file in "$secrets"/nats/credentials/*; do
   user=${file##*/}

