@@ -78,7 +78,8 @@ function withRequestOf(request: CreateRequest): CreateRequest {
 export class Owners {
   readonly partitions: number;
   readonly #bus: Bus;
-  readonly #msMax: number;
+  /** Of one question. */
+  readonly msMax: number;
   readonly #epochs = new Map<number, number>();
   readonly #askAgain = new Map<number, Set<() => void>>();
   readonly #subscription: BusSubscription;
@@ -88,7 +89,7 @@ export class Owners {
 
   constructor(bus: Bus, partitions: number, msMax = OWNER_MS_MAX) {
     this.#bus = bus;
-    this.#msMax = msMax;
+    this.msMax = msMax;
     this.partitions = partitions;
     this.#subscription = bus.subscribe<PartitionOpened>(subjects.opened('*'), ({ partition, epoch }) => {
       this.accepts(partition, epoch);
@@ -204,7 +205,7 @@ export class Owners {
       | 'pause',
     body: Req,
   ): Promise<Exclude<Rep, OwnerRefusal>> {
-    const deadline = performance.now() + this.#msMax;
+    const deadline = performance.now() + this.msMax;
     let repeated = false;
     for (;;) {
       const leftMs = Math.ceil(deadline - performance.now());
@@ -214,7 +215,7 @@ export class Owners {
         reply = await this.#unlessOpened(partition, (signal) =>
           this.#bus.requestRetrying<Req, Rep>(subjects.owner(partition, verb), body, {
             deadlineMs: leftMs,
-            timeoutMs: Math.min(leftMs, SENDING_MS_MAX, this.#msMax / 3),
+            timeoutMs: Math.min(leftMs, SENDING_MS_MAX, this.msMax / 3),
             signal,
           }),
         );

@@ -2,9 +2,12 @@
  * Reading runs, so that no answer goes back in time (P22): what lives is asked of its owner, what has ended is in the
  * store, and of two views the one with the higher version is newer.
  *
+ *  RUNREADS-1 A read of one run ends within the time that its owner has to answer (P3), also where the store does not answer at all.
+ *
  * The order of asking matters. A run leaves its owner's memory only when its end is in the store, so "owner, then
  * store" finds every run; the reverse could miss one that moves in between. A view that has ended does not change.
  */
+import { within } from '@penstock/async';
 import type { Owners } from './owners.ts';
 import type { GetRequest } from '@penstock/bus';
 import {
@@ -22,7 +25,14 @@ import {
   type RunId,
   type RunView,
 } from '@penstock/run';
-import { HealthTally, StoreError, type PipelineHealth, type RunsReader, type TenantUsage } from '@penstock/store';
+import {
+  HealthTally,
+  StoreError,
+  StoreUnavailable,
+  type PipelineHealth,
+  type RunsReader,
+  type TenantUsage,
+} from '@penstock/store';
 import { Unavailable } from '@penstock/errors';
 
 export interface RunsPage {
@@ -36,8 +46,16 @@ export interface RunsPage {
   readonly meter?: ((characters: number) => void | Promise<void>) | undefined;
 }
 
+/** A store that is there answers in a tenth of it. */
+const STORE_FIRST_MS = 1_000;
 /** A stage in JSON, about. */
 const STAGE_CHARACTERS = 200;
+
+interface Stored {
+  readonly view: RunView | null;
+  /** The store is away. */
+  readonly problem?: unknown;
+}
 
 export class RunReads {
   readonly #owners: Owners;
@@ -61,13 +79,16 @@ export class RunReads {
     namesOf?: () => Promise<readonly string[]>,
   ): Promise<RunView | null> {
     if (!isRunId(runId)) return null;
-    const stored = await this.#stored(runId, tenants);
-    if (stored.view !== null && isEnded(stored.view.status)) return stored.view;
+    const until = performance.now() + this.#owners.msMax;
+    const first = this.#stored(runId, tenants);
+    // A store that is slow keeps no run that lives from being answered.
+    const stored = await within(STORE_FIRST_MS, first, () => undefined);
+    if (stored?.view !== undefined && stored.view !== null && isEnded(stored.view.status)) return stored.view;
     const { runs } = await this.#owners.get(this.#owners.partitionOf(runId), { runIds: [runId] });
     // Another tenant's run takes the way of one that does not exist to its end: no call fewer tells them apart.
     const live = runs.find(({ id }) => id === runId);
     if (live !== undefined && isReached(tenants, live)) return live;
-    const after = await this.#stored(runId, tenants);
+    const after = await this.#storedAfter(first, until, () => this.#stored(runId, tenants));
     if (after.problem !== undefined) throw unavailableStore(after.problem);
     if (after.view !== null || namesOf === undefined) return after.view;
     return await this.#viewOfApprover(runId, live, await namesOf());
@@ -265,10 +286,16 @@ export class RunReads {
     return [...new Set(tenants.map((tenant) => partitionOfKey(tenant, partitions)))];
   }
 
-  async #stored(
-    runId: RunId,
-    tenants: readonly string[],
-  ): Promise<{ readonly view: RunView | null; readonly problem?: unknown }> {
+  /** What the store has, asked once the owner has said that it does not have the run. An end that it had before will do. */
+  async #storedAfter(first: Promise<Stored>, until: number, ask: () => Promise<Stored>): Promise<Stored> {
+    const late = (): Stored => ({ view: null, problem: new StoreUnavailable('of runs', 'no answer in time') });
+    const left = (): number => Math.max(0, until - performance.now());
+    const before = await within(left(), first, late);
+    if (before.view !== null && isEnded(before.view.status)) return before;
+    return left() === 0 ? late() : await within(left(), ask(), late);
+  }
+
+  async #stored(runId: RunId, tenants: readonly string[]): Promise<Stored> {
     try {
       const view = await this.#store.view(runId, { tenants: tenantsOfReaches(tenants) });
       return { view: view === null || isReached(tenants, view) ? view : null };

@@ -1,6 +1,6 @@
 /** `penstock service auth`: logins and tokens in a process of its own; any number of them, behind an ingress. */
 import { ConfigurationError, isShortSecret, serverMode } from '@penstock/config';
-import { HTTP_KEYS, runService } from '@penstock/service';
+import { allAnswer, HTTP_KEYS, runService } from '@penstock/service';
 import { publicServer } from '@penstock/service/public-server';
 import { auditCollections, AuditRepository, cloneSecretsSpec, openStore } from '@penstock/store';
 import { checkAuthSettings } from './check-settings.ts';
@@ -69,7 +69,7 @@ export function runAuthService(env: Readonly<Record<string, string | undefined>>
         await auth.addRoutes(server.app);
         await server.listen();
         return {
-          ready: () => store.ping(),
+          ready: () => allAnswer({ 'the store': () => store.ping() }),
           drain: [
             ...server.drain,
             ['auth', () => auth.close()],

@@ -3,7 +3,7 @@ import { sessionsSpec, suspendedUsersSpec } from '@penstock/identity';
 import { checkAdminKey, ConfigurationError, loadTiers, serverMode } from '@penstock/config';
 import { CommittingSchedulers } from '@penstock/run-client';
 import { warmParseThread } from '@penstock/parse-pool';
-import { countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
+import { allAnswer, countPeers, HTTP_KEYS, httpSettings, runService } from '@penstock/service';
 import {
   auditCollections,
   AuditRepository,
@@ -101,9 +101,7 @@ export function runGatewayService(env: Readonly<Record<string, string | undefine
         const committing = new CommittingSchedulers(bus);
         log.info({ url: gateway.url, mode, publicRead }, 'listens');
         return {
-          ready: async () => {
-            await Promise.all([store.ping(), committing.check()]);
-          },
+          ready: () => allAnswer({ 'the store': () => store.ping(), 'a scheduler': () => committing.check() }),
           drain: [
             ['peers', () => peers.stop()],
             ['gateway', () => gateway.close(CLOSE_MS_MAX)],

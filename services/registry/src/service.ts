@@ -3,7 +3,7 @@ import { ConfigurationError, loadTiers } from '@penstock/config';
 import { openIdentity } from '@penstock/identity';
 import { openObjectStore } from '@penstock/object-store';
 import { warmParseThread } from '@penstock/parse-pool';
-import { HTTP_KEYS, runService } from '@penstock/service';
+import { allAnswer, HTTP_KEYS, runService } from '@penstock/service';
 import { publicServer } from '@penstock/service/public-server';
 import { auditCollections, AuditRepository, openStore, runCollections } from '@penstock/store';
 import { builtInExtensions } from './built-in-extensions.ts';
@@ -76,9 +76,7 @@ export function runRegistryService(env: Readonly<Record<string, string | undefin
         registry.addRoutes(server.app, { callers: identity.callers, audit });
         await server.listen();
         return {
-          async ready() {
-            await Promise.all([store.ping(), objects.ping()]);
-          },
+          ready: () => allAnswer({ 'the store': () => store.ping(), 'the object storage': () => objects.ping() }),
           drain: [
             ...server.drain,
             ['registry', () => registry.close()],

@@ -1,7 +1,7 @@
 /** `penstock service scheduler`: sets the streams up where they are missing, and owns its share of the partitions. */
 import { warmParseThread } from '@penstock/parse-pool';
 import { ensureStreams } from '@penstock/bus';
-import { runService } from '@penstock/service';
+import { allAnswer, runService } from '@penstock/service';
 import { auditCollections, openStore, runCollections, RunsRepository, StoredRetention } from '@penstock/store';
 import { startScheduler } from './start.ts';
 
@@ -61,7 +61,7 @@ export function runSchedulerService(env: Readonly<Record<string, string | undefi
         return {
           ready: async () => {
             if (scheduler.trouble !== undefined) throw new Error(`it cannot commit: ${scheduler.trouble}`);
-            await store.ping();
+            await allAnswer({ 'the store': () => store.ping() });
           },
           drain: [
             ['scheduler', () => scheduler.close()],

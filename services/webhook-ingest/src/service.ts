@@ -3,7 +3,7 @@ import { warmParseThread } from '@penstock/parse-pool';
 import { join, resolve } from 'node:path';
 import { ConfigurationError, defaultDataFolder, loadTiers, serverMode } from '@penstock/config';
 import { CommittingSchedulers } from '@penstock/run-client';
-import { HTTP_KEYS, runService } from '@penstock/service';
+import { allAnswer, HTTP_KEYS, runService } from '@penstock/service';
 import { publicServer } from '@penstock/service/public-server';
 import { openStore, runCollections } from '@penstock/store';
 import { ingestCollections } from './model/collections.ts';
@@ -82,9 +82,7 @@ export function runWebhookIngestService(env: Readonly<Record<string, string | un
         await ingest.addRoutes(server.app);
         await server.listen();
         return {
-          ready: async () => {
-            await Promise.all([store.ping(), committing.check()]);
-          },
+          ready: () => allAnswer({ 'the store': () => store.ping(), 'a scheduler': () => committing.check() }),
           drain: [
             ...server.drain,
             ['ingest', () => ingest.close()],

@@ -231,11 +231,9 @@ class Purge {
     let [left, before]: [number, RunId | undefined] = [0, undefined];
     for (;;) {
       const page: RunView[] = await this.#options.reads.newest([tenant], { limit: PAGE, before, withStages: false });
-      await eachOf(page, async ({ id, status }) => {
+      await eachOf(page, async ({ id }) => {
         this.#inTime();
-        const outcome = isEnded(status)
-          ? await outcomeOf(this.#options.owners.delete({ runId: id, tenants: [tenant], by }))
-          : 'later';
+        const outcome = await outcomeOf(this.#options.owners.delete({ runId: id, tenants: [tenant], by }));
         if (outcome === 'done') this.#deleted.runs += 1;
         if (outcome === 'later') left += 1;
       });
