@@ -53,6 +53,8 @@ export interface FakeGitHost {
   /** The application has no secret. */
   isPublicClient: boolean;
   idTokenFault: IdTokenFault;
+  /** Under which its endpoints of OpenID Connect are, but for the document that names them; those of before are gone. */
+  moved: string;
   /** `POST /login/oauth/access_token` and the like, in their order. */
   readonly requests: string[];
   stop(): Promise<void>;
@@ -82,6 +84,7 @@ class Host implements FakeGitHost {
   broken = false;
   isPublicClient = false;
   idTokenFault: IdTokenFault = 'none';
+  moved = '';
   readonly requests: string[] = [];
   readonly #options: FakeGitHostOptions;
   readonly #server = createServer((request, response) => void this.#answer(request, response));
@@ -115,7 +118,7 @@ class Host implements FakeGitHost {
     this.requests.push(`${request.method} ${url.pathname}`);
     const form = new URLSearchParams(await readBody(request));
     if (this.broken) return json(response, 502, { message: 'broken' });
-    switch (`${request.method} ${url.pathname}`) {
+    switch (`${request.method} ${this.#placeOf(url)}`) {
       case 'GET /login/oauth/authorize':
       case 'GET /oauth/authorize':
       case 'GET /authorize':
@@ -157,10 +160,10 @@ class Host implements FakeGitHost {
       case 'GET /.well-known/openid-configuration':
         return json(response, 200, {
           issuer: this.url,
-          authorization_endpoint: `${this.url}/authorize`,
-          token_endpoint: `${this.url}/token`,
-          userinfo_endpoint: `${this.url}/userinfo`,
-          jwks_uri: `${this.url}/jwks`,
+          authorization_endpoint: `${this.url}${this.moved}/authorize`,
+          token_endpoint: `${this.url}${this.moved}/token`,
+          userinfo_endpoint: `${this.url}${this.moved}/userinfo`,
+          jwks_uri: `${this.url}${this.moved}/jwks`,
           response_types_supported: ['code'],
           subject_types_supported: ['public'],
           id_token_signing_alg_values_supported: ['ES256'],
@@ -178,6 +181,11 @@ class Host implements FakeGitHost {
       default:
         return this.#membership(request, url, response);
     }
+  }
+
+  #placeOf({ pathname }: URL): string {
+    if (!/\/(?:authorize|token|userinfo|jwks)$/u.test(pathname) || this.moved === '') return pathname;
+    return pathname.startsWith(`${this.moved}/`) ? pathname.slice(this.moved.length) : '/gone';
   }
 
   #membership(request: IncomingMessage, url: URL, response: ServerResponse): void {

@@ -1,6 +1,6 @@
 /**
- * Any OpenID Connect issuer, through `openid-client`: what it can do is learned from its discovery document, once and
- * again after a failure.
+ * Any OpenID Connect issuer, through `openid-client`: what it can do is learned from its discovery document, which
+ * is kept for a while (KEPT-1).
  *
  * ISSUER-1 An id token is believed only with a signature by one of the issuer's keys, and with its issuer, audience, nonce
  *     and expiry. Over which connection it came does not matter.
@@ -14,6 +14,7 @@ import {
   ClientSecretBasic,
   ClientSecretPost,
   Configuration,
+  customFetch,
   discovery,
   fetchUserInfo,
   None,
@@ -21,13 +22,15 @@ import {
   type ClientAuth,
   type ServerMetadata,
 } from 'openid-client';
-import { createRemoteJWKSet, errors, jwtVerify, type JWTVerifyGetKey } from 'jose';
+import { bootMs } from '@penstock/async';
+import { createRemoteJWKSet, customFetch as fetchForKeys, errors, jwtVerify, type JWTVerifyGetKey } from 'jose';
 import { ProviderRefused, ProviderUnavailable } from '../model/errors.ts';
 import { hashedVerifier } from './pkce.ts';
 import type { Profile } from '../model/profile.ts';
 import type { IdentityProvider, WebRequest } from './port.ts';
+import { Kept } from './kept.ts';
 import { isProtected } from './provider-check.ts';
-import { PROVIDER_MS_MAX, textOf, fieldOf } from './provider-http.ts';
+import { boundedFetch, PROVIDER_MS_MAX, textOf, fieldOf } from './provider-http.ts';
 
 export interface OidcSettings {
   readonly issuer: string;
@@ -63,15 +66,14 @@ interface Issuer {
   readonly keys: JWTVerifyGetKey;
 }
 
-export function oidcProvider(settings: OidcSettings): IdentityProvider {
+/** `now`: milliseconds of a clock that never goes back. */
+export function oidcProvider(settings: OidcSettings, now: () => number = bootMs): IdentityProvider {
   const { issuer } = settings;
-  let found: Promise<Issuer> | null = null;
+  const kept = new Kept(() => discovered(settings), now);
   const known = async (): Promise<Issuer> => {
-    found ??= discovered(settings);
     try {
-      return await found;
+      return await kept.get();
     } catch (error) {
-      found = null;
       throw failure(issuer, error);
     }
   };
@@ -117,6 +119,8 @@ export function oidcProvider(settings: OidcSettings): IdentityProvider {
             : await fetchUserInfo(config, tokens.access_token, claims.sub);
         return profileFrom(claims, more);
       } catch (error) {
+        // Not where it has said no to the person, which says nothing about itself.
+        if (!(error instanceof AuthorizationResponseError)) kept.doubt();
         throw failure(issuer, error);
       }
     },
@@ -128,7 +132,11 @@ async function discovered({ issuer, clientId, clientSecret, allowsPlainHttp = fa
   if (!allowsPlainHttp && !isProtected(issuer))
     throw new ProviderUnavailable(`${issuer} is reached neither over https nor on this machine`);
   const insecure = server.protocol === 'http:';
-  const options = { timeout: PROVIDER_MS_MAX / 1000, ...(insecure ? { execute: [allowInsecureRequests] } : {}) };
+  const options = {
+    timeout: PROVIDER_MS_MAX / 1000,
+    [customFetch]: boundedFetch,
+    ...(insecure ? { execute: [allowInsecureRequests] } : {}),
+  };
   const metadata = (await discovery(server, clientId, undefined, undefined, options)).serverMetadata();
   const { jwks_uri: keysUrl } = metadata;
   if (keysUrl === undefined) throw new ProviderUnavailable(`${issuer} does not say where its keys are`);
@@ -138,8 +146,10 @@ async function discovered({ issuer, clientId, clientSecret, allowsPlainHttp = fa
   }
   const config = new Configuration(metadata, clientId, {}, clientAuthOf(metadata, clientSecret));
   config.timeout = PROVIDER_MS_MAX / 1000;
+  config[customFetch] = boundedFetch;
   if (insecure) allowInsecureRequests(config);
-  return { client: config, keys: createRemoteJWKSet(new URL(keysUrl), { timeoutDuration: PROVIDER_MS_MAX }) };
+  const keys = createRemoteJWKSet(new URL(keysUrl), { timeoutDuration: PROVIDER_MS_MAX, [fetchForKeys]: boundedFetch });
+  return { client: config, keys };
 }
 
 function endpointsOf(metadata: ServerMetadata): readonly string[] {

@@ -32,6 +32,14 @@ async function ask(url: string, init: RequestInit): Promise<ProviderAnswer> {
   }
 }
 
+/** For libraries that read whatever comes. */
+export async function boundedFetch(url: string, init: object): Promise<Response> {
+  const response = await fetch(url, init as RequestInit);
+  const { status, headers } = response;
+  const text = await readBounded(response);
+  return new Response(text === '' ? null : text, { status, headers });
+}
+
 async function readBounded(response: Response): Promise<string> {
   const chunks: Uint8Array[] = [];
   let size = 0;
