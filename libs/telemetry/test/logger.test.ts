@@ -1,7 +1,9 @@
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { openSync, closeSync } from 'node:fs';
+import { closeSync, createReadStream, mkdtempSync, openSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { describe, expect, it } from 'vitest';
 import type { LoggedError } from '@penstock/errors';
 import { createLogger } from '../src/index.ts';
@@ -58,6 +60,47 @@ describe('logger', () => {
     expect(early).toEqual(Array.from({ length: 2_000 }, (_, number) => number));
     expect(lost).toBeUndefined();
   });
+
+  it.skipIf(process.platform !== 'linux')(
+    'STDERR-3: threads write whole lines beside each other, however long',
+    async () => {
+      await withUnreadPipe(async (pipe, stderr) => {
+        const program = join(import.meta.dirname, 'fixtures', 'logs-from-threads.ts');
+        const child = spawn(process.execPath, [program], { stdio: ['pipe', 'pipe', stderr] });
+        await once(child.stdout ?? child, 'data');
+        const lines: string[] = [];
+        for await (const line of createInterface({ input: createReadStream(pipe) })) {
+          lines.push(line);
+          if (lines.length < 300) continue;
+          child.kill('SIGKILL');
+          break;
+        }
+        const logged = lines.map((line) => {
+          const { thread, number } = JSON.parse(line) as { readonly thread: number; readonly number: number };
+          return thread * 100 + number;
+        });
+        expect(logged.toSorted((one, other) => one - other)).toEqual(Array.from({ length: 300 }, (_, index) => index));
+      });
+    },
+  );
+
+  it.skipIf(process.platform !== 'linux')(
+    'STDERR-1: loses nothing where the process ends by a signal that it sends to itself',
+    async () => {
+      await withUnreadPipe(async (pipe, stderr) => {
+        const program = join(import.meta.dirname, 'fixtures', 'logs-and-dies.ts');
+        const child = spawn(process.execPath, [program], { stdio: ['ignore', 'pipe', stderr] });
+        await once(child.stdout ?? child, 'data');
+        const lines = createInterface({ input: createReadStream(pipe) });
+        const logged: string[] = [];
+        lines.on('line', (line) => void logged.push(line));
+        expect(await once(child, 'exit')).toEqual([null, 'SIGTERM']);
+        // What it has written is in the pipe, of which the test holds an end that never says so.
+        await expect.poll(() => logged.length, { timeout: 30_000 }).toBe(1_000);
+        lines.close();
+      });
+    },
+  );
 
   it('keeps what is below its level to itself', () => {
     const { lines, logger } = capture({ level: 'warn' });
@@ -167,6 +210,20 @@ function capture(options: Partial<LoggerOptions>) {
     ...options,
   });
   return { lines, logger };
+}
+
+/** A pipe as the kernel has them, by its name and as something to write to: what `spawn` makes are sockets. */
+async function withUnreadPipe(use: (pipe: string, writable: number) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'penstock-log-'));
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const writable = openSync(pipe, 'r+');
+  try {
+    await use(pipe, writable);
+  } finally {
+    closeSync(writable);
+    rmSync(folder, { recursive: true });
+  }
 }
 
 /** Of a program that logs many lines while nobody reads them, and goes on until what was read is enough. */

@@ -15,6 +15,7 @@ import {
   unknownVariables,
 } from '@penstock/config';
 import { WEBHOOK_KEYS, webhookSettings } from '@penstock/webhook-ingest/settings';
+import { endStandardError } from '@penstock/telemetry';
 import { tracesProblems } from '@penstock/telemetry/traces';
 import { adoptLegacyDataFolder } from './legacy-data-folder.ts';
 import { apiKeyFile, jwtSecretFile, keptSecret, masterKeyFile } from './keys.ts';
@@ -259,6 +260,7 @@ function prepare(
 
 /** `process.exit` would wait for a thread whose store builds an index. */
 function dieOf(signal: NodeJS.Signals): void {
+  endStandardError();
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
 }
