@@ -1,174 +1,20 @@
 import { once } from 'node:events';
-import { connect, type AddressInfo } from 'node:net';
-import type { FastifyInstance } from 'fastify';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { GatewayOptions } from '../src/ports.ts';
-import { API_KEY, happened, LogSource, makeWorld, runIdFor, YAML, type World } from './harness.ts';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { API_KEY, happened, makeWorld, type World } from './harness.ts';
+import { logStreams } from './log-stream-fixtures.ts';
 import { SseClient } from './sse-client.ts';
 
 let world: World;
-const clients: SseClient[] = [];
-const logs: LogSource[] = [];
+const { listening, watch, newRun, play, opened, logOf, close } = logStreams(() => world);
 beforeAll(async () => {
   world = await makeWorld();
 });
 afterEach(async () => {
-  for (const client of clients.splice(0)) client.close();
-  for (const log of logs.splice(0)) log.close();
+  close();
   await world.reset();
 });
 afterAll(() => world.close());
-
-async function listening(
-  options: Partial<GatewayOptions> = {},
-): Promise<{ readonly app: FastifyInstance; readonly url: string }> {
-  const app = await world.gateway(options);
-  await app.listen({ host: '127.0.0.1', port: 0 });
-  return { app, url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}` };
-}
-
-async function watch(
-  url: string,
-  runId: string,
-  options: { readonly lastEventId?: string | undefined; readonly token?: string } = {},
-): Promise<SseClient> {
-  const { lastEventId } = options;
-  const client = await SseClient.open(`${url}/pipeline/${runId}/logs`, {
-    token: options.token ?? API_KEY,
-    ...(lastEventId === undefined ? {} : { lastEventId }),
-  });
-  clients.push(client);
-  return client;
-}
-
-function newRun(): { readonly id: string; readonly log: LogSource } {
-  const id = runIdFor();
-  world.owner.adopt(id, YAML);
-  const log = new LogSource(world.ownerBus, id);
-  logs.push(log);
-  return { id, log };
-}
-
-/** A whole run of two stages with logs; returns its outline. */
-async function play(id: string, log: LogSource): Promise<string[]> {
-  const { owner } = world;
-  owner.commit(id, [happened.queued('build')]);
-  owner.commit(id, [happened.started('build')]);
-  await log.write('build', 'one\ntwo\n');
-  const bytes = await log.write('build', 'three\n');
-  owner.commit(id, [happened.completed('build', bytes), happened.queued('test'), happened.started('test')]);
-  owner.commit(id, [happened.completed('test', await log.write('test', 'ok\n')), happened.runCompleted()]);
-  return [
-    'stage_started build',
-    'build| one',
-    'build| two',
-    'build| three',
-    'stage_completed build',
-    'stage_started test',
-    'test| ok',
-    'stage_completed test',
-    'pipeline_completed',
-  ];
-}
-
-describe('who may watch', () => {
-  it('with an API key configured the stream needs it, as a bearer token or as ?token=', async () => {
-    const { app, url } = await listening();
-    const { id, log } = newRun();
-    await play(id, log);
-    for (const path of ['', '?token=wrong', '?token=']) {
-      const response = await app.inject(`/pipeline/${id}/logs${path}`);
-      expect([
-        path,
-        response.statusCode,
-        response.headers['www-authenticate'],
-        response.json<{ error: string }>().error,
-      ]).toEqual([path, 401, 'Bearer', 'unauthenticated']);
-      expect(response.body).not.toContain('wrong');
-    }
-    const client = await SseClient.open(`${url}/pipeline/${id}/logs?token=${API_KEY}`);
-    expect(client.status).toBe(200);
-    await client.ended;
-    expect(client.messages).toHaveLength(9);
-  });
-
-  it('without an API key it is open while reading is public, and 401 otherwise', async () => {
-    const { id, log } = newRun();
-    await play(id, log);
-    await world.owner.project(id);
-    expect((await (await world.gateway({ apiKey: undefined })).inject(`/pipeline/${id}/logs`)).statusCode).toBe(200);
-    expect(
-      (await (await world.gateway({ apiKey: undefined, publicRead: false })).inject(`/pipeline/${id}/logs`)).statusCode,
-    ).toBe(401);
-  });
-
-  it("an unknown run, or another tenant's, is 404 with a JSON body before any stream begins", async () => {
-    const { app } = await listening();
-    const other = runIdFor('u1');
-    world.owner.adopt(other, YAML, 'u1');
-    for (const id of [runIdFor(), other, 'x', '%20']) {
-      const response = await app.inject({
-        url: `/pipeline/${id}/logs`,
-        headers: { authorization: `Bearer ${API_KEY}` },
-      });
-      expect([response.statusCode, response.json()]).toEqual([
-        404,
-        { error: 'not_found', message: expect.any(String) },
-      ]);
-    }
-  });
-
-  it('with the owner away the stream of a live run is 503 with Retry-After', async () => {
-    const { app } = await listening({ ownerMsMax: 200 });
-    const { id } = newRun();
-    await world.owner.leave();
-    const response = await app.inject({ url: `/pipeline/${id}/logs`, headers: { authorization: `Bearer ${API_KEY}` } });
-    expect([response.statusCode, response.headers['retry-after'], response.json<{ error: string }>().error]).toEqual([
-      503,
-      expect.stringMatching(/^\d+$/u),
-      'unavailable',
-    ]);
-  });
-
-  it('beyond the number of streams that may be open it is 503 with Retry-After', async () => {
-    const { app, url } = await listening({ streamsMax: 1 });
-    const { id } = newRun();
-    await watch(url, id);
-    const response = await app.inject({ url: `/pipeline/${id}/logs`, headers: { authorization: `Bearer ${API_KEY}` } });
-    expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
-  });
-});
-
-describe('the number of open streams', () => {
-  it('is bounded for a user, from wherever it watches, and for an address, whoever watches from there; 429 beyond', async () => {
-    const { url } = await listening({ streamsPerUser: 2, trustProxy: ['127.0.0.1'] });
-    const { id } = newRun();
-    const [ada, bob] = [await world.auth.login('ada'), await world.auth.login('bob')];
-    const path = `${url}/pipeline/${id}/logs`;
-    const from = async (token: string, address: string): Promise<SseClient> => {
-      const client = await SseClient.open(path, { token, forwardedFor: address });
-      clients.push(client);
-      return client;
-    };
-    const open = [await from(ada.token, '10.0.0.1'), await from(ada.token, '10.0.0.2')];
-    expect(open.map(({ status }) => status)).toEqual([200, 200]);
-    const headers = { authorization: `Bearer ${ada.token}`, 'x-forwarded-for': '10.0.0.3' };
-    const refused = await fetch(path, { headers });
-    expect([refused.status, refused.headers.get('retry-after'), await refused.json()]).toMatchObject([
-      429,
-      '5',
-      { error: 'rate_limited', message: expect.stringContaining('At most 2 log streams') as unknown },
-    ]);
-    expect((await from(bob.token, '10.0.0.1')).status).toBe(200);
-    expect((await from(API_KEY, '10.0.0.1')).status).toBe(429);
-    open[0]?.close();
-    await vi.waitFor(async () => expect((await from(API_KEY, '10.0.0.1')).status).toBe(200));
-    // A request that opens no stream takes no place.
-    expect((await fetch(path, { method: 'HEAD', headers: { ...headers, 'x-forwarded-for': '10.0.0.1' } })).status).toBe(
-      200,
-    );
-  });
-});
 
 describe('the stream', () => {
   it('has the type text/event-stream, is not cached, carries the security headers and a hint when to reconnect', async () => {
@@ -481,8 +327,7 @@ describe('P20: what was not heard is asked for', () => {
     const { id, log } = newRun();
     const client = await watch(url, id);
     world.owner.commit(id, [happened.queued('build'), happened.started('build')]);
-    const forger = new LogSource(world.ownerBus, id);
-    logs.push(forger);
+    const forger = logOf(id);
     await forger.write('build', 'forged\n', { runner: 'evil' });
     await forger.write('test', 'forged\n', { runner: 'evil', attempt: 9 });
     world.owner.commit(id, [happened.completed('build', await log.write('build', 'true\n'))]);
@@ -560,7 +405,7 @@ describe('many and slow clients', () => {
     client.close();
     const head = (): Promise<number> =>
       SseClient.open(`${url}/pipeline/${id}/logs`, { token: API_KEY }).then((next) => {
-        clients.push(next);
+        opened(next);
         return next.status;
       });
     await expect.poll(head).toBe(200);
