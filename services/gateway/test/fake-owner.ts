@@ -77,6 +77,8 @@ export class FakeOwner {
   readonly created: CreateRequest[] = [];
   /** The tenants with which waits were asked for. */
   readonly waitsAskedBy: (readonly string[])[] = [];
+  /** Runs whose waits it tells in one answer. */
+  waitsAtOnce = Infinity;
   /** Called for a new run, before its answer is sent. */
   onCreate: (runId: string) => void = () => {};
   /** The number of events in one answer to `watch`. */
@@ -232,7 +234,9 @@ export class FakeOwner {
       etaMs: 1_200,
       message: 'It waits for its turn.',
     } as const;
+    const rest = runIds.slice(this.waitsAtOnce);
     const runs = runIds
+      .slice(0, this.waitsAtOnce)
       .flatMap((id) => this.#runs.get(id) ?? [])
       .map(({ state }) =>
         waitsOf(state, {
@@ -243,7 +247,7 @@ export class FakeOwner {
           remainingOf: () => undefined,
         }),
       );
-    return { ok: true, epoch: this.epoch, runs };
+    return { ok: true, epoch: this.epoch, runs, ...(rest.length === 0 ? {} : { rest }) };
   }
 
   #run(runId: string): OwnedRun {

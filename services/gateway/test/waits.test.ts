@@ -108,4 +108,18 @@ describe('waitingOn', () => {
     const muted = await graphql(app, QUERY, { variables: { id } });
     expect(muted.data?.['run']).toMatchObject({ stages: [{ waitingOn: [{ kind: 'broker' }] }, {}] });
   });
+
+  it('of more than an owner can look at for one answer is told as far as that goes, and of the others that it is to be asked for alone', async () => {
+    const app = await world.gateway();
+    world.owner.waitsAtOnce = 1;
+    for (let count = 0; count < 30; count++) makeRun([happened.queued('build')]);
+    const { data, errors } = await graphql(app, `{ runs(limit: 30) { ${FIELDS} } }`);
+    expect(errors).toEqual([]);
+    const runs = data?.['runs'] as { waitingOn: { kind: string; message: string }[] }[];
+    const kinds = runs.map(({ waitingOn: [first] }) => first);
+    const told = kinds.filter((first) => first?.kind === 'no_runner').length;
+    expect(told).toBeGreaterThan(0);
+    expect(kinds.filter((first) => first?.message.includes('Ask for this run alone'))).toHaveLength(30 - told);
+    expect(told).toBeLessThan(30);
+  });
 });

@@ -1,6 +1,6 @@
 /** What runs and their stages wait for: asked of their owners, once for all fields of an operation. */
 import { within } from '@penstock/async';
-import { BadUserInput, Unavailable } from '@penstock/errors';
+import { Unavailable } from '@penstock/errors';
 import { isEnded, isoTime, type RunId, type RunView, type RunWaits, type StageView, type Wait } from '@penstock/run';
 import type { Owners } from '@penstock/run-client';
 import type { GraphqlContext } from './arguments.ts';
@@ -42,7 +42,7 @@ const SDL = /* GraphQL */ `
 
 /** An owner answers in milliseconds; who asks why something waits is not to wait long for it. */
 const ANSWER_MS_MAX = 3_000;
-/** An owner that leaves runs to be asked for again has answered some. */
+/** An owner that leaves runs to be asked for again has answered some. Of what is still left then it is said that it was not told. */
 const ASKS_MAX = 20;
 /** Of one entry, as it is kept to the operation's end. */
 const ENTRY_CHARACTERS = 250;
@@ -61,7 +61,7 @@ export function waitsModule({ owners }: { readonly owners: Owners }): GraphqlMod
         waitingOn: async (run: RunView, _: unknown, context: GraphqlContext) => {
           if (isEnded(run.status) || isPast(run)) return [];
           const waits = await waitsOf(run, context);
-          if (waits === 'away') return [AWAY];
+          if (isUntold(waits)) return [UNTOLD[waits]];
           if (run.stages.length > 0 && !run.stages.some(isWaiting)) return [];
           const found = waits?.waits ?? [];
           return found.length === 0 && run.stages.length > 0 ? [gone(run.status)] : found.map(shown);
@@ -72,7 +72,7 @@ export function waitsModule({ owners }: { readonly owners: Owners }): GraphqlMod
           const run = runOfStage(stage);
           if (run === undefined || !isWaiting(stage) || isEnded(run.status) || isPast(run)) return [];
           const waits = await waitsOf(run, context);
-          if (waits === 'away') return [AWAY];
+          if (isUntold(waits)) return [UNTOLD[waits]];
           const found = waits?.of(stage.name) ?? [];
           return found.length === 0 ? [gone(stage.status)] : found.map(shown);
         },
@@ -81,8 +81,17 @@ export function waitsModule({ owners }: { readonly owners: Owners }): GraphqlMod
   };
 }
 
-/** `undefined`: its owner has no such run any more. `away`: nobody says. */
-type Answer = WaitsAnswered | 'away' | undefined;
+/** Why nobody says what a run waits for: its owner does not answer, or has answered of others of them for long. */
+type Untold = 'away' | 'busy';
+
+/** `undefined`: its owner has no such run any more. */
+type Answer = WaitsAnswered | Untold | undefined;
+
+/** What an owner has said, and of the runs that are not in it, why not. */
+interface Told {
+  readonly found: ReadonlyMap<RunId, RunWaits>;
+  readonly others: Untold | undefined;
+}
 
 class WaitsAnswered {
   readonly waits: readonly Wait[];
@@ -107,10 +116,7 @@ class Asking {
   readonly #tenants: readonly string[];
   readonly #work: OperationWork;
   readonly #answers = new Map<RunId, Promise<Answer>>();
-  #next = new Map<
-    number,
-    { readonly ids: RunId[]; readonly answers: Promise<ReadonlyMap<RunId, RunWaits> | 'away'> }
-  >();
+  #next = new Map<number, { readonly ids: RunId[]; readonly answers: Promise<Told> }>();
 
   constructor(owners: Owners, tenants: readonly string[], work: OperationWork) {
     this.#owners = owners;
@@ -133,39 +139,47 @@ class Asking {
       this.#next.set(partition, next);
     }
     next.ids.push(id);
-    const answers = await next.answers;
-    if (answers === 'away') return 'away';
-    const found = answers.get(id);
-    return found === undefined ? undefined : new WaitsAnswered(found);
+    const { found, others } = await next.answers;
+    const its = found.get(id);
+    return its === undefined ? others : new WaitsAnswered(its);
   }
 
-  async #askSoon(partition: number, ids: readonly RunId[]): Promise<ReadonlyMap<RunId, RunWaits> | 'away'> {
+  async #askSoon(partition: number, ids: readonly RunId[]): Promise<Told> {
     await new Promise<void>((resolve) => setImmediate(resolve));
     this.#next.delete(partition);
-    try {
-      return await within(ANSWER_MS_MAX, this.#all(partition, ids), () => 'away' as const);
-    } catch (error) {
-      if (error instanceof Unavailable) return 'away';
-      throw error;
-    }
+    const found = new Map<RunId, RunWaits>();
+    const late = new AbortController();
+    const others = await within(ANSWER_MS_MAX, this.#all(partition, ids, found, late.signal), () => {
+      late.abort();
+      return found.size > 0 ? ('busy' as const) : ('away' as const);
+    });
+    return { found, others };
   }
 
-  async #all(partition: number, ids: readonly RunId[]): Promise<ReadonlyMap<RunId, RunWaits>> {
-    const found = new Map<RunId, RunWaits>();
+  /** Puts what is told into `found`. */
+  async #all(
+    partition: number,
+    ids: readonly RunId[],
+    found: Map<RunId, RunWaits>,
+    late: AbortSignal,
+  ): Promise<Untold | undefined> {
     let asked = ids;
     for (let asks = 0; asked.length > 0; asks++) {
-      if (asks === ASKS_MAX)
-        throw new BadUserInput(
-          "These runs have too many stages that wait for one answer: ask for fewer with a lower 'limit'.",
-        );
-      const { runs, rest = [] } = await this.#owners.waits(partition, { runIds: asked, tenants: this.#tenants });
-      for (const run of runs) {
-        found.set(run.id, run);
-        await this.#work.keep(entriesOf(run) * ENTRY_CHARACTERS);
+      if (asks === ASKS_MAX) return 'busy';
+      try {
+        const { runs, rest = [] } = await this.#owners.waits(partition, { runIds: asked, tenants: this.#tenants });
+        for (const run of runs) {
+          if (late.aborted) return 'busy';
+          await this.#work.keep(entriesOf(run) * ENTRY_CHARACTERS);
+          found.set(run.id, run);
+        }
+        asked = rest;
+      } catch (error) {
+        if (error instanceof Unavailable) return 'away';
+        throw error;
       }
-      asked = rest;
     }
-    return found;
+    return undefined;
   }
 }
 
@@ -188,11 +202,22 @@ function shown({ kind, holder, position, since, etaMs, message }: Wait): object 
   };
 }
 
-const AWAY = shown({
-  kind: 'broker',
-  message:
-    'The scheduler that has the run does not answer: it goes on once that one, or another in its place, is there.',
-});
+const UNTOLD: Readonly<Record<Untold, object>> = {
+  away: shown({
+    kind: 'broker',
+    message:
+      'The scheduler that has the run does not answer: it goes on once that one, or another in its place, is there.',
+  }),
+  busy: shown({
+    kind: 'broker',
+    message:
+      'What it waits for was not looked at: that of the others took the time of this answer. Ask for this run alone, or for fewer.',
+  }),
+};
+
+function isUntold(answer: Answer): answer is Untold {
+  return typeof answer === 'string';
+}
 
 /** It stood waiting when it was read, and has gone on until its owner was asked. */
 function gone(status: RunView['status']): object {
