@@ -23,15 +23,16 @@ export class FairQueue<Item> {
     return true;
   }
 
-  /** The first item of the key whose turn it is; that key's next turn comes after all others'. */
-  next(): Item | undefined {
-    const first = this.#byKey.entries().next().value;
-    if (first === undefined) return undefined;
-    const [key, items] = first;
-    const item = items.shift();
-    this.#byKey.delete(key);
-    if (items.length > 0) this.#byKey.set(key, items);
-    return item;
+  /** The first item of the key whose turn it is; that key's next turn comes after all others'. Keys that may not have one now keep theirs. */
+  next(mayHave: (key: string) => boolean = () => true): Item | undefined {
+    for (const [key, items] of this.#byKey) {
+      if (!mayHave(key)) continue;
+      const item = items.shift();
+      this.#byKey.delete(key);
+      if (items.length > 0) this.#byKey.set(key, items);
+      return item;
+    }
+    return undefined;
   }
 
   /** False: it is not there any more. */

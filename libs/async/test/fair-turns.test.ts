@@ -55,4 +55,14 @@ describe('fair turns', () => {
     for (let left = taken.length; left > 0; left -= 1) await end();
     expect(await Promise.all(taken)).toEqual(['a1', 'a2', 'b1']);
   });
+
+  it('TURNS-3: leave places to others where one has as many pieces under way as it may', async () => {
+    const { begun, ask, end } = pieces(new FairTurns({ atOnce: 3, ofKeyAtOnce: 2, waiting: bounds(100) }));
+    const all = ['a1', 'a2', 'a3', 'a4', 'b1', 'b2'].map((name) => ask(name.slice(0, 1), name));
+    await settled();
+    expect(begun).toEqual(['a1', 'a2', 'b1']);
+    for (let left = all.length; left > 0; left -= 1) await end();
+    expect(begun).toEqual(['a1', 'a2', 'b1', 'a3', 'b2', 'a4']);
+    await Promise.all(all);
+  });
 });

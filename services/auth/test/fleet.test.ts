@@ -1,5 +1,13 @@
 /** Runner tokens, and what a machine gets for one (P37), with a door that notes who is let in. */
-import { ensureStreams, FLEET_BUCKET, type FleetEntry, newKeySeed, publicKeyOf, watchLeases } from '@penstock/bus';
+import {
+  connectionOf,
+  ensureStreams,
+  FLEET_BUCKET,
+  type FleetEntry,
+  newKeySeed,
+  publicKeyOf,
+  watchLeases,
+} from '@penstock/bus';
 import { callAuth, FLEET_PATHS, isRunnerToken, personalTokenHash, readFleetTicket } from '@penstock/identity';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { FleetDoor } from '../src/flows/fleet.ts';
@@ -148,10 +156,24 @@ describe('attaching', { timeout: 60_000 }, () => {
     expect(door.inside.size).toBe(0);
   });
 
-  it('says so where there are as many runners as there may be', async () => {
+  it('says so where there are as many runners as there may be, and leaves nothing behind for longer than a minute', async () => {
     const { token } = await create();
+    const written = Promise.withResolvers<string>();
+    const bucket = `$KV.${FLEET_BUCKET}.`;
+    const watch = watchLeases<FleetEntry>(world.bus, FLEET_BUCKET, (event) => {
+      if (event.kind === 'put' && event.value.labels.includes('refused')) written.resolve(event.key);
+    });
+    const refused = await create({ labels: ['refused'] });
     door.isFull = true;
-    expect((await attach(token)).status).toBe(503);
+    expect((await attach(refused.token)).status).toBe(503);
+    const secondsOf = async (runner: string): Promise<number> => {
+      const stored = await connectionOf(world.bus).request(`$JS.API.DIRECT.GET.KV_${FLEET_BUCKET}.${bucket}${runner}`);
+      return Number.parseFloat(stored.headers?.get('Nats-TTL') ?? 'NaN') / 1_000;
+    };
+    expect(await secondsOf(await written.promise)).toBeLessThanOrEqual(60);
+    watch.stop();
+    door.isFull = false;
+    expect(await secondsOf(String((await attach(token)).body['runner']))).toBe(HOUR_SECS);
   });
 
   it('ends with the token, and no later', async () => {

@@ -231,3 +231,37 @@ describe('P6, P34: a take-over', () => {
     expect(codes(replies)).toEqual(['ok']);
   });
 });
+
+describe('DELETIONS-3', () => {
+  const many = Array.from({ length: 1_200 });
+
+  it('a tenant with more deletions under way than may be leaves places to others, and has its own again when they are over', () => {
+    const harness = world();
+    const stored = (tenant: string): string => {
+      const id = harness.id({ key: tenant });
+      harness.standings.set(id, { tenant, parent: '', open: false });
+      return id;
+    };
+    const replies = many.map(() => deletion(harness, stored('ada')));
+    expect(replies.flatMap(codes)).toContain('UNAVAILABLE');
+    expect(codes(deletion(harness, stored('bob'), ['bob']))).toEqual([]);
+    harness.settle();
+    harness.project();
+    expect(codes(deletion(harness, stored('ada')))).toEqual([]);
+  });
+
+  it('so does one that waits for more of its runs to be closed', () => {
+    const harness = new Harness({ settings: { liveRunsPerKeyMax: 2_000 } });
+    Object.assign(harness.load, { liveRunsMax: 2_000 });
+    const endedAsItBegan = (tenant: string): string =>
+      harness.create('', {
+        ...{ key: tenant, tenant },
+        ended: { pipelineName: 'p', status: 'SKIPPED' },
+      }).id;
+    const ids = many.map(() => endedAsItBegan('ada'));
+    const other = endedAsItBegan('bob');
+    harness.settle();
+    expect(ids.flatMap((id) => codes(deletion(harness, id)))).toContain('UNAVAILABLE');
+    expect(codes(deletion(harness, other, ['bob']))).toEqual([]);
+  });
+});

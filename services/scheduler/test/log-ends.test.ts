@@ -6,7 +6,7 @@ import { expect, it, vi } from 'vitest';
 
 const RUN = '01a22ee6-8e62-72d4-9c17-d28f793c789e';
 
-const logOf = (stage: string): AttemptLogRef => ({ runId: RUN, runner: 'r1', stage, attempt: 1 });
+const logOf = (stage: string): AttemptLogRef => ({ runId: RUN, key: 'ada', runner: 'r1', stage, attempt: 1 });
 
 /** The broker is away until `back`, and answers the names of what it is asked for as it comes. */
 function ends() {
@@ -89,4 +89,22 @@ it('what throws while a log is closed is told to its partition, counted, and rej
   );
   await vi.waitFor(() => expect(failed).toHaveBeenCalledWith(fault));
   expect(failuresAt('partition.log-ends')).toBe(before + 1);
+});
+
+it('P21: closes the logs of a tenant while those of another, however many and long, are still read', async () => {
+  const read: string[] = [];
+  const ports: Pick<SchedulerPorts, 'markLogEnds' | 'time'> = {
+    time: machineTime,
+    markLogEnds: (runId) => {
+      read.push(runId);
+      return runId.startsWith('long') ? new Promise(() => {}) : Promise.resolve([1]);
+    },
+  };
+  const failed = (): void => expect.unreachable();
+  const logEnds = new LogEnds({ ports, log: silentLogger(), signal: new AbortController().signal, failed });
+  const close = (runId: string, key: string): Promise<number> =>
+    new Promise((resolve) => logEnds.close({ ...logOf('a'), runId, key }, () => true, resolve));
+  for (let run = 0; run < 100; run += 1) void close(`long${run}`, 'bob');
+  await expect(close('short', 'ada')).resolves.toBe(1);
+  expect(read.length).toBeLessThan(9);
 });

@@ -2,7 +2,8 @@
  * Runners of a fleet (P37): a token is traded for an hour at the broker, under the key that the runner has made. It owns no list:
  * the broker's door knows who is let in, the store which tokens live.
  *
- *  FLEET-1 Before a runner is let in, what it may be granted stands in the bucket of the fleet; without that owners grant it nothing.
+ *  FLEET-1 Before a runner is let in, what it may be granted stands in the bucket of the fleet, for the moments that takes where it is not in yet;
+ *     without that owners grant it nothing.
  *  FLEET-2 Whose token is revoked or over is cut off: at once by who revokes it, and by a look every `LOOK_MS` whatever was missed.
  *  FLEET-4 A tenant brings so many machines an hour and no more, and none while its user is shut out. What is refused leaves nothing
  *     behind.
@@ -60,6 +61,8 @@ export interface FleetOptions {
 }
 
 const ADMITTED_MS = 60 * 60_000;
+/** For the door to be told. */
+const ADMITTING_MS = 60_000;
 const LOOK_MS = 20_000;
 /** A grant under way when its runner is shut out is a matter of moments. */
 const REVOKED_MS = 60_000;
@@ -103,11 +106,14 @@ export class Fleet {
     if (forMs < 1_000) throw refused();
     const { labels, untrusted } = found;
     const whose = found.tenant === null ? {} : { tenant: found.tenant };
-    if (found.tenant !== null) await this.#checkTenant(found.tenant, id);
+    const isIn = (await door.admitted()).some((known) => known.id === id);
+    if (found.tenant !== null) await this.#checkTenant(found.tenant, isIn);
     const entry: FleetEntry = { labels, untrusted, ...whose };
-    await putExpiring(bus, FLEET_BUCKET, id, entry, Math.ceil(forMs));
+    const grantFor = (ms: number): Promise<void> => putExpiring(bus, FLEET_BUCKET, id, entry, Math.ceil(ms));
+    await grantFor(isIn ? forMs : Math.min(forMs, ADMITTING_MS));
     const runner = { id, publicKey, tokenId: found.id, name: shortened(name), ...whose };
     if (!(await door.admit(runner, forMs))) throw new Unavailable(TOO_MANY);
+    if (!isIn) await grantFor(forMs);
     if (!(await tokens.livingAmong([found.id])).has(found.id) || (await this.#isShut(found))) {
       await this.#cutOff([id]);
       throw refused();
@@ -192,10 +198,9 @@ export class Fleet {
   }
 
   /** FLEET-4. Throws `Unauthenticated`, `Unavailable`. */
-  async #checkTenant(tenant: string, id: string): Promise<void> {
+  async #checkTenant(tenant: string, isIn: boolean): Promise<void> {
     if (await this.#options.isShut(tenant)) throw refused();
-    const admitted = await this.door.admitted();
-    if (!admitted.some((known) => known.id === id) && !this.#rate.take(tenant)) throw new Unavailable(TOO_MANY);
+    if (!isIn && !this.#rate.take(tenant)) throw new Unavailable(TOO_MANY);
   }
 
   async #isShut({ tenant }: Pick<RunnerTokenRow, 'tenant'>): Promise<boolean> {

@@ -99,7 +99,8 @@ export class Decisions {
     const closed = (logSequence: number): void =>
       this.decideLater(run, { type: 'lose', at: this.at(run), stage, attempt, logSequence });
     const { cycle, ports } = this.#host;
-    cycle.whenCommitted(run, () => ports.closeLog({ runId: run.id, runner, stage, attempt }, stands, closed));
+    const log = { runId: run.id, key: run.state.key, runner, stage, attempt };
+    cycle.whenCommitted(run, () => ports.closeLog(log, stands, closed));
   };
 
   offerWaiting(run: LiveRun): void {

@@ -6,9 +6,10 @@
  *     because its document is damaged, which nobody will ever close.
  *  DELETIONS-2 No run is deleted that another one reads, or takes over from and has not ended (P30); from the decision on nobody reads
  *     it here.
- *  DELETIONS-3 What waits here is bounded; beyond the bound a request is `unavailable`, to be asked again.
+ *  DELETIONS-3 What waits here is bounded, and nobody's share of it is another's: beyond it a request is `unavailable`, to be asked again.
  *  DELETIONS-4 No run is deleted twice by one owner: what the store was asked before the tombstone stood may come after it.
  */
+import { FairRoom } from '@penstock/async';
 import type { DeleteReply, DeleteRequest } from '@penstock/bus';
 import type { Epoch, RunId, Sequence } from '@penstock/run';
 import type { StoredStanding } from '@penstock/store';
@@ -44,18 +45,23 @@ export interface DeletionsHost {
 
 interface Deleting {
   readonly entry: DeletedEntry;
+  /** An earlier owner's has no place. */
+  readonly hasPlace: boolean;
   /** Undefined: not committed yet. */
   sequence: Sequence | undefined;
   readonly askers: ((reply: DeleteReply) => void)[];
 }
 
+/** Who waits for a run to be closed. */
 interface Closing {
-  readonly ask: DeleteRequest;
-  readonly reply: (reply: DeleteReply) => void;
+  readonly tenant: string;
+  readonly askers: { readonly ask: DeleteRequest; readonly reply: (reply: DeleteReply) => void }[];
 }
 
-/** Deletions under way, and requests that wait for their runs to be closed. */
+/** Deletions under way, and as many runs that are to be closed before. */
 const AT_ONCE_MAX = 1_000;
+/** Of a tenant, whatever others have. */
+const OWN_AT_ONCE = 10;
 /** Of one deletion. */
 const ASKERS_MAX = 20;
 /** Runs of which it is remembered that they are deleted: more than can be while one read of the store is under way. */
@@ -65,7 +71,10 @@ export class Deletions {
   readonly #host: DeletionsHost;
   readonly #deleting = new Map<RunId, Deleting>();
   readonly #dirty = new Set<Deleting>();
-  readonly #closing = new Map<RunId, Closing[]>();
+  /** Of those that were decided here. */
+  #deletingRoom = newRoom();
+  readonly #closing = new Map<RunId, Closing>();
+  #closingRoom = newRoom();
   /** Their tombstones stand since a while ago, the oldest first. */
   readonly #gone = new Set<RunId>();
   #leftOut: ReadonlySet<RunId> = new Set();
@@ -81,14 +90,14 @@ export class Deletions {
 
   /** How many more can be under way. */
   get room(): number {
-    return AT_ONCE_MAX - this.#deleting.size;
+    return Math.max(0, AT_ONCE_MAX - this.#deleting.size);
   }
 
   /** What an earlier owner has committed, and no tombstone may stand for; and the runs that could not be read. */
   restore(restored: readonly DirtyDeletion[], leftOut: readonly RunId[]): void {
     this.#leftOut = new Set(leftOut);
     for (const { entry, sequence } of restored) {
-      const deleting = { entry, sequence, askers: [] };
+      const deleting = { entry, hasPlace: false, sequence, askers: [] };
       this.#deleting.set(entry.id, deleting);
       this.#dirty.add(deleting);
     }
@@ -97,7 +106,9 @@ export class Deletions {
   clear(): void {
     this.#deleting.clear();
     this.#dirty.clear();
+    this.#deletingRoom = newRoom();
     this.#closing.clear();
+    this.#closingRoom = newRoom();
     this.#gone.clear();
   }
 
@@ -115,7 +126,7 @@ export class Deletions {
     }
     const known = this.#deleting.get(runId);
     if (known !== undefined) this.#join(known, reply);
-    else if (run?.ended === true) this.#whenClosed({ ask: request, reply });
+    else if (run?.ended === true) this.#whenClosed(run, request, reply);
     else if (run !== undefined)
       cycle.whenCommitted(run, () => refuse('CONFLICT', `the run has not ended: ${run.state.status}`));
     else if (tenant !== undefined) refuse('CONFLICT', 'the run has not ended');
@@ -151,10 +162,11 @@ export class Deletions {
     const { epoch, ports, cycle, isTakenFrom, advance } = this.#host;
     if (open && !this.#leftOut.has(id)) return unavailable(epoch, 'the run is being taken over');
     if (isTakenFrom(id)) return refusal(epoch, 'CONFLICT', 'a run that repeats it still takes over from it');
-    if (this.room <= 0 || cycle.isTooSlow) return unavailable(epoch, 'too many runs are being deleted');
+    if (cycle.isTooSlow || !this.#deletingRoom.take(tenant, 1))
+      return unavailable(epoch, 'too many runs are being deleted');
     const event = { type: 'run_deleted', at: ports.now(), by } as const;
     const entry: DeletedEntry = { id, tenant, ...(parent === '' ? {} : { parent }), event };
-    this.#deleting.set(id, { entry, sequence: undefined, askers: [] });
+    this.#deleting.set(id, { entry, hasPlace: true, sequence: undefined, askers: [] });
     cycle.addDeletion(entry);
     advance();
     return undefined;
@@ -166,23 +178,23 @@ export class Deletions {
   }
 
   /** It has ended, and is in memory until that is behind the checkpoint. */
-  #whenClosed(closing: Closing): void {
-    const { runId } = closing.ask;
-    const waiting = this.#closing.get(runId) ?? [];
-    if (waiting.length >= ASKERS_MAX || this.#closing.size >= AT_ONCE_MAX) {
-      closing.reply(unavailable(this.#host.epoch, 'the end of the run is not stored yet'));
-      return;
-    }
-    this.#closing.set(runId, [...waiting, closing]);
+  #whenClosed({ id, state: { tenant } }: LiveRun, ask: DeleteRequest, reply: (reply: DeleteReply) => void): void {
+    const closing = this.#closing.get(id);
+    if (closing === undefined ? !this.#closingRoom.take(tenant, 1) : closing.askers.length >= ASKERS_MAX)
+      reply(unavailable(this.#host.epoch, 'the end of the run is not stored yet'));
+    else if (closing === undefined) this.#closing.set(id, { tenant, askers: [{ ask, reply }] });
+    else closing.askers.push({ ask, reply });
   }
 
   /** These runs have left memory for good. */
   closed(runs: readonly LiveRun[]): void {
     if (this.#closing.size === 0) return;
     for (const { id } of runs) {
-      const waiting = this.#closing.get(id) ?? [];
+      const closing = this.#closing.get(id);
+      if (closing === undefined) continue;
       this.#closing.delete(id);
-      for (const { ask, reply } of waiting) this.delete(ask, reply);
+      this.#closingRoom.giveBack(closing.tenant, 1);
+      for (const { ask, reply } of closing.askers) this.delete(ask, reply);
     }
   }
 
@@ -223,6 +235,7 @@ export class Deletions {
     for (const [id, deleting] of this.#deleting) {
       if (deleting.sequence === undefined || deleting.sequence > sequence || this.#dirty.has(deleting)) continue;
       this.#deleting.delete(id);
+      if (deleting.hasPlace) this.#deletingRoom.giveBack(deleting.entry.tenant, 1);
       gone.push(id);
       this.#gone.add(id);
       tenants.add(deleting.entry.tenant);
@@ -237,4 +250,8 @@ export class Deletions {
     ports.forgetLogs(gone);
     if (mayAnswer()) for (const reply of askers) reply({ ok: true, epoch });
   }
+}
+
+function newRoom(): FairRoom {
+  return new FairRoom({ shared: AT_ONCE_MAX, own: OWN_AT_ONCE });
 }

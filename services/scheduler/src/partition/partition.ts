@@ -305,6 +305,7 @@ export class Partition {
     left -= this.#parts.heldAttempts.loseReleased(left);
     left -= this.#parts.resumption.goOn(left);
     left -= this.#parts.outside.goOn(left);
+    left -= this.#parts.slots.goOn(left);
     this.#parts.adoptions.goOn();
     for (const runner of this.#parts.absentRunners.takeLost(boot)) this.#parts.runnerRuns.away(runner);
     this.#parts.runnerRuns.lookOn(left, (run, runner, labelSets) => {
@@ -331,6 +332,7 @@ export class Partition {
       this.#parts.pulls.isDue(boot) ||
       this.#parts.resumption.isBusy ||
       this.#parts.outside.isBusy ||
+      this.#parts.slots.isBusy ||
       this.#parts.runnerRuns.isBusy ||
       this.#parts.heldAttempts.isBusy ||
       this.#parts.jobs.isBusy ||

@@ -15,6 +15,8 @@ export type StopAnswer = 'gone' | 'stopping' | 'no-answer';
 /** Whose log: that of an attempt, as its runner has written it. */
 export interface AttemptLogRef {
   readonly runId: RunId;
+  /** Of the run. */
+  readonly key: string;
   readonly runner: string;
   readonly stage: string;
   readonly attempt: number;

@@ -1,11 +1,11 @@
 /**
  * Closes the logs of attempts that have ended without a result (P21). Those of one run are closed together, so that its log
- * is read once for all of them; of several runs a few at a time.
+ * is read once for all of them; of several runs a few at a time, half of them of one key: its logs may be long.
  */
+import { FairTurns } from '@penstock/async';
 import type { RunId } from '@penstock/run';
 import { guarded } from '@penstock/telemetry/borders';
 import type { Log } from '@penstock/telemetry/log';
-import PQueue from 'p-queue';
 import type { AttemptLogRef } from '../run/ports.ts';
 import type { SchedulerPorts } from './scheduler-ports.ts';
 
@@ -28,7 +28,12 @@ export interface LogEndsOptions {
 
 export class LogEnds {
   readonly #options: LogEndsOptions;
-  readonly #queue = new PQueue({ concurrency: RUNS_AT_ONCE });
+  /** Attempts that were under way bound what waits. */
+  readonly #turns = new FairTurns({
+    atOnce: RUNS_AT_ONCE,
+    ofKeyAtOnce: RUNS_AT_ONCE / 2,
+    waiting: { perKeyMax: Infinity, keysMax: Infinity, refusal: () => new Error('there is room for all') },
+  });
   readonly #waiting = new Map<RunId, Waiting[]>();
 
   constructor(options: LogEndsOptions) {
@@ -47,7 +52,7 @@ export class LogEnds {
     }
     this.#waiting.set(log.runId, [{ log, stands, closed }]);
     const border = { log: this.#options.log, about: { runId: log.runId }, failed: this.#options.failed };
-    guarded('partition.log-ends', border, () => this.#queue.add(() => this.#closeAll(log.runId)))();
+    guarded('partition.log-ends', border, () => this.#turns.run(log.key, () => this.#closeAll(log.runId)))();
   }
 
   async #closeAll(runId: RunId): Promise<void> {
