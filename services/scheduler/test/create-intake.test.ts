@@ -162,4 +162,18 @@ describe('requests to create runs, whose texts are read elsewhere (CREATES)', ()
     await again;
     expect(desk.decided.at(-1)).toBe('again');
   });
+
+  it('CREATES-3: texts of some, however long and many, leave room for those of another', async () => {
+    const desk = new Desk();
+    const length = 512 * 1024;
+    const taken = Array.from({ length: 160 }, (_, run) =>
+      desk.take(request(large(`p${run}`, length), { key: `key${run % 10}` })),
+    );
+    taken.push(desk.take(request(large('other'), { key: 'bob' })));
+    expect(desk.asked.at(-1)?.key).toBe('bob');
+    for (const index of desk.asked.keys()) desk.answer(index);
+    await Promise.all(taken);
+    expect(desk.decided).toContain('Unavailable');
+    expect(desk.decided).toContain('other');
+  });
 });

@@ -190,7 +190,7 @@ export class Harness {
         this.storeAnswers.push(() => this.#step(() => then(this.standings.get(runId) ?? null)));
         if (!this.answersStoreLater) this.storeAnswers.pop()?.();
       },
-      forgetLogs: (runIds) => this.forgottenLogs.push(...runIds),
+      forgetLogs: (runs) => this.forgottenLogs.push(...runs.map(({ id }) => id)),
       headInStore: (of, then) => {
         this.askedHeads.push(of.number);
         this.headAnswers.push(() => this.#step(() => then(this.storedHead)));

@@ -61,3 +61,21 @@ describe('SLOTS-6', () => {
     expect(admitted).toEqual([...ids.slice(1), last]);
   });
 });
+
+it('P27: very many runs of older heads are cancelled in the turns that follow, and as many as its commit takes with the new head', () => {
+  const world = roomy();
+  const head = (sequence: number) => {
+    const pullRequest = { number: 7, branch: 'main', fork: false, sequence };
+    const of = { provider: 'git_host_a', repository: 'acme/demo', ref: 'refs/pull/7/head', commit: `c${sequence}` };
+    return { origin: { kind: 'webhook', ...of, pullRequest } } as const;
+  };
+  for (let sequence = 1; sequence <= 2 * MANY; sequence += 1)
+    world.create(one, { ...head(sequence), keepsSuperseded: true });
+  world.settle();
+  const { id } = world.create(one, head(2 * MANY + 1));
+  const { runs } = world.acknowledge();
+  expect([runs.some((run) => run.id === id), runs.length]).toEqual([true, 256]);
+  expect(statuses(world)['CANCELLED']).toBeLessThan(MANY);
+  goOn(world);
+  expect(statuses(world)).toEqual({ CANCELLED: 2 * MANY, PENDING: 1 });
+});

@@ -229,14 +229,14 @@ export class Deletions {
   /** Their tombstones are written, and the checkpoint stands behind them. */
   projected(sequence: Sequence): void {
     const { epoch, ports, mayAnswer, removed } = this.#host;
-    const gone: RunId[] = [];
+    const gone: { readonly id: RunId; readonly tenant: string }[] = [];
     const tenants = new Set<string>();
     const askers: Deleting['askers'] = [];
     for (const [id, deleting] of this.#deleting) {
       if (deleting.sequence === undefined || deleting.sequence > sequence || this.#dirty.has(deleting)) continue;
       this.#deleting.delete(id);
       if (deleting.hasPlace) this.#deletingRoom.giveBack(deleting.entry.tenant, 1);
-      gone.push(id);
+      gone.push({ id, tenant: deleting.entry.tenant });
       this.#gone.add(id);
       tenants.add(deleting.entry.tenant);
       askers.push(...deleting.askers);

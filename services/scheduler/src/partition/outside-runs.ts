@@ -6,6 +6,7 @@ import type { RunId, Sequence } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { AwakeRuns } from '../run/awake-runs.ts';
+import { COMMIT_RUNS_MAX } from '../run/commit.ts';
 import type { Deadlines } from '../run/deadlines.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -21,6 +22,8 @@ import type { WideMap } from '../run/wide-map.ts';
 const SUPERSEDED_AT_ONCE = 100;
 /** And those that are cancelled with the run that supersedes them: 0.2 ms each. */
 const CANCELLED_AT_ONCE = 40;
+/** As many as the commit of the new head has room for: whoever owns its run finds them cancelled (P27). */
+const HEADS_CANCELLED_AT_ONCE = COMMIT_RUNS_MAX - 1;
 
 export interface OutsideRunsHost {
   readonly parking: Parking;
@@ -154,16 +157,27 @@ export class OutsideRuns {
    * back. The last first, so that none has its turn on the way.
    */
   supersede(runIds: readonly RunId[]): void {
-    const { runs, parking, decide } = this.#host;
-    let left = CANCELLED_AT_ONCE;
+    const { runs, parking } = this.#host;
+    const inMemory: LiveRun[] = [];
     for (const runId of runIds.toReversed()) {
       const run = runs.get(runId);
-      if (run === undefined) {
-        if (parking.find(runId) !== undefined) this.#superseded.add(runId);
-      } else if (!run.ended) {
-        if ((left -= 1) < 0) this.#toCancel.add(run);
-        else decide(run, 'cancel');
-      }
+      if (run !== undefined) inMemory.push(run);
+      else if (parking.find(runId) !== undefined) this.#superseded.add(runId);
+    }
+    this.#cancel(inMemory, CANCELLED_AT_ONCE);
+  }
+
+  /** A newer head of their pull request takes their place, in the order given: with it, unless they are very many. They are in memory. */
+  supersedeHeads(runs: readonly LiveRun[]): void {
+    this.#cancel(runs, HEADS_CANCELLED_AT_ONCE);
+  }
+
+  #cancel(runs: readonly LiveRun[], atOnce: number): void {
+    let left = atOnce;
+    for (const run of runs) {
+      if (run.ended) continue;
+      if ((left -= 1) < 0) this.#toCancel.add(run);
+      else this.#host.decide(run, 'cancel');
     }
   }
 

@@ -53,7 +53,8 @@ export interface RunCreationDependencies {
   adopt(run: LiveRun, lists: readonly (readonly TakenStage[])[]): void;
   /** A newer run of its group takes its place: it is cancelled, in memory at once. */
   supersede(runIds: readonly RunId[]): void;
-  cancel(run: LiveRun): void;
+  /** A newer head takes the place of these. */
+  supersedeHeads(runs: readonly LiveRun[]): void;
   giveUp(run: LiveRun): void;
   bootNow(): number;
   /** Something may follow from what was decided. */
@@ -205,7 +206,8 @@ export class RunCreation {
   }
 
   #take(run: LiveRun, { limits, keepsSuperseded, ended }: CreateRequest): void {
-    const { parking, slots, counts, pulls, remember, begin, supersede, cancel, giveUp, bootNow } = this.#partition;
+    const { parking, slots, counts, pulls, remember, begin, supersede, supersedeHeads, giveUp, bootNow } =
+      this.#partition;
     const { key, group, createdAt: at, awaitsApproval, lineage } = run.state;
     const supersedes = awaitsApproval !== true && run.definition.concurrency?.cancelInProgress === true;
     const isWantedOutside = (isHeld: boolean): boolean => mayPark(run) && parking.isWanted(key, isHeld);
@@ -228,7 +230,7 @@ export class RunCreation {
     if (tooMany !== undefined) giveUp(tooMany);
     // A rerun is no new head: it leaves the others of its pull request alone.
     if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true && lineage === undefined)
-      for (const superseded of pulls.supersededBy(run)) cancel(superseded);
+      supersedeHeads(pulls.supersededBy(run));
     if (supersedes) supersede(before.filter((id) => !spares(lineage, id)));
   }
 

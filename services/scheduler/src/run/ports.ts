@@ -59,7 +59,7 @@ export interface PartitionPorts {
   /** What the store says of a run that is to be deleted; null: there is none. */
   storedStanding(runId: RunId, then: (standing: StoredStanding | null | 'unavailable') => void): void;
   /** These runs are deleted: what the broker keeps of their logs can go. */
-  forgetLogs(runIds: readonly RunId[]): void;
+  forgetLogs(runs: readonly { readonly id: RunId; readonly tenant: string }[]): void;
   /** The head of highest sequence among the runs that the store has of the pull request; null: it has none (P27). */
   headInStore(of: PullRequestRef, then: (head: PullRequestHead | null | 'unavailable') => void): void;
   /**

@@ -3,8 +3,10 @@
  *
  * CREATES-1. Those of one key are decided in the order in which they came; nobody else's wait for them.
  * CREATES-2. What needs no reading is decided at once.
- * CREATES-3. What is held here is bounded by key and in all; what is over the bound is refused, to be asked again.
+ * CREATES-3. What is held here is bounded by key and in all, of which a key has a quarter of what is free; what is over the bound is refused,
+ *  to be asked again. So texts of some keys, however long, leave room for another's.
  */
+import { FairRoom } from '@penstock/async';
 import type { CreateRequest } from '@penstock/bus';
 import { Unavailable } from '@penstock/errors';
 import type { DefinitionSource } from '../run/definitions.ts';
@@ -13,7 +15,7 @@ import type { DefinitionReader } from './definition-reader.ts';
 const WAITING_PER_KEY_MAX = 64;
 /** UTF-16 units of texts. */
 const LENGTH_PER_KEY_MAX = 8 * 1024 * 1024;
-const LENGTH_MAX = 64 * 1024 * 1024;
+const ALL_LENGTHS = { shared: 64 * 1024 * 1024, own: 0 };
 
 /** Decides about a request whose text's meaning stands in `source`, which throws where it could not be read. */
 type Decide = (source: DefinitionSource) => void;
@@ -29,7 +31,7 @@ interface Line {
 export class CreateIntake {
   readonly #reader: Pick<DefinitionReader, 'atOnce' | 'read'>;
   readonly #lines = new Map<string, Line>();
-  #length = 0;
+  readonly #room = new FairRoom(ALL_LENGTHS);
 
   constructor(reader: Pick<DefinitionReader, 'atOnce' | 'read'>) {
     this.#reader = reader;
@@ -40,7 +42,7 @@ export class CreateIntake {
     const known = this.#lines.get(request.key);
     const atOnce = known === undefined ? this.#atOnce(request) : undefined;
     if (atOnce !== undefined) decide(atOnce);
-    else if (this.#hasRoom(request, known)) this.#wait(request, known ?? this.#newLine(request.key), decide);
+    else if (this.#takesRoom(request, known)) this.#wait(request, known ?? this.#newLine(request.key), decide);
     else decide(sourceOf(new Unavailable(`too many runs of '${request.key}' are being created`)));
   }
 
@@ -54,9 +56,10 @@ export class CreateIntake {
     }
   }
 
-  #hasRoom(request: CreateRequest, { waiting, length }: Pick<Line, 'waiting' | 'length'> = NOBODY): boolean {
+  /** True: its place is taken. */
+  #takesRoom(request: CreateRequest, { waiting, length }: Pick<Line, 'waiting' | 'length'> = NOBODY): boolean {
     const more = lengthOf(request);
-    return waiting < WAITING_PER_KEY_MAX && length + more <= LENGTH_PER_KEY_MAX && this.#length + more <= LENGTH_MAX;
+    return waiting < WAITING_PER_KEY_MAX && length + more <= LENGTH_PER_KEY_MAX && this.#room.take(request.key, more);
   }
 
   #newLine(key: string): Line {
@@ -72,13 +75,12 @@ export class CreateIntake {
     const length = lengthOf(request);
     line.waiting += 1;
     line.length += length;
-    this.#length += length;
     const reading = line.readings.get(id) ?? this.#read(request);
     line.readings.set(id, reading);
     line.last = Promise.all([reading, line.last]).then(([source]) => {
       line.waiting -= 1;
       line.length -= length;
-      this.#length -= length;
+      this.#room.giveBack(key, length);
       line.readings.delete(id);
       if (line.waiting === 0) this.#lines.delete(key);
       decide(source);

@@ -1,8 +1,8 @@
 /**
- * Removes from LOGS what deleted runs have left there, one run after the other. What is not removed, because the broker is away or
- * too much waits, goes by its age: nobody can read it any more, since its run is in no list.
+ * Removes from LOGS what deleted runs have left there, one run after the other, tenant by tenant. What is not removed, because the broker
+ * is away or too much of its tenant waits, goes by its age: nobody can read it any more, since its run is in no list.
  */
-import { backoffMs, withoutJitter, type Time } from '@penstock/async';
+import { backoffMs, FairQueue, FairRoom, withoutJitter, type Time } from '@penstock/async';
 import type { RunId } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
 
@@ -14,13 +14,20 @@ export interface LogPurgesDependencies {
 }
 
 /** Ids of 36 characters. */
-const WAITING_MAX = 10_000;
+const WAITING = { shared: 10_000, own: 100 };
 const TRIES_MAX = 5;
 const BACKOFF = { firstMs: 200, maxMs: 5_000, random: withoutJitter };
 
+/** A run that is deleted. */
+export interface Deleted {
+  readonly id: RunId;
+  readonly tenant: string;
+}
+
 export class LogPurges {
   readonly #dependencies: LogPurgesDependencies;
-  readonly #waiting: RunId[] = [];
+  readonly #waiting = new FairQueue<Deleted>(Infinity, Infinity);
+  readonly #room = new FairRoom(WAITING);
   #isWorking = false;
   /** Runs whose chunks were left to their age, since this was told last. */
   #left = 0;
@@ -29,18 +36,20 @@ export class LogPurges {
     this.#dependencies = dependencies;
   }
 
-  add(runIds: readonly RunId[]): void {
-    const room = Math.max(0, WAITING_MAX - this.#waiting.length);
-    this.#waiting.push(...runIds.slice(0, room));
-    this.#left += Math.max(0, runIds.length - room);
+  add(runs: readonly Deleted[]): void {
+    for (const run of runs)
+      if (this.#room.take(run.tenant, 1)) this.#waiting.add(run.tenant, run);
+      else this.#left += 1;
     if (!this.#isWorking) void this.#work();
   }
 
   async #work(): Promise<void> {
     const { log, signal } = this.#dependencies;
     this.#isWorking = true;
-    for (let runId = this.#waiting.shift(); runId !== undefined && !signal.aborted; runId = this.#waiting.shift())
-      if (!(await this.#purge(runId))) this.#left += 1;
+    for (let run = this.#waiting.next(); run !== undefined && !signal.aborted; run = this.#waiting.next()) {
+      this.#room.giveBack(run.tenant, 1);
+      if (!(await this.#purge(run.id))) this.#left += 1;
+    }
     this.#isWorking = false;
     if (this.#left === 0 || signal.aborted) return;
     log.warn({ runs: this.#left }, 'chunks of deleted runs could not be removed; they go by their age');

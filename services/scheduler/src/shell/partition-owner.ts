@@ -491,7 +491,7 @@ export class PartitionOwner {
           .standingOf(runId)
           .catch(() => 'unavailable' as const)
           .then(this.#guarded('partition.id-looked-up', then)),
-      forgetLogs: (runIds) => this.#logPurges.add(runIds),
+      forgetLogs: (runs) => this.#logPurges.add(runs),
       headInStore: (of, then) =>
         void ledger
           .headOf(of)
