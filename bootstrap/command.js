@@ -1,23 +1,32 @@
 /**
- * The commands that need no server, in a few files: each start would else find, read and link more than three hundred, which is most of
- * what a short `penstock run` takes. Kept beside the dependencies like what Node has compiled; the sources are what is true.
+ * Commands in a few files: each start would else find, read and link hundreds (a server 1,500 in two threads), which is most of what a
+ * short `penstock run` takes and half of a server's start. Kept beside the dependencies like what Node has compiled; the sources are what is true.
  *
  * COMMAND-1. `manifest.json` names the checkout, the platform and the Node that made them, and each source and the lockfile by size, time
  *     and inode. Where one of them differs, or this Node is older, the sources are run, and the next `npm start` or `npm test` makes the files anew.
  * COMMAND-2. They are never needed: what cannot be made is one line on the screen of that start.
+ * COMMAND-3. What runs keeps its files: they are made in another place than the last ones, and only the oldest go. A server loads some of
+ *     them much later, and all for a thread that it starts again.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** The checkout; real even where the command was called through npm's link to it. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-const COMMANDS = ['run', 'validate', 'graph'];
+/** Each is made apart, for commands that share pieces with others load more than they need. */
+export const SETS = {
+  'penstock-command': { commands: ['run', 'validate', 'graph'], loses: "'penstock run' starts" },
+  'penstock-server': { commands: ['serve', 'service', 'runner'], loses: 'servers start' },
+};
+/** As many as are made while a server goes on. Named by a number, so that what Node has compiled of them is written over and does not pile up. */
+const PLACES = 4;
+export const NODE_MAJOR = Number.parseInt(process.versions.node, 10);
 /** Of a checkout that is shared between systems. */
 export const PLATFORM = `${process.platform}-${process.arch}`;
 
-const folderIn = (root) => join(root, 'node_modules', '.cache', 'penstock-command');
+const folderIn = (root, set) => join(root, 'node_modules', '.cache', set);
 
 /** What differs where a file has changed. */
 export function stateOf(file) {
@@ -25,42 +34,75 @@ export function stateOf(file) {
   return `${size} ${mtimeMs} ${ino}`;
 }
 
-/** The file to import for this command; undefined where the sources are to be run. COMMAND-1. */
-export function madeCommand(root, name) {
-  const isMade = COMMANDS.includes(name) && isOfThisNode(currentManifest(root));
-  return isMade ? join(folderIn(root), 'main.js') : undefined;
+/** The file to run for this command; undefined where that is its sources. COMMAND-1. `nodeMajor`: of who is to run it. */
+export function madeCommand(root, name, nodeMajor = NODE_MAJOR) {
+  const set = Object.keys(SETS).find((each) => SETS[each].commands.includes(name));
+  const manifest = set && currentManifest(root, set);
+  if (manifest === undefined || nodeMajor < manifest.nodeMajor) return undefined;
+  return join(folderIn(root, set), String(manifest.place), 'main.js');
 }
 
-function isOfThisNode(manifest) {
-  return manifest !== undefined && Number.parseInt(process.versions.node, 10) >= manifest.nodeMajor;
-}
-
-/** `say` gets a line where they could not be made. */
-export async function ensureCommand({ root, node, say }) {
-  if (!existsSync(join(root, 'cli', 'src', 'commands.ts')) || isCurrent(root)) return;
+/** `say` gets a line where that takes a while, and where they could not be made. */
+export async function ensureCommands({ root, node, say }) {
+  if (!existsSync(join(root, 'cli', 'src', 'commands.ts')) || areCurrent(root)) return;
   const { withLock } = await import('./lock.js');
   await withLock(join(root, '.cache', 'command.lock'), say, async () => {
-    if (isCurrent(root)) return; // The start that held the lock before us did it.
-    const { buildFolder } = await import('./build.js');
-    const folder = folderIn(root);
-    const fresh = `${folder}-${process.pid}`;
-    const args = [join(root, 'bootstrap', 'command-build.js'), root, fresh, ...COMMANDS];
-    const problem = await buildFolder({ node, args, cwd: root, folder, fresh });
-    if (problem !== undefined)
-      say(`'penstock run' starts a little slower, for its files could not be put together: ${problem}`);
+    // A start that held the lock before us may have made them.
+    const outdated = Object.keys(SETS).filter((set) => currentManifest(root, set) === undefined);
+    if (outdated.includes('penstock-server')) say('Putting the files of a server together (a few seconds).');
+    await Promise.all(outdated.map((set) => make(root, node, set, say)));
   });
 }
 
-function isCurrent(root) {
-  return currentManifest(root) !== undefined;
+async function make(root, node, set, say) {
+  const problem = await problemOfMaking(root, node, set).catch((error) => error.message);
+  if (problem !== undefined)
+    say(`${SETS[set].loses} a little slower, for the files could not be put together: ${problem}`);
 }
 
-/** Undefined where there is none, or something has changed since. */
-function currentManifest(root) {
+/** Undefined: they are made. */
+async function problemOfMaking(root, node, set) {
+  const { buildFolder } = await import('./build.js');
+  removeOthers(folderIn(root, set));
+  const place = ((manifestOf(root, set)?.place ?? -1) + 1) % PLACES;
+  const folder = join(folderIn(root, set), String(place));
+  const fresh = join(folderIn(root, set), `${place}-${process.pid}`);
+  const program = join(root, 'bootstrap', 'command-build.js');
+  const args = ['--experimental-import-meta-resolve', program, root, fresh, set, String(place)];
+  const problem = await buildFolder({ node, args, cwd: root, folder, fresh });
+  if (problem === undefined) renameSync(join(folder, 'manifest.json'), manifestFile(root, set));
+  return problem;
+}
+
+/** What a build that was killed has left. */
+function removeOthers(folder) {
+  if (!existsSync(folder)) return;
+  for (const name of readdirSync(folder))
+    if (name !== 'manifest.json' && !(Number(name) < PLACES))
+      rmSync(join(folder, name), { recursive: true, force: true });
+}
+
+function areCurrent(root) {
+  return Object.keys(SETS).every((set) => currentManifest(root, set) !== undefined);
+}
+
+const manifestFile = (root, set) => join(folderIn(root, set), 'manifest.json');
+
+/** Undefined where there is none. */
+function manifestOf(root, set) {
   try {
-    const manifest = JSON.parse(readFileSync(join(folderIn(root), 'manifest.json'), 'utf8'));
-    if (manifest.root !== root || manifest.commands.join() !== COMMANDS.join()) return undefined;
-    if (manifest.platform !== PLATFORM) return undefined;
+    return JSON.parse(readFileSync(manifestFile(root, set), 'utf8'));
+  } catch {
+    return undefined;
+  }
+}
+
+/** Undefined also where something has changed since. */
+function currentManifest(root, set) {
+  try {
+    const manifest = manifestOf(root, set);
+    if (manifest.root !== root || manifest.commands.join() !== SETS[set].commands.join()) return undefined;
+    if (manifest.platform !== PLATFORM || !(manifest.place < PLACES)) return undefined;
     return manifest.files.every(([file, state]) => stateOf(`${root}/${file}`) === state) ? manifest : undefined;
   } catch {
     return undefined;

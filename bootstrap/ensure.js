@@ -9,7 +9,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { ensureCommand, root } from './command.js';
+import { ensureCommands, NODE_MAJOR, root } from './command.js';
 import { BootstrapProblem } from './errors.js';
 import { nodeBinary } from './node-binary.js';
 import { isStamped } from './stamp.js';
@@ -20,10 +20,10 @@ const NODE_MAJOR_MIN = 20;
 
 /**
  * @param options `broker`: whether the program needs one; `dashboard`: whether it serves the dashboard
- * @returns `{ node, env, broker }`: the Node 26 to run it with, its environment, and where its broker came from
+ * @returns `{ node, nodeMajor, env, broker }`: the Node 26 to run it with and its version, its environment, and where its broker came from
  */
 export async function ensure({ broker: needsBroker, dashboard: servesDashboard = false }) {
-  if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
+  if (NODE_MAJOR < NODE_MAJOR_MIN) {
     throw new BootstrapProblem(
       `this is Node ${process.versions.node}, and the oldest that can start Penstock is ${NODE_MAJOR_MIN}: install a newer Node and run the command with it.`,
     );
@@ -38,13 +38,14 @@ export async function ensure({ broker: needsBroker, dashboard: servesDashboard =
     await ensureDependencies({ root, env, pins, say });
   }
   const node = nodeBinary(root, pins);
-  if (isFirst || servesDashboard) await ensureCommand({ root, node, say });
+  const nodeMajor = node === process.execPath ? NODE_MAJOR : pins.nodeMajorMin;
+  if (isFirst || servesDashboard) await ensureCommands({ root, node, say });
   if (servesDashboard) {
     const { ensureDashboard } = await import('./dashboard.js');
     await ensureDashboard({ root, node, say });
   }
-  if (!needsBroker) return { node, env };
+  if (!needsBroker) return { node, nodeMajor, env };
   const { ensureBroker } = await import('./broker.js');
   const broker = await ensureBroker({ root, env, pins: pins.broker, say });
-  return { node, env: broker.binary ? { ...env, SERVICE_NATS_SERVER: broker.binary } : env, broker };
+  return { node, nodeMajor, env: broker.binary ? { ...env, SERVICE_NATS_SERVER: broker.binary } : env, broker };
 }

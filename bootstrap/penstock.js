@@ -11,8 +11,8 @@ const main = join(root, 'cli/src/main.ts');
 
 await runEntry(async () => {
   const args = process.argv.slice(2);
-  const made = madeCommand(root, args[0]);
-  // Made from the dependencies that are in place, for this Node: nothing else is to be looked at.
+  // Made from the dependencies that are in place, for this Node: nothing else is to be looked at, but by a server that has a broker and a dashboard.
+  const made = args[0] === 'serve' ? undefined : madeCommand(root, args[0]);
   if (made !== undefined) await runHere(made, args, process.env);
   else await prepareAndRun(args);
 });
@@ -20,12 +20,14 @@ await runEntry(async () => {
 async function prepareAndRun(args) {
   const { ensure } = await import('./ensure.js');
   const isRestore = args[0] === 'admin' && args.includes('restore');
-  const { node, env } = await ensure({ broker: args[0] === 'serve' || isRestore, dashboard: args[0] === 'serve' });
-  if (node === process.execPath) return await runHere(madeCommand(root, args[0]) ?? main, args, env);
+  const isServe = args[0] === 'serve';
+  const { node, nodeMajor, env } = await ensure({ broker: isServe || isRestore, dashboard: isServe });
+  const file = madeCommand(root, args[0], nodeMajor) ?? main;
+  if (node === process.execPath) return await runHere(file, args, env);
   const { exitLike, runChild } = await import('./child.js');
   const { withBoundedMemory } = await import('./memory.js');
   const given = withBoundedMemory(environmentOf(env), args[0]);
-  exitLike(await runChild(node, [main, ...args], { env: given, cwd: folderOf(env) }));
+  exitLike(await runChild(node, [file, ...args], { env: given, cwd: folderOf(env) }));
 }
 
 /** In this process. */

@@ -16,15 +16,16 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { deserialize, serialize } from 'node:v8';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { startServer, TRIGGER } from '../support/server.ts';
 
 const repository = join(import.meta.dirname, '../..');
 /** The bootstrap is plain JavaScript. */
 interface Command {
-  madeCommand(root: string, name: string): string | undefined;
-  ensureCommand(options: { readonly root: string; readonly node: string; say(line: string): void }): Promise<void>;
+  madeCommand(root: string, name: string, nodeMajor?: number): string | undefined;
+  ensureCommands(options: { readonly root: string; readonly node: string; say(line: string): void }): Promise<void>;
 }
-const { ensureCommand, madeCommand } = (await import(join(repository, 'bootstrap/command.js'))) as Command;
-const MADE = 'node_modules/.cache/penstock-command/main.js';
+const { ensureCommands, madeCommand } = (await import(join(repository, 'bootstrap/command.js'))) as Command;
+const MADE = 'node_modules/.cache/penstock-command';
 
 let root: string;
 beforeEach(() => {
@@ -38,11 +39,17 @@ function write(path: string, content: string): void {
 }
 
 describe('a command that is put together', () => {
-  beforeAll(() => ensureCommand({ root: repository, node: process.execPath, say: () => {} }));
+  beforeAll(() => ensureCommands({ root: repository, node: process.execPath, say: () => {} }));
 
   it('is what a checkout that is tested runs', () => {
-    expect(madeCommand(repository, 'run')).toBe(join(repository, MADE));
-    expect(madeCommand(repository, 'serve')).toBeUndefined();
+    for (const [name, set] of [
+      ['run', 'penstock-command'],
+      ['serve', 'penstock-server'],
+      ['service', 'penstock-server'],
+      ['runner', 'penstock-server'],
+    ] as const)
+      expect(dirname(dirname(madeCommand(repository, name) ?? ''))).toBe(join(repository, 'node_modules/.cache', set));
+    expect(madeCommand(repository, 'logs')).toBeUndefined();
   });
 
   it.each([
@@ -117,6 +124,62 @@ describe('a command that is put together', () => {
   });
 });
 
+describe('a server that is put together', () => {
+  beforeAll(() => ensureCommands({ root: repository, node: process.execPath, say: () => {} }));
+
+  const madeFiles = (): ReadonlyMap<string, string> => {
+    const folder = dirname(madeCommand(repository, 'serve') ?? '');
+    const names = readdirSync(folder).filter((name) => name.endsWith('.js'));
+    return new Map(names.map((name) => [name, readFileSync(join(folder, name), 'utf8')]));
+  };
+
+  it('answers and runs stages, with all that its sources have beside them', async () => {
+    const server = await startServer();
+    try {
+      expect(server.child.spawnargs).toContain(madeCommand(repository, 'serve'));
+      const { data, errors } = await server.graphql(TRIGGER, {
+        yaml: 'pipeline: {name: x}\nstages: {a: {run: "echo kept > f", artifacts: {paths: [f]}, cache: {key: k, paths: [f]}}}\n',
+        waitSeconds: 60,
+      });
+      expect(errors).toBeUndefined();
+      expect(data).toMatchObject({ triggerPipeline: { run: { status: 'SUCCESS' } } });
+      expect((await fetch(`${server.url}/dashboard/`)).status).toBe(200);
+    } finally {
+      expect(await server.stop()).toBe(0);
+    }
+    expect(server.output()).not.toMatch(/"level":[456]0/);
+  });
+
+  it('has the programs of its threads and processes among its files', () => {
+    const files = madeFiles();
+    for (const [name, text] of files)
+      for (const [, program] of text.matchAll(/new URL\(\s*["']\.?\/?([\w-]+\.[jt]s)["']/g))
+        expect(files.has(program ?? ''), `${name} names ${program}`).toBe(true);
+    expect([...files.keys()].filter((name) => name.endsWith('-ts.js'))).toEqual(
+      expect.arrayContaining([
+        'libs-artifacts-src-collect-collector-ts.js',
+        'libs-parse-pool-src-parse-worker-ts.js',
+        'libs-store-src-sqlite-worker-ts.js',
+        'services-standalone-src-api-api-worker-ts.js',
+      ]),
+    );
+  });
+
+  it.each([
+    ['engine', /^async function runServe\(/m],
+    ['API', /the API thread is started by api-thread.ts only/],
+  ])('loads no fetch in the thread of its %s: nothing of what it begins with imports node:http', (_of, part) => {
+    const files = madeFiles();
+    const loaded = new Set([...files].filter(([, text]) => part.test(text)).map(([name]) => name));
+    for (const name of loaded)
+      for (const [, from] of (files.get(name) ?? '').matchAll(/^(?:import|export)\b[^;]*?["']\.\/([^"']+)["'];/gm))
+        loaded.add(from ?? '');
+    expect(loaded.size).toBeGreaterThan(10);
+    for (const name of loaded)
+      expect(files.get(name), name).not.toMatch(/^import\b[^;]*?["'](?:node:)?(?:https?|undici)["'];/m);
+  });
+});
+
 /** A checkout in which `vite` is what the test says. */
 function checkout(vite: string): void {
   write('package-lock.json', '{}');
@@ -130,39 +193,60 @@ function checkout(vite: string): void {
 describe('the files of a command', () => {
   const VITE = `
     import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
-    export async function build({ plugins: [{ load }], build: { ssr, outDir } }) {
-      load(ssr);
+    export async function build({ plugins, build: { ssr, outDir } }) {
+      for (const { load } of plugins) load?.(ssr);
       mkdirSync(outDir, { recursive: true });
       writeFileSync(outDir + '/main.js', 'console.log("made", ...process.argv.slice(2))');
     }`;
   const said: string[] = [];
   const ensure = (): Promise<void> =>
-    ensureCommand({ root, node: process.execPath, say: (line: string) => void said.push(line) });
+    ensureCommands({ root, node: process.execPath, say: (line: string) => void said.push(line) });
   beforeEach(() => void said.splice(0));
 
-  it('are run until a source or the lockfile is another, and are made anew then', async () => {
+  it('are run until a source or the lockfile is another, and are made anew then, in another place', async () => {
     checkout(VITE);
     expect(madeCommand(root, 'run')).toBeUndefined();
     await ensure();
-    expect([said, madeCommand(root, 'run')]).toEqual([[], join(root, MADE)]);
+    expect(madeCommand(root, 'run')).toBe(join(root, MADE, '0/main.js'));
+    expect(said).toEqual(['Putting the files of a server together (a few seconds).']);
+    await ensure();
+    expect(said).toHaveLength(1);
+    let place = 0;
     for (const path of ['cli/src/main.ts', 'package-lock.json']) {
       write(path, '// another');
       expect(madeCommand(root, 'run')).toBeUndefined();
       await ensure();
-      expect(madeCommand(root, 'run')).toBe(join(root, MADE));
+      expect(madeCommand(root, 'run')).toBe(join(root, MADE, `${(place += 1)}/main.js`));
       utimesSync(join(root, path), new Date(1), new Date(1));
       expect(madeCommand(root, 'run')).toBeUndefined();
       await ensure();
+      expect(madeCommand(root, 'run')).toBe(join(root, MADE, `${(place += 1) % 4}/main.js`));
     }
     rmSync(join(root, 'cli/src/main.ts'));
     expect(madeCommand(root, 'run')).toBeUndefined();
   });
 
-  it('that cannot be made are one line, and the sources are run', async () => {
+  it('stay for who runs them when they are made anew, and four of them are kept', async () => {
+    checkout(VITE);
+    await ensure();
+    const first = madeCommand(root, 'serve') ?? '';
+    for (let at = 1; at < 4; at += 1) {
+      write('cli/src/main.ts', `// ${at}`);
+      await ensure();
+      expect(madeCommand(root, 'serve')).not.toBe(first);
+      expect(existsSync(first)).toBe(true);
+    }
+    write('cli/src/main.ts', '// the last');
+    await ensure();
+    expect(madeCommand(root, 'serve')).toBe(first);
+    expect(readdirSync(dirname(dirname(first))).toSorted()).toEqual(['0', '1', '2', '3', 'manifest.json']);
+  });
+
+  it('that cannot be made are one line each, and the sources are run', async () => {
     checkout('export const build = () => { throw new Error("no space left"); };');
     await ensure();
-    expect(said).toEqual([expect.stringContaining('no space left')]);
-    expect(madeCommand(root, 'run')).toBeUndefined();
+    expect(said.filter((line) => line.includes('no space left'))).toHaveLength(2);
+    for (const name of ['run', 'serve']) expect(madeCommand(root, name)).toBeUndefined();
   });
 
   it('are run at once: what they were made from is in place, and nothing is looked for or installed', async () => {
@@ -182,9 +266,16 @@ describe('the files of a command', () => {
   ])('are not run by %s', async (_who, differs) => {
     checkout(VITE);
     await ensure();
-    const manifest = join(root, dirname(MADE), 'manifest.json');
+    const manifest = join(root, MADE, 'manifest.json');
     writeFileSync(manifest, JSON.stringify({ ...JSON.parse(readFileSync(manifest, 'utf8')), ...differs }));
     expect(madeCommand(root, 'run')).toBeUndefined();
+  });
+
+  it('are run where the Node that runs them is new enough, whichever has started', async () => {
+    checkout(VITE);
+    await ensure();
+    expect(madeCommand(root, 'serve', 20)).toBeUndefined();
+    expect(madeCommand(root, 'serve', 99)).toBe(join(root, 'node_modules/.cache/penstock-server/0/main.js'));
   });
 
   it('are not those of another checkout that they were copied from', async () => {

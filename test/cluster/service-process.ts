@@ -10,10 +10,9 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createWriteStream, existsSync, type WriteStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { fileURLToPath } from 'node:url';
+import { fileOfCommand } from '../support/command.ts';
 import { until } from '../support/wait.ts';
 
-const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 /** Of eight services that start on two busy processors. */
 const READY_MS_MAX = 60_000;
 const PROBE_MS_MAX = 2_500;
@@ -88,7 +87,7 @@ export class ServiceProcess {
     const [file = '', ...args] = [
       ...(setpriv === undefined ? [] : [setpriv, '--pdeathsig', 'KILL', '--']),
       process.execPath,
-      MAIN,
+      fileOfCommand('service'),
       'service',
       this.service,
     ];

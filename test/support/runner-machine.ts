@@ -3,9 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
-const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
+import { fileOfCommand } from './command.ts';
 
 export interface RunnerMachine {
   readonly child: ChildProcess;
@@ -35,7 +33,16 @@ export async function attachMachine(options: RunnerMachineOptions): Promise<Runn
   const [tokenFile, dataDir] = [join(folder, `${name}.token`), join(folder, name)];
   writeFileSync(tokenFile, `${token}\n`, { mode: 0o600 });
   const given = options.isTokenTyped === true ? ['--token', token] : ['--token-file', tokenFile];
-  const run = [process.execPath, MAIN, 'runner', '--server', server, ...given, '--data-dir', dataDir];
+  const run = [
+    process.execPath,
+    fileOfCommand('runner'),
+    'runner',
+    '--server',
+    server,
+    ...given,
+    '--data-dir',
+    dataDir,
+  ];
   const [file = '', ...args] = [...(options.through ?? []), ...run, ...(options.arguments ?? [])];
   const child = spawn(file, args, {
     env: {

@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { fileOfCommand } from './command.ts';
 import { madeFolder } from './made-folders.ts';
 
-const MAIN = fileURLToPath(new URL('../../cli/src/main.ts', import.meta.url));
 const START_MS = 60_000;
 /** The bootstrap is plain JavaScript; a user's server is started by it. */
 const { withBoundedMemory } = (await import(fileURLToPath(new URL('../../bootstrap/memory.js', import.meta.url)))) as {
@@ -67,7 +67,7 @@ process.once('exit', () => {
 
 export async function startServer(options: ServerOptions = {}): Promise<RunningServer> {
   const dataDir = options.dataDir ?? madeFolder(join(SHARED_TMP, 'penstock-data-'));
-  const serve = [process.execPath, MAIN, 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir];
+  const serve = [process.execPath, fileOfCommand('serve'), 'serve', '--listen', '127.0.0.1:0', '--data-dir', dataDir];
   const [file = '', ...args] = [...(options.through ?? []), ...serve, ...(options.arguments ?? [])];
   const child = spawn(file, args, {
     env: withBoundedMemory({ ...process.env, ...NO_RATE_LIMITS, ...SHORT_DRAIN, ...OWN_USER, ...options.env }, 'serve'),
