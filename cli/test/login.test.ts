@@ -246,6 +246,14 @@ describe('a login', () => {
     expect(kept.startsWith(join(home, '.config/penstock/logins/'))).toBe(true);
   });
 
+  it.skipIf(process.platform !== 'linux')('is refused a place where the file system makes no folder', async () => {
+    const server = serverAddress('http://127.0.0.1:1', {});
+    const login = { server: server.base, login: 'ada', refreshToken: 'rt_1', accessToken: 'at_1' };
+    await expect(keepLogin({ XDG_CONFIG_HOME: '/proc/penstock' }, server, login)).rejects.toThrow(
+      'cannot keep the login',
+    );
+  });
+
   it('is shown by whoami', async () => {
     const me = { id: 'u', email: 'ada@example.org', git_host_login: 'ada', tier: 'free', is_admin: true };
     const { url, env } = await loggedIn({ '/auth/me': () => [200, me] });

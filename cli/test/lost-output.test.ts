@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { folder, pipeline, start } from './command.ts';
+import { answering, RUN_ID } from './fake-server.ts';
 
 const MAIN = fileURLToPath(new URL('../src/main.ts', import.meta.url));
 
@@ -21,6 +22,20 @@ describe.skipIf(!existsSync('/dev/full'))('a disk that is full', () => {
       1,
       expect.stringContaining('penstock: the output could not be written whole: the disk is full\n'),
     ]);
+  });
+});
+
+describe.skipIf(process.platform !== 'linux')('a folder where the file system makes none', () => {
+  it('is refused: nothing goes on looking for one', async () => {
+    const init = await start(['extension', 'init', 'utility/hello', '/proc/penstock/hello'], { cwd: folder() }).ended;
+    expect([init.code, init.stderr]).toEqual([2, expect.stringContaining('cannot write to /proc/penstock/hello')]);
+    const { env } = await answering({
+      run: { id: RUN_ID, status: 'SUCCESS', stages: [{ name: 'build' }] },
+      artifacts: [],
+    });
+    const fetched = await start(['artifacts', RUN_ID, '--download', '/proc/penstock/out'], { cwd: folder(), env })
+      .ended;
+    expect([fetched.code, fetched.stderr]).toEqual([1, expect.stringContaining('cannot be written to /proc/penstock')]);
   });
 });
 

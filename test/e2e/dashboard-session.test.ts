@@ -50,6 +50,48 @@ describe.skipIf(browserPath === undefined)('who is signed in to the dashboard', 
     expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(1);
   });
 
+  it('says that the server cannot be reached where it does not renew the session, and goes on when it does again', async () => {
+    let isSpent = true;
+    const frozen = Promise.withResolvers<void>();
+    await page.route('**/graphql', (route) =>
+      isSpent ? route.fulfill({ status: 401, json: { error: 'unauthenticated', message: 'spent' } }) : route.continue(),
+    );
+    await page.route('**/auth/refresh', async (route) => {
+      await frozen.promise;
+      await route.abort();
+    });
+    await page.evaluate(`{
+      const deadlines = [];
+      AbortSignal.timeout = () => {
+        const deadline = new AbortController();
+        deadlines.push(deadline);
+        return deadline.signal;
+      };
+      globalThis.passDeadlines = () => {
+        for (const deadline of deadlines) deadline.abort(new DOMException('too late', 'TimeoutError'));
+      };
+    }`);
+    const renewing = page.waitForRequest('**/auth/refresh');
+    await goTo('Schedules');
+    await renewing;
+    await page.evaluate('passDeadlines()');
+    await page.getByText('The server cannot be reached.').waitFor();
+    isSpent = false;
+    frozen.resolve();
+    await goTo('Hooks');
+    await page.getByText('Nobody is told of runs').waitFor();
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(1);
+  });
+
+  it('goes on, and says so, where the server takes no more requests for a while and has not ended the sessions', async () => {
+    await page.route('**/auth/logout', (route) =>
+      route.fulfill({ status: 429, json: { error: 'rate_limited', message: 'later' } }),
+    );
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByText('The server did not confirm the end of the session').waitFor();
+    expect(await page.getByRole('button', { name: 'Sign out' }).count()).toBe(1);
+  });
+
   it('leaves nothing of the account on the page when the session ends', async () => {
     await goTo('Account');
     await page.getByRole('heading', { name: 'Personal tokens' }).waitFor();

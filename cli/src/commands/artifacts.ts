@@ -1,5 +1,6 @@
 import { resolve, join } from 'node:path';
 import { lstat, mkdir, mkdtemp, rename, rm, rmdir } from 'node:fs/promises';
+import { makeFolder } from '@penstock/async';
 import { systemReason } from '@penstock/errors';
 import type { Command, CommandContext, CommandSpec, ParsedArguments } from '../command-line/command.ts';
 import { EXIT, NotWritten, ServerUnreached, UsageError } from '../process/errors.ts';
@@ -77,7 +78,7 @@ async function download(client: ServerClient, files: readonly KeptOnServer[], ta
   const { ArtifactsFailed, unpackFiles } = await import('@penstock/artifacts');
   let incoming: string | undefined;
   try {
-    await mkdir(target, { recursive: true });
+    await makeFolder(target, 0o777);
     incoming = await mkdtemp(join(target, '.penstock-'));
     const byFolder = Map.groupBy(files, (file) => stageFolder(file.stage));
     for (const name of byFolder.keys()) await assertFree(join(target, name));

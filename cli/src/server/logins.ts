@@ -3,7 +3,7 @@
  * A file is replaced whole, and only its owner reads it.
  */
 import { createHash } from 'node:crypto';
-import { chmod, mkdir, readFile, rm } from 'node:fs/promises';
+import { chmod, readFile, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import { systemReason } from '@penstock/errors';
@@ -59,7 +59,8 @@ export async function keepLogin(env: Environment, server: ServerAddress, login: 
   const file = fileOf(env, server);
   const folder = folderOf(env);
   try {
-    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const { makeFolder } = await import('@penstock/async');
+    await makeFolder(folder);
     await chmod(folder, 0o700);
     await replaceWhole(file, `${JSON.stringify(login, null, 2)}\n`, 0o600);
     return file;

@@ -2,11 +2,11 @@
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Makes it, and those above it, where they are missing. Throws what the file system does. */
-export async function makeFolder(path: string): Promise<void> {
+/** Makes it, and those above it, where they are missing: its owner's alone, unless `mode` is another. Throws what the file system does. */
+export async function makeFolder(path: string, mode = 0o700): Promise<void> {
   if (await isMade(path)) return;
-  if (dirname(path) !== path) await makeFolder(dirname(path));
-  await mkdir(path, { mode: 0o700 }).catch(async (error: NodeJS.ErrnoException) => {
+  if (dirname(path) !== path) await makeFolder(dirname(path), mode);
+  await mkdir(path, { mode }).catch(async (error: NodeJS.ErrnoException) => {
     // Another may have been faster.
     if (error.code !== 'EEXIST' || !(await isMade(path))) throw error;
   });

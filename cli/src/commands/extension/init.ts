@@ -1,5 +1,6 @@
-import { chmod, mkdir, readdir, rm } from 'node:fs/promises';
+import { chmod, readdir, rm } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
+import { makeFolder } from '@penstock/async';
 import { systemReason } from '@penstock/errors';
 import { extensionIdFault } from '@penstock/pipeline';
 import type { Command, CommandContext, ParsedArguments } from '../../command-line/command.ts';
@@ -42,7 +43,7 @@ async function init(
   const place = resolve(cwd, folder);
   const written: string[] = [];
   try {
-    await mkdir(place, { recursive: true });
+    await makeFolder(place, 0o777);
     if ((await readdir(place)).length > 0)
       throw new FileError(`${printableText(folder)} is not empty: name another folder`);
     for (const [name, { text, isProgram }] of Object.entries(exampleFiles(id))) {

@@ -64,7 +64,8 @@ export async function problemOf(response: Response): Promise<Problem> {
 
 export function problemFrom(error: unknown): Problem {
   if (error instanceof RequestFailed) return error.problem;
-  if (error instanceof TypeError)
+  const isLate = error instanceof DOMException && error.name === 'TimeoutError';
+  if (error instanceof TypeError || isLate)
     return {
       code: 'NETWORK',
       message: 'The server cannot be reached. It is tried again as soon as something changes.',

@@ -35,6 +35,8 @@ const RENEW_BEFORE_MS = 60_000;
 const LIFE_MS = 15 * 60_000;
 /** What a clock that runs ahead of the server's, or behind it, must not turn into a loop of renewals. */
 const RENEW_MS_MIN = 10_000;
+/** Every request of the page waits for a renewal: one that a frozen server does not answer is to end. */
+const ANSWER_MS_MAX = 20_000;
 
 type Told =
   | { readonly kind: 'ask' }
@@ -81,12 +83,8 @@ export function refuseOffer(): void {
 export async function signOut(): Promise<void> {
   const ending = session.peek();
   if (ending === null) return;
-  const response = await fetch('/auth/logout', {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ refresh_token: ending.refreshToken }),
-  });
-  if (!response.ok && response.status >= 500)
+  const response = await post('/auth/logout', ending);
+  if (isPassing(response))
     throw new Error('The server did not confirm the end of the session: sign out again in a moment.');
   forget();
   others.postMessage({ kind: 'ended' } satisfies Told);
@@ -113,11 +111,7 @@ export function renew(spent: string): Promise<string | null> {
 }
 
 async function requestToken(held: Session): Promise<string | null> {
-  const response = await fetch('/auth/refresh', {
-    method: 'POST',
-    headers: { 'Content-Type': 'application/json' },
-    body: JSON.stringify({ refresh_token: held.refreshToken }),
-  });
+  const response = await post('/auth/refresh', held);
   if (session.peek()?.refreshToken !== held.refreshToken) return session.peek()?.accessToken ?? null;
   if (response.ok) {
     const { access_token: accessToken } = (await response.json()) as { access_token: string };
@@ -126,9 +120,23 @@ async function requestToken(held: Session): Promise<string | null> {
     others.postMessage({ kind: 'have', session: renewed } satisfies Told);
     return accessToken;
   }
-  if (response.status === 429 || response.status >= 500) return held.accessToken;
+  if (isPassing(response)) return held.accessToken;
   forget();
   return null;
+}
+
+async function post(path: string, { refreshToken }: Session): Promise<Response> {
+  return await fetch(path, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ refresh_token: refreshToken }),
+    signal: AbortSignal.timeout(ANSWER_MS_MAX),
+  });
+}
+
+/** It says nothing of the session: the same again later may be answered. */
+function isPassing({ status }: Response): boolean {
+  return status === 429 || status >= 500;
 }
 
 /** What the fragment of the callback's address holds; the address is without it afterwards. */

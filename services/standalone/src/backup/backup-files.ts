@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, open, opendir, readdir, rename, rm, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
+import { makeFolder } from '@penstock/async';
 import { systemReason } from '@penstock/errors';
 
 export interface Copied {
@@ -128,16 +129,16 @@ function mebibytes(bytes: number): string {
 
 /** Whether the folder was made; throws an Error that names it where it holds anything, or cannot be one. */
 export async function makeEmptyFolder(folder: string): Promise<boolean> {
-  let made: string | undefined;
+  const wasThere = (await stat(folder).catch(() => null)) !== null;
   let entries: string[];
   try {
-    made = await mkdir(folder, { mode: 0o700, recursive: true });
+    await makeFolder(folder);
     entries = await readdir(folder);
   } catch (cause) {
     throw new Error(`the folder ${folder} cannot be made (${systemReason(cause)}): name another one`, { cause });
   }
   if (entries.length > 0) throw new Error(`the folder ${folder} is not empty: name one that is, or is not there yet`);
-  return made !== undefined;
+  return !wasThere;
 }
 
 /** What was made in it goes; and the folder too, if it was made for that. */
