@@ -14,21 +14,32 @@ const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'];
 export function runChild(file, args, options = {}) {
   return new Promise((resolve, reject) => {
     const child = spawn(file, args, { stdio: 'inherit', ...options });
-    const onTerminal = Boolean(process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY);
-    const handlers = FORWARDED.map((signal) => {
-      const handler = () => {
-        if (!(onTerminal && (signal === 'SIGINT' || signal === 'SIGQUIT'))) child.kill(signal);
-      };
-      process.on(signal, handler);
-      return [signal, handler];
-    });
+    const endPassing = passSignals(child);
     const settle = (deliver, value) => {
-      for (const [signal, handler] of handlers) process.off(signal, handler);
+      endPassing();
       deliver(value);
     };
     child.once('error', (error) => settle(reject, error));
     child.once('exit', (code, signal) => settle(resolve, { code, signal }));
   });
+}
+
+/** CHILD-1, CHILD-2. Returns what ends it, and says which signal came first, if one did. */
+export function passSignals(child) {
+  const onTerminal = Boolean(process.stdin.isTTY || process.stdout.isTTY || process.stderr.isTTY);
+  let first;
+  const handlers = FORWARDED.map((signal) => {
+    const handler = () => {
+      first ??= signal;
+      if (!(onTerminal && (signal === 'SIGINT' || signal === 'SIGQUIT'))) child.kill(signal);
+    };
+    process.on(signal, handler);
+    return [signal, handler];
+  });
+  return () => {
+    for (const [signal, handler] of handlers) process.off(signal, handler);
+    return first;
+  };
 }
 
 /** Ends this process as the child ended. */

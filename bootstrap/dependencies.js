@@ -11,6 +11,7 @@ import { spawn } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, join } from 'node:path';
+import { exitLike, passSignals } from './child.js';
 import { BootstrapProblem } from './errors.js';
 import { withLock } from './lock.js';
 import { assertPlatform, assertRuns, nodeBinary } from './node-binary.js';
@@ -138,7 +139,13 @@ function runNpm(args, root, env) {
         ),
       ),
     );
-    child.once('close', (code, signal) => resolve({ code: code ?? signal, output }));
+    // An npm that is left alone would go on beside the next start's, and take away what that one has installed.
+    const endPassing = passSignals(child);
+    child.once('close', (code, signal) => {
+      const came = endPassing();
+      if (came) exitLike({ signal: came });
+      resolve({ code: code ?? signal, output });
+    });
   });
 }
 

@@ -190,6 +190,15 @@ if (mode === 'fail') {
   process.stderr.write('npm error code ECONNREFUSED\\nnpm error errno ECONNREFUSED\\nnpm error FetchError: request to the registry failed\\nnpm error A complete log of this run can be found in: x\\n');
   process.exit(1);
 }
+if (mode === 'told') {
+  process.on('SIGTERM', () => {
+    fs.writeFileSync('npm-ended', '');
+    process.exit(1);
+  });
+  process.kill(process.ppid, 'SIGTERM');
+  setTimeout(() => process.exit(1), 20_000);
+  return;
+}
 fs.rmSync('node_modules', { recursive: true, force: true });
 fs.mkdirSync('node_modules/dependency', { recursive: true });
 if (mode === 'killed') {

@@ -99,6 +99,12 @@ it('an install that was killed half-way is done again by the next start', async 
   expect(npmCalls()).toBe(2);
 });
 
+it('an install that is told to stop ends with its npm: one left alone would go on beside that of the next start', async () => {
+  removeModules();
+  expect(await ensure({ SANDBOX_NPM: 'told' })).toMatchObject({ signal: 'SIGTERM', stdout: '' });
+  expect(existsSync(join(checkout.root, 'npm-ended'))).toBe(true);
+});
+
 it('the lock of a dead process does not hold up a start', async () => {
   removeModules();
   const dead = spawnSync(process.execPath, ['-e', '']).pid;

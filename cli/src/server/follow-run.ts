@@ -138,9 +138,11 @@ function selection(
   gate: TailGate,
   gates: GateNotes | undefined,
 ): (message: StreamMessage) => MessageTaken {
+  // Of a matrix there may be thousands, and of its lines a million.
   const open = new Set(only);
+  const chosen = new Set(only);
   const isChosen = (event: PublicEvent): boolean =>
-    only === undefined || !('stage' in event) || only.includes(event.stage);
+    only === undefined || !('stage' in event) || chosen.has(event.stage);
   return ({ data }) => {
     const event = parseJson(data);
     if (!isPublicEvent(event)) return PASSED_OVER;

@@ -1,5 +1,5 @@
 /** The embedded broker's configuration file: where it listens, who may come in, and how much of disk and memory it may fill. */
-import { readdir, readFile, stat, statfs, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rename, stat, statfs, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { randomInt } from 'node:crypto';
@@ -37,7 +37,11 @@ export async function storeLimits(storeDir: string, limitFile: string): Promise<
   // never goes below an earlier one.
   const earlier = Number(await readFile(limitFile, 'utf8').catch(() => '0'));
   const storeBytesMax = Math.max(wanted, earlier || 0);
-  await writeFile(limitFile, String(storeBytesMax), { mode: 0o600 });
+  if (storeBytesMax !== earlier) {
+    // A full disk, on which a server is often started again, must not take the earlier one away.
+    await writeFile(`${limitFile}.new`, String(storeBytesMax), { mode: 0o600 });
+    await rename(`${limitFile}.new`, limitFile);
+  }
   return {
     storeBytesMax,
     journalBytesMax: Math.floor(wanted * JOURNAL_SHARE),
