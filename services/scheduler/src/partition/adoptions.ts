@@ -117,7 +117,7 @@ export class Adoptions {
     const { parents, has, decide, at, advance } = this.#host;
     const { lineage } = run.state;
     if (lineage === undefined || !has(run) || !isAdopting(run.state)) return;
-    parents.read(lineage.parent, (parent) => {
+    parents.read(lineage.parent, run.state.key, (parent) => {
       if (!has(run) || !isAdopting(run.state)) return;
       if (parent === 'unavailable') {
         this.#waiting.add(run);

@@ -2,9 +2,11 @@
  * The runs that others repeat (P30): each is read at one version, from memory as far as it is committed, else from its document. Owns
  * who waits for which document.
  *
- *  PARENTS-1 What waits here is bounded; what is over the bound, or cannot be read, is `unavailable`, to be asked again.
+ *  PARENTS-1 What waits here is bounded, of which a key has its share, and its turns; what is over the bound, or cannot be read, is
+ *     `unavailable`, to be asked again.
  *  PARENTS-2 `null` means that the run is nowhere: neither in memory, nor outside of it, nor in the store.
  */
+import { FairQueue, FairRoom } from '@penstock/async';
 import type { RunId } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import type { CommitCycle } from './commit-cycle.ts';
@@ -13,7 +15,7 @@ import type { Parking } from './parking.ts';
 /** A document may be some ten MiB, and with its run twice that. */
 const READS_AT_ONCE = 2;
 /** Runs whose documents wait to be read. */
-const READS_MAX = 100;
+const READS = { shared: 100, own: 2 };
 /** Askers of one of them. */
 const ASKERS_MAX = 100;
 
@@ -32,16 +34,20 @@ export interface ParentsHost {
 
 export class Parents {
   readonly #host: ParentsHost;
-  readonly #asked = new Map<RunId, Asker[]>();
-  readonly #toRead: RunId[] = [];
+  readonly #asked = new Map<RunId, { readonly key: string; readonly askers: Asker[] }>();
+  #toRead = new FairQueue<RunId>(Infinity, Infinity);
+  #room = new FairRoom(READS);
   #reading = 0;
 
   constructor(host: ParentsHost) {
     this.#host = host;
   }
 
-  /** What is answered has at least what was decided about it by now, committed; it is not to be told anything. */
-  read(runId: RunId, then: Asker): void {
+  /**
+   * What is answered has at least what was decided about it by now, committed; it is not to be told anything. `key`: of the run
+   * that repeats it.
+   */
+  read(runId: RunId, key: string, then: Asker): void {
     const { runs, parking, cycle, isDeleted } = this.#host;
     if (isDeleted(runId)) {
       cycle.whenAllCommitted(() => then(null));
@@ -55,18 +61,18 @@ export class Parents {
     if (parking.find(runId) !== undefined) {
       parking.read(runId, (parked) => {
         // It may be back by now, and more than what was read.
-        if (parked !== 'unavailable' && runs.has(runId)) this.read(runId, then);
+        if (parked !== 'unavailable' && runs.has(runId)) this.read(runId, key, then);
         else then(parked);
       });
       return;
     }
     const asked = this.#asked.get(runId);
-    if (asked === undefined && this.#asked.size < READS_MAX) {
-      this.#asked.set(runId, [then]);
-      this.#toRead.push(runId);
+    if (asked === undefined ? !this.#room.take(key, 1) : asked.askers.length >= ASKERS_MAX) then('unavailable');
+    else if (asked === undefined) {
+      this.#asked.set(runId, { key, askers: [then] });
+      this.#toRead.add(key, runId);
       this.#readOn();
-    } else if (asked !== undefined && asked.length < ASKERS_MAX) asked.push(then);
-    else then('unavailable');
+    } else asked.askers.push(then);
   }
 
   /** Whether somebody waits for its document. */
@@ -76,19 +82,21 @@ export class Parents {
 
   clear(): void {
     this.#asked.clear();
-    this.#toRead.length = 0;
+    this.#toRead = new FairQueue(Infinity, Infinity);
+    this.#room = new FairRoom(READS);
   }
 
   #readOn(): void {
     while (this.#reading < READS_AT_ONCE) {
-      const runId = this.#toRead.shift();
+      const runId = this.#toRead.next();
       if (runId === undefined) return;
       this.#reading += 1;
       this.#host.readStored(runId, (parent) => {
         this.#reading -= 1;
-        const asked = this.#asked.get(runId) ?? [];
+        const asked = this.#asked.get(runId);
         this.#asked.delete(runId);
-        for (const then of asked) then(parent);
+        if (asked !== undefined) this.#room.giveBack(asked.key, 1);
+        for (const then of asked?.askers ?? []) then(parent);
         this.#readOn();
       });
     }

@@ -10,8 +10,10 @@
  *     others wait for the concurrency slots of parked ones, whatever memory is left.
  *  PARKING-5 A held run, which waits for its turn, stays outside until its turn has come: then it stands behind those that go on, unless
  *     its turn is taken back before it is on its way.
- *  PARKING-4 Whoever asks for a parked run gets it: it is read for the answer, or comes back for what is to happen to it.
+ *  PARKING-4 Whoever asks for a parked run gets it: it is read for the answer, or comes back for what is to happen to it. Keys take turns
+ *     here too, and of what waits to be read each has its share.
  */
+import { FairQueue, FairRoom } from '@penstock/async';
 import type { RunId } from '@penstock/run';
 import { Heap } from '../run/heap.ts';
 import { invariant } from '../run/invariant.ts';
@@ -23,7 +25,7 @@ import { WideMap } from '../run/wide-map.ts';
 /** Documents read at a time: each may be some MiB, and with its run twice that. */
 const READS_AT_ONCE = 8;
 /** Runs whose documents wait to be read; what comes on top is to be asked again. */
-const READS_MAX = 1_000;
+const READS = { shared: 1_000, own: 10 };
 /** Askers of one of them. */
 const ASKERS_MAX = 100;
 /** Runs whose waits are over that come back in one tick, and runs or keys that are looked at in one turn. */
@@ -83,8 +85,9 @@ export class Parking {
   readonly #still = new Set<string>();
   /** Those that have come back are passed over. */
   #due = newDue();
-  readonly #reads = new Map<RunId, ((run: ReadRun) => void)[]>();
-  readonly #toRead: RunId[] = [];
+  readonly #reads = new Map<RunId, { readonly key: string; readonly askers: ((run: ReadRun) => void)[] }>();
+  readonly #toRead = new FairQueue<RunId>(Infinity, Infinity);
+  readonly #room = new FairRoom(READS);
   #reading = 0;
   #out = 0;
   #comingBytes = 0;
@@ -225,13 +228,14 @@ export class Parking {
 
   /** The run as it is parked, for an answer: nothing may be decided on it. */
   read(runId: RunId, then: (run: ReadRun) => void): void {
-    const askers = this.#reads.get(runId);
-    if (askers === undefined ? this.#reads.size >= READS_MAX : askers.length >= ASKERS_MAX) then('unavailable');
-    else if (askers === undefined) {
-      this.#reads.set(runId, [then]);
-      this.#toRead.push(runId);
+    const asked = this.#reads.get(runId);
+    const key = this.#entries.get(runId)?.key ?? '';
+    if (asked === undefined ? !this.#room.take(key, 1) : asked.askers.length >= ASKERS_MAX) then('unavailable');
+    else if (asked === undefined) {
+      this.#reads.set(runId, { key, askers: [then] });
+      this.#toRead.add(key, runId);
       this.#readOn();
-    } else askers.push(then);
+    } else asked.askers.push(then);
   }
 
   clear(): void {
@@ -410,14 +414,15 @@ export class Parking {
 
   #readOn(): void {
     while (this.#reading < READS_AT_ONCE) {
-      const id = this.#toRead.shift();
+      const id = this.#toRead.next();
       if (id === undefined) return;
       this.#reading += 1;
       this.#host.read(id, (run) => {
         this.#reading -= 1;
-        const askers = this.#reads.get(id) ?? [];
+        const asked = this.#reads.get(id);
         this.#reads.delete(id);
-        for (const then of askers) then(run);
+        if (asked !== undefined) this.#room.giveBack(asked.key, 1);
+        for (const then of asked?.askers ?? []) then(run);
         this.#readOn();
       });
     }

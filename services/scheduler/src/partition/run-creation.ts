@@ -149,7 +149,7 @@ export class RunCreation {
   #rerun(request: CreateRequest, parentId: RunId, reply: Reply, definitions: DefinitionSource): void {
     const { parents, runs, parking, ids, settings, accepts, mayAnswer } = this.#partition;
     const { epoch } = settings;
-    parents.read(parentId, (parent) => {
+    parents.read(parentId, request.key, (parent) => {
       if (!accepts()) return;
       // The same may have been asked for meanwhile.
       if (runs.has(request.runId) || parking.find(request.runId) !== undefined || ids.has(request.runId))

@@ -1,0 +1,60 @@
+/** Documents of runs that somebody waits for are read key by key, whatever one of them asks for. */
+import { describe, expect, it } from 'vitest';
+import { Parents } from '../src/partition/parents.ts';
+import { Parking, type ParkingHost } from '../src/partition/parking.ts';
+import type { ParkedRun } from '../src/run/parked-run.ts';
+
+/** What is read, in order; each is answered when it is told to be. */
+class Store {
+  readonly asked: string[] = [];
+  readonly #answers: (() => void)[] = [];
+
+  readonly read = (runId: string, then: (answer: 'unavailable') => void): void => {
+    this.asked.push(runId);
+    this.#answers.push(() => then('unavailable'));
+  };
+
+  answerAll(): void {
+    for (let answer = this.#answers.shift(); answer !== undefined; answer = this.#answers.shift()) answer();
+  }
+}
+
+const many = Array.from({ length: 2_000 }, (_, run) => `ada${run}`);
+
+describe('one key that asks for more than may wait', () => {
+  it('PARENTS-1: leaves room for the parents of others, whose turn comes before all of its own', () => {
+    const store = new Store();
+    const parents = new Parents({
+      runs: new Map(),
+      parking: { find: () => undefined, read: () => expect.unreachable() },
+      cycle: { whenCommitted: () => expect.unreachable(), whenAllCommitted: () => expect.unreachable() },
+      isDeleted: () => false,
+      readStored: store.read,
+    });
+    const told: string[] = [];
+    for (const runId of many) parents.read(runId, 'ada', () => told.push(runId));
+    parents.read('bob', 'bob', () => told.push('bob'));
+    expect(told).not.toContain('bob');
+    store.answerAll();
+    expect(store.asked.indexOf('bob')).toBeGreaterThan(-1);
+    expect(store.asked.indexOf('bob')).toBeLessThan(5);
+  });
+
+  it('PARKING-4: leaves room for the parked runs of others, whose turn comes before all of its own', () => {
+    const store = new Store();
+    const load = { liveRuns: 0, liveRunsMax: 1, liveBytes: 0, liveBytesMax: 1, journalUsed: 0, unprojectedBytes: 0 };
+    const host: Partial<ParkingHost> = { load, read: store.read };
+    const parking = new Parking(host as ParkingHost);
+    const park = (id: string, key: string): void =>
+      parking.left({ id, key, held: true, dueAt: Infinity, bytes: 1, version: 1 } as ParkedRun);
+    for (const runId of many) park(runId, 'ada');
+    park('bob', 'bob');
+    const told: string[] = [];
+    for (const runId of many) parking.read(runId, () => told.push(runId));
+    parking.read('bob', () => told.push('bob'));
+    expect(told).not.toContain('bob');
+    store.answerAll();
+    expect(store.asked.indexOf('bob')).toBeGreaterThan(-1);
+    expect(store.asked.indexOf('bob')).toBeLessThan(12);
+  });
+});
