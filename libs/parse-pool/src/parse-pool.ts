@@ -12,7 +12,7 @@
  */
 import { hash } from 'node:crypto';
 import { Worker } from 'node:worker_threads';
-import { FairQueue } from '@penstock/async';
+import { FairQueue, FairRoom } from '@penstock/async';
 import { Unavailable } from '@penstock/errors';
 import {
   adoptForeign,
@@ -62,7 +62,7 @@ interface Thread {
 const THREADS = 1;
 const WAITING_PER_KEY_MAX = 8;
 const KEYS_MAX = 1_000;
-/** A hundred of the largest files. */
+/** A hundred of the largest files. Of one key a quarter of what is free: others have room. */
 const WAITING_LENGTH_MAX = 64 * 1024 * 1024;
 /** The costliest file takes 1.5 s of a machine that does nothing else. */
 const READING_MS_MAX = 10_000;
@@ -93,8 +93,7 @@ export class ParsePool {
   readonly #threads = new Set<Thread>();
   readonly #threadsMax: number;
   readonly #inlineLengthMax: number;
-  readonly #waitingLengthMax: number;
-  #waitingLength = 0;
+  readonly #room: FairRoom;
   readonly #readingMsMax: number;
   readonly #workerUrl: URL;
   /** By the digest of the text. */
@@ -103,7 +102,7 @@ export class ParsePool {
   constructor(options: ParsePoolOptions = {}) {
     this.#queue = new FairQueue(options.waitingPerKeyMax ?? WAITING_PER_KEY_MAX, options.keysMax ?? KEYS_MAX);
     this.#threadsMax = options.threads ?? THREADS;
-    this.#waitingLengthMax = options.waitingLengthMax ?? WAITING_LENGTH_MAX;
+    this.#room = new FairRoom({ shared: options.waitingLengthMax ?? WAITING_LENGTH_MAX, own: 0 });
     this.#inlineLengthMax = options.inlineLengthMax ?? INLINE_LENGTH_MAX;
     this.#readingMsMax = options.readingMsMax ?? READING_MS_MAX;
     this.#workerUrl = options.workerUrl ?? new URL('./parse-worker.ts', import.meta.url);
@@ -181,8 +180,11 @@ export class ParsePool {
   #openTask(question: ParseTask, key: string): Task | undefined {
     const task: Task = { ...question, key, askers: new Set() };
     const length = lengthOf(task);
-    if (this.#waitingLength + length > this.#waitingLengthMax || !this.#queue.add(key, task)) return undefined;
-    this.#waitingLength += length;
+    if (!this.#room.take(key, length)) return undefined;
+    if (!this.#queue.add(key, task)) {
+      this.#room.giveBack(key, length);
+      return undefined;
+    }
     const open = this.#open.get(key);
     if (open === undefined) this.#open.set(key, new Set([task]));
     else open.add(task);
@@ -194,7 +196,7 @@ export class ParsePool {
     const open = this.#open.get(task.key);
     if (open?.delete(task) !== true) return;
     if (open.size === 0) this.#open.delete(task.key);
-    this.#waitingLength -= lengthOf(task);
+    this.#room.giveBack(task.key, lengthOf(task));
   }
 
   #settle(task: Task, outcome: ParseAnswer | Error): void {

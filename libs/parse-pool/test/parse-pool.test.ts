@@ -123,12 +123,14 @@ describe('a pool of threads that read files', () => {
     expect(await stuck).toBe('ended');
   });
 
-  it('refuses what is over the bound of all that waits, and takes files again when others are read', async () => {
-    const pool = fake({ waitingLengthMax: 10 });
-    const taken = ['12345', '67890'].map((text) => pool.parse(text, {}, text, MINUTE));
-    await expect(pool.parse('x', {}, 'b', MINUTE)).rejects.toThrow('Too many pipeline files');
+  it('refuses what is over a quarter of what is free for all that waits, has room for others, and takes files again when others are read', async () => {
+    const pool = fake({ waitingLengthMax: 16 });
+    const taken = [pool.parse('1234', {}, 'a', MINUTE)];
+    await expect(pool.parse('5', {}, 'a', MINUTE)).rejects.toThrow('Too many pipeline files');
+    await expect(pool.parse('5678', {}, 'b', MINUTE)).rejects.toThrow('Too many pipeline files');
+    taken.push(pool.parse('567', {}, 'b', MINUTE), pool.parse('89', {}, 'c', MINUTE));
     await Promise.all(taken);
-    expect(await pool.parse('1234567890', {}, 'b', MINUTE)).toMatchObject({ ok: false });
+    expect(await pool.parse('5678', {}, 'b', MINUTE)).toMatchObject({ ok: false });
   });
 
   it('gives up on a file that has waited until its deadline, without ending the thread of another', async () => {

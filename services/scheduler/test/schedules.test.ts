@@ -226,6 +226,16 @@ describe('schedules of a partition (P28)', () => {
     expect(packed('acme/more')).toMatchObject({ ok: true });
   });
 
+  it('SCHEDULES-3: those of many keys, each with as much as it may have, leave room for those of another', () => {
+    const world = new Harness();
+    const yaml = `#${randomBytes(337_000).toString('base64')}`;
+    const packed = (repository: string, key: string): SetScheduleReply | undefined =>
+      set(world, request([{ cron: '0 0 1 1 *' }], { tenant: key, key, repository, yaml }));
+    for (let key = 0; key < 10; key += 1)
+      for (let kept = 0; packed(`acme/${kept}`, `key${key}`)?.ok === true; kept += 1);
+    expect(packed('grace/shop', 'grace')).toMatchObject({ ok: true });
+  });
+
   it('a clock that goes an hour ahead and back starts each tick once', () => {
     const world = new Harness();
     set(world, request([{ cron: '*/15 * * * *' }]));

@@ -4,7 +4,8 @@
  *
  *  SCHEDULES-1 What comes of a delivery that is not behind the known one in `DELIVERIES` changes nothing.
  *  SCHEDULES-2 What is answered or stored is committed.
- *  SCHEDULES-3 They take no more than SCHEDULES_BYTES_MAX together, an eighth of it those of one key.
+ *  SCHEDULES-3 They take no more than SCHEDULES_BYTES_MAX together, an eighth of it those of one key, and of what is free a quarter: accounts
+ *     cost nothing, and however many have as much as they may, there is room for another's.
  */
 import type {
   PauseReply,
@@ -58,6 +59,7 @@ export interface SchedulesHost extends Omit<TicksHost, 'cycle'> {
 
 const SCHEDULES_BYTES_MAX = 128 * 1024 * 1024;
 const SCHEDULES_OF_KEY_BYTES_MAX = SCHEDULES_BYTES_MAX / 8;
+const OF_KEY_SHARE_OF_FREE = 1 / 4;
 /** Lines in one answer: some 400 bytes each with short inputs. */
 const ANSWER_LINES_MAX = 500;
 const ANSWER_CHARACTERS_MAX = 256 * 1024;
@@ -239,7 +241,7 @@ export class Schedules {
         'QUOTA_EXCEEDED',
         `the schedules of one user, with their pipelines' texts, take at most ${SCHEDULES_OF_KEY_BYTES_MAX / 1024 ** 2} MiB, packed`,
       );
-    if (more > 0 && this.#bytes + more > SCHEDULES_BYTES_MAX)
+    if (more > 0 && this.#bytesByKey.of(event.key) + more > (SCHEDULES_BYTES_MAX - this.#bytes) * OF_KEY_SHARE_OF_FREE)
       return refusal(epoch, 'QUOTA_EXCEEDED', 'this server has no room for more schedules');
     return undefined;
   }
