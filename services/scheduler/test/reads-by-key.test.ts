@@ -1,8 +1,11 @@
 /** Documents of runs that somebody waits for are read key by key, whatever one of them asks for. */
 import { describe, expect, it } from 'vitest';
+import { OutsideRuns, type OutsideRunsHost } from '../src/partition/outside-runs.ts';
 import { Parents } from '../src/partition/parents.ts';
 import { Parking, type ParkingHost } from '../src/partition/parking.ts';
+import type { LiveRun } from '../src/run/live-run.ts';
 import type { ParkedRun } from '../src/run/parked-run.ts';
+import { WideMap } from '../src/run/wide-map.ts';
 
 /** What is read, in order; each is answered when it is told to be. */
 class Store {
@@ -56,5 +59,28 @@ describe('one key that asks for more than may wait', () => {
     store.answerAll();
     expect(store.asked.indexOf('bob')).toBeGreaterThan(-1);
     expect(store.asked.indexOf('bob')).toBeLessThan(12);
+  });
+
+  it('superseded runs of others are asked for among its own, and again where they do not come', () => {
+    const asked: string[] = [];
+    const host: Partial<OutsideRunsHost> = {
+      runs: new WideMap<string, LiveRun>((id) => id),
+      parking: {
+        find: (id: string) => ({ id, key: id.slice(0, 3) }),
+        bringBack: (id: string, then: (isThere: boolean) => void) => {
+          asked.push(id);
+          then(false);
+        },
+      } as unknown as Parking,
+    };
+    const outside = new OutsideRuns(host as OutsideRunsHost);
+    outside.supersede(many);
+    outside.supersede(['bob']);
+    outside.tick();
+    expect(asked).toContain('bob');
+    const first = asked.splice(0).length;
+    outside.tick();
+    expect(asked).toContain('bob');
+    expect(asked.length).toBe(first);
   });
 });

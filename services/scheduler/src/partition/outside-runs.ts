@@ -2,6 +2,7 @@
  * Runs on their way out of memory and back (`Parking` says which, and when): what else of the partition has to hear of it. Owns who
  * waits for the checkpoint to pass its document, and who is to be cancelled as soon as it can be read, or as its turn comes.
  */
+import { FairQueue } from '@penstock/async';
 import type { RunId, Sequence } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
@@ -18,7 +19,7 @@ import type { RunBorder } from './run-border.ts';
 import type { RunPhases } from '../run/run-phases.ts';
 import type { WideMap } from '../run/wide-map.ts';
 
-/** Superseded runs that are asked for in one tick. */
+/** Superseded runs that are asked for in one tick, key by key. */
 const SUPERSEDED_AT_ONCE = 100;
 /** And those that are cancelled with the run that supersedes them: 0.2 ms each. */
 const CANCELLED_AT_ONCE = 40;
@@ -49,8 +50,9 @@ export class OutsideRuns {
   readonly #host: OutsideRunsHost;
   /** Parked runs whose documents are written, and wait for the checkpoint to pass them. */
   readonly #leaving = new Set<LiveRun>();
-  /** Those outside. */
+  /** Those outside, and of which of them it is the turn to be asked for. */
   readonly #superseded = new Set<RunId>();
+  #toAsk = new FairQueue<RunId>(Infinity, Infinity);
   /** And those in memory that are still to be cancelled. */
   readonly #toCancel = new Set<LiveRun>();
 
@@ -91,8 +93,8 @@ export class OutsideRuns {
     slots.park(run);
     counts.park(run);
     this.#host.forgetAdoption(run);
-    if (this.#toCancel.delete(run)) this.#superseded.add(run.id);
     parking.left(parked);
+    if (this.#toCancel.delete(run)) this.#addOutside(run.id, run.state.key);
     newest.set(parked.tenant, parked);
   }
 
@@ -162,7 +164,7 @@ export class OutsideRuns {
     for (const runId of runIds.toReversed()) {
       const run = runs.get(runId);
       if (run !== undefined) inMemory.push(run);
-      else if (parking.find(runId) !== undefined) this.#superseded.add(runId);
+      else this.#addOutside(runId, parking.find(runId)?.key);
     }
     this.#cancel(inMemory, CANCELLED_AT_ONCE);
   }
@@ -179,6 +181,12 @@ export class OutsideRuns {
       if ((left -= 1) < 0) this.#toCancel.add(run);
       else this.#host.decide(run, 'cancel');
     }
+  }
+
+  #addOutside(runId: RunId, key: string | undefined): void {
+    if (key === undefined || this.#superseded.has(runId)) return;
+    this.#superseded.add(runId);
+    this.#toAsk.add(key, runId);
   }
 
   /** Superseded runs are to be cancelled. */
@@ -203,17 +211,22 @@ export class OutsideRuns {
   /** About every second. */
   tick(): void {
     const { parking } = this.#host;
-    let left = SUPERSEDED_AT_ONCE;
-    for (const runId of this.#superseded) {
-      if ((left -= 1) < 0) return;
-      if (parking.find(runId) === undefined) this.#superseded.delete(runId);
-      else parking.bringBack(runId, () => {});
+    for (let left = SUPERSEDED_AT_ONCE; left > 0; left -= 1) {
+      const runId = this.#toAsk.next();
+      if (runId === undefined) return;
+      const parked = parking.find(runId);
+      if (parked === undefined) this.#superseded.delete(runId);
+      else
+        parking.bringBack(runId, (isThere) => {
+          if (!isThere && this.#superseded.has(runId)) this.#toAsk.add(parked.key, runId);
+        });
     }
   }
 
   clear(): void {
     this.#leaving.clear();
     this.#superseded.clear();
+    this.#toAsk = new FairQueue(Infinity, Infinity);
     this.#toCancel.clear();
   }
 }
