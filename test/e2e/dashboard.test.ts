@@ -183,6 +183,22 @@ describe.skipIf(browserPath === undefined)('the dashboard in a browser', { timeo
     expect(complaints).toEqual([]);
   });
 
+  it('shows the marks that turn the direction in what a test has told of its failure', async () => {
+    const report =
+      '<testsuite name="s"><testcase name="t"><failure message="is &#x202E;not&#x202C; admin&#10;next"/></testcase></testsuite>';
+    const id = await trigger(
+      server,
+      pipeline('told', { a: { run: `echo '${report}' > junit.xml\necho written`, reports: { junit: ['junit.xml'] } } }),
+    );
+    await open(`/dashboard/runs/${id}`);
+    await signIn(page, 'ada');
+    await page.locator('.run-head .status', { hasText: 'passed' }).waitFor();
+    await node('a').click();
+    await line('written').waitFor();
+    await page.getByText('Tests', { exact: true }).click();
+    expect(await page.locator('.cards pre').textContent()).toBe('is <U+202E>not<U+202C> admin\nnext');
+  });
+
   it('goes on with a log after its connection was cut, without a gap and without a doubled line', async () => {
     const wait = gate('cut');
     const { access_token: access, refresh_token: refresh } = await tokensOf(server, 'ada');

@@ -76,6 +76,11 @@ export function visible(text: string): string {
   return text.replace(UNSEEN, nameOf);
 }
 
+/** The same for a text of several lines, which stay lines. */
+export function visibleLines(text: string): string {
+  return text.split(/\r?\n/u).map(visible).join('\n');
+}
+
 /** What a progress bar leaves on a terminal: the part behind the last return that says something. */
 function lastOverwrite(text: string): string {
   if (!text.includes('\r')) return text;

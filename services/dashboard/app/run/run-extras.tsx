@@ -5,6 +5,7 @@ import { ask } from '../api/graphql.ts';
 import type { Operations } from '../api/operations.ts';
 import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
+import { visibleLines } from '../log/ansi.ts';
 import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { StatusSign } from '../parts/status.tsx';
@@ -133,7 +134,7 @@ function Tests({ id }: { readonly id: string }): JSX.Element {
                   <span class="faint">
                     <Name text={`${each.suite}, ${each.stage}`} />, {each.durationSecs.toFixed(2)} s
                   </span>
-                  {each.message === null ? null : <pre tabIndex={0}>{each.message}</pre>}
+                  {each.message === null ? null : <pre tabIndex={0}>{visibleLines(each.message)}</pre>}
                 </li>
               ))}
             </ul>
