@@ -94,8 +94,8 @@ export const operating: readonly Mutant[] = [
     rule: 'P37',
     breaks: 'lets a runner in before it stands what it may be granted',
     file: 'services/auth/src/flows/fleet.ts',
-    find: 'await putExpiring(bus, FLEET_BUCKET, id, entry, Math.ceil(forMs));',
-    replace: 'void [bus, entry];',
+    find: 'await grantFor(isIn ? forMs : Math.min(forMs, ADMITTING_MS));',
+    replace: '',
     noticedBy: [fleet],
   },
   {
