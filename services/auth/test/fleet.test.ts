@@ -4,6 +4,7 @@ import {
   ensureStreams,
   FLEET_BUCKET,
   type FleetEntry,
+  fleetRunnerId,
   newKeySeed,
   publicKeyOf,
   watchLeases,
@@ -117,10 +118,9 @@ describe('attaching', { timeout: 60_000 }, () => {
   it('lets the key in for an hour, and writes what it may be granted first', async () => {
     const { token, id } = await create({ labels: ['gpu'] });
     const written: (FleetEntry | undefined)[] = [];
-    let runner = '';
+    const runner = fleetRunnerId(id, publicKey);
     door.onAdmit = async () => void written.push(await entryOf(runner));
-    const first = await attach(token);
-    runner = String(first.body['runner']);
+    expect((await attach(token)).body['runner']).toBe(runner);
     const { status, body } = await attach(token);
     expect(status).toBe(200);
     expect(body).toMatchObject({ runner, labels: ['gpu'], untrusted: false, expires_in: HOUR_SECS });
@@ -128,7 +128,8 @@ describe('attaching', { timeout: 60_000 }, () => {
     expect(readFleetTicket(JWT_SECRET, String(body['ticket']), Date.now() + 2 * HOUR_SECS * 1_000)).toBeNull();
     expect(readFleetTicket(`${JWT_SECRET}.`, String(body['ticket']), Date.now())).toBeNull();
     expect(door.inside.get(runner)).toMatchObject({ publicKey, tokenId: id, name: 'box' });
-    expect(written.at(-1)).toEqual({ labels: ['gpu'], untrusted: false });
+    const entry = { labels: ['gpu'], untrusted: false };
+    expect(written).toEqual([entry, entry]);
     const { tokens } = await callAuth(world.bus, 'runner-tokens.list', {});
     expect(tokens.find((each) => each.id === id)?.runners).toMatchObject([{ id: runner, name: 'box' }]);
   });
