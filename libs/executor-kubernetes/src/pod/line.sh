@@ -13,12 +13,17 @@ cd /penstock || exit 70
 trap '' TERM INT HUP
 { read -r uid && IFS= read -r mask; } <settings
 exec 9<>pipes/wake 7<>note 5<>token.out 6<>token.err
+# The shell of a line, and the one that sends for it.
 if [ -e line.pid ]; then
-  read -r old <line.pid && kill -KILL $old 2>/dev/null
+  while read -r old; do kill -KILL $old 2>/dev/null; done <line.pid
 fi
 # Before anything is told: it may be ended in the middle of that.
 echo $$ >line.pid
-rm -f put.*
+rm -f put.* masks.*
+# So many blocks have made room for others.
+taken_out=0 taken_err=0
+[ ! -e taken.out ] || while read -r taken; do taken_out=$taken; done <taken.out
+[ ! -e taken.err ] || while read -r taken; do taken_err=$taken; done <taken.err
 
 ask() {
   read -r up _ </proc/uptime
@@ -41,16 +46,17 @@ blocks() { # <stream> <next>
   cat $files
 }
 
-# One byte more than is read of it, so that too much is seen. Nothing is followed.
+# One byte more than is read of it, so that too much is seen. Nothing is followed. Into a file of this line's own: what reads it for a line
+# that was ended may write on.
 masks() {
   [ -n "$mask" ] && [ -s "$mask" ] && [ -f "$mask" ] && [ ! -L "$mask" ] || return 0
-  head -c 65537 "$mask" >masks.now 2>/dev/null
+  head -c 65537 "$mask" >masks.$$ 2>/dev/null
   # A value in the place of another may be as long.
-  sum=$(cksum <masks.now)
+  sum=$(cksum <masks.$$)
   if [ -n "$sum" ] && [ "$sum" = "$masked" ]; then return 0; fi
   masked=$sum
-  echo "masks $(wc -c <masks.now)"
-  cat masks.now
+  echo "masks $(wc -c <masks.$$)"
+  cat masks.$$
 }
 
 is_sent() { # <stream> <next>
@@ -71,6 +77,8 @@ send() {
       told=1
     fi
     read -r _ <&7
+    # A line that was ended before it could say who sends for it: what has woken this is for the next one.
+    read -r owner <line.pid && [ "$owner" = $$ ] || { echo >&7 && exit; }
   done
 }
 
@@ -83,19 +91,23 @@ while read -r order first second; do
     attach)
       send "$first" "$second" &
       sender=$!
-      echo "$$ $sender" >line.pid
+      echo $sender >>line.pid
       ;;
     ack)
       # The first window of blocks needed no token.
-      read -r taken <taken.$first 2>/dev/null || taken=0
+      if [ "$first" = out ]; then taken=$taken_out; else taken=$taken_err; fi
       files=
       while [ $taken -lt "$second" ]; do
         files="$files $first.$taken"
         taken=$((taken + 1))
         if [ "$first" = out ]; then echo >&5; else echo >&6; fi
       done
-      echo $taken >taken.$first
-      rm -f $files
+      if [ -n "$files" ]; then
+        # A line more, for who is ended while it writes anew has none: the room of all of them would be given again.
+        echo $taken >>taken.$first
+        rm -f $files
+      fi
+      if [ "$first" = out ]; then taken_out=$taken; else taken_err=$taken; fi
       ;;
     ask) ask ;;
     until) echo "until $first" >&9 ;;
