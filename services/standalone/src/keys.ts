@@ -29,6 +29,7 @@ export function keptSecret(file: string): string {
   }
   makeDataFolder(dirname(file));
   const made = randomBytes(32).toString('base64url');
-  writeFileSync(file, `${made}\n`, { mode: 0o600 });
+  // On the disk before anything is kept under it: after a power cut an empty file would be a new secret.
+  writeFileSync(file, `${made}\n`, { mode: 0o600, flush: true });
   return made;
 }
