@@ -158,7 +158,7 @@ describe('the log of an attempt that ends without a result (P21)', () => {
     expect(world.closedLogs).toEqual([]);
     if (_how.includes('session')) world.dispatch.sessionGone('r1-s');
     end(world);
-    expect(world.closedLogs).toEqual([{ runId: id, runner: 'r1', stage: 'a', attempt: 1 }]);
+    expect(world.closedLogs).toEqual([{ key: 'ada', runId: id, runner: 'r1', stage: 'a', attempt: 1 }]);
     world.settle();
     const last = world.appended.at(-1)?.commit.runs[0]?.events;
     expect(last).toMatchObject([{ type: 'attempt_gone', logSequence: 1 }, { type: 'run_stopped' }]);
@@ -172,7 +172,7 @@ describe('the log of an attempt that ends without a result (P21)', () => {
     world.partition.sessionLost('r1-s', 'r1');
     expect(world.closedLogs).toEqual([]);
     world.acknowledge();
-    expect(world.closedLogs).toEqual([{ runId: id, runner: 'r1', stage: 'a', attempt: 1 }]);
+    expect(world.closedLogs).toEqual([{ key: 'ada', runId: id, runner: 'r1', stage: 'a', attempt: 1 }]);
   });
 
   it('that was never started needs no mark', () => {
