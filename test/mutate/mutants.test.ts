@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Random } from '../support/random.ts';
-import { titleOf, whyNotFound } from './mutant.ts';
+import { titleOf, whyNotFound, type Mutant } from './mutant.ts';
 import { equivalents } from './equivalents.ts';
 import { mutants } from './mutants.ts';
 import { sampled } from './operators.ts';
@@ -11,6 +11,10 @@ const root = join(import.meta.dirname, '..', '..');
 const RULES = Array.from({ length: 37 }, (_, index) => `P${index + 1}`);
 /** docs/protocols.md names files that hold them; of the others it says what is built of their subject. */
 const HELD = RULES.filter((rule) => rule !== 'P32' && rule !== 'P33');
+
+/** Of operators, as many as there are; made once. */
+let everyOne: readonly Mutant[] | undefined;
+const all = (): readonly Mutant[] => (everyOne ??= sampled(root, new Random(5), 100_000, () => true));
 
 describe('the mutants', () => {
   it('are at least two of each rule', () => {
@@ -39,18 +43,17 @@ describe('the mutants', () => {
   });
 
   it('are made by operators for a night as well: the same ones for the same seed, each with something that may notice it', () => {
-    const all = (): readonly string[] => sampled(root, new Random(5), 150, () => true).map(titleOf);
-    expect(all()).toHaveLength(150);
-    expect(all()).toEqual(all());
-    for (const mutant of sampled(root, new Random(5), 150, () => true)) {
+    const [some = [], same = []] = [1, 2].map(() => sampled(root, new Random(5), 150, () => true));
+    expect(some).toHaveLength(150);
+    expect(same.map(titleOf)).toEqual(some.map(titleOf));
+    for (const mutant of some) {
       expect(whyNotFound(root, mutant)).toBeUndefined();
       expect(mutant.noticedBy.length, titleOf(mutant)).toBeGreaterThan(0);
     }
   });
 
   it('of a file are looked for first by the tests that have its name', () => {
-    const all = sampled(root, new Random(5), 100_000, () => true);
-    const firstOf = (file: string): unknown => all.find((mutant) => mutant.file === file)?.noticedBy[0];
+    const firstOf = (file: string): unknown => all().find((mutant) => mutant.file === file)?.noticedBy[0];
     expect(firstOf('services/scheduler/src/shell/projector.ts')).toEqual({
       tests: 'services/scheduler/test/projector.test.ts',
     });
@@ -58,8 +61,8 @@ describe('the mutants', () => {
   });
 
   it('of a night are of every rule that files hold: the rules take turns', () => {
-    const made = sampled(root, new Random(5), 4 * HELD.length, ({ rule }) => HELD.includes(rule));
-    expect(HELD.filter((rule) => made.filter((mutant) => mutant.rule === rule).length < 3)).toEqual([]);
+    const night = sampled(root, new Random(5), 4 * HELD.length, ({ rule }) => HELD.includes(rule));
+    expect(HELD.filter((rule) => night.filter((mutant) => mutant.rule === rule).length < 3)).toEqual([]);
   });
 
   it('of operators that change nothing name lines that stand in their files, each with why', () => {
@@ -71,9 +74,8 @@ describe('the mutants', () => {
     );
     expect(lost).toEqual([]);
     expect(equivalents.filter(({ why }) => why.length < 20)).toEqual([]);
-    const all = sampled(root, new Random(5), 100_000, () => true);
     const left = equivalents.filter(({ file, operator, line, within = '' }) =>
-      all.some(
+      all().some(
         (made) =>
           made.file === file &&
           made.breaks.startsWith(`${operator} in ${within}`) &&
