@@ -18,6 +18,8 @@ const REST_TIMES = 100;
 /** Of a limit: so much must have gone from the disk before the stage's part in that is measured. */
 const MEASURED_FROM = 0.5;
 const PAGE_BYTES = 4096;
+/** One for all: without a reason Node makes an exception with its stack at each end of a stage, measuring or not. */
+const STAGE_ENDED = new Error('the stage has ended');
 
 export interface Watched {
   /** What the stage writes to, on whatever disks. */
@@ -55,7 +57,7 @@ export class UsageWatch {
   close(): void {
     this.#isOver = true;
     clearInterval(this.#timer);
-    this.#measuring.abort();
+    this.#measuring.abort(STAGE_ENDED);
   }
 
   async #look(): Promise<void> {
