@@ -4,10 +4,15 @@ export class FairQueue<Item> {
   readonly #byKey = new Map<string, Item[]>();
   readonly #perKeyMax: number;
   readonly #keysMax: number;
+  #size = 0;
 
   constructor(perKeyMax: number, keysMax: number) {
     this.#perKeyMax = perKeyMax;
     this.#keysMax = keysMax;
+  }
+
+  get size(): number {
+    return this.#size;
   }
 
   /** False: there is no room for it. */
@@ -16,10 +21,12 @@ export class FairQueue<Item> {
     if (items === undefined) {
       if (this.#byKey.size >= this.#keysMax) return false;
       this.#byKey.set(key, [item]);
+      this.#size += 1;
       return true;
     }
     if (items.length >= this.#perKeyMax) return false;
     items.push(item);
+    this.#size += 1;
     return true;
   }
 
@@ -28,6 +35,7 @@ export class FairQueue<Item> {
     for (const [key, items] of this.#byKey) {
       if (!mayHave(key)) continue;
       const item = items.shift();
+      this.#size -= 1;
       this.#byKey.delete(key);
       if (items.length > 0) this.#byKey.set(key, items);
       return item;
@@ -41,6 +49,7 @@ export class FairQueue<Item> {
     const at = items?.indexOf(item) ?? -1;
     if (items === undefined || at === -1) return false;
     items.splice(at, 1);
+    this.#size -= 1;
     if (items.length === 0) this.#byKey.delete(key);
     return true;
   }

@@ -1,5 +1,8 @@
 /** What happens to a runner, and what becomes of the runs that had stages on it (P19). */
+import type { RunEvent } from '@penstock/run';
 import { describe, expect, it } from 'vitest';
+import { RunnerRuns } from '../src/partition/runner-runs.ts';
+import type { LiveRun } from '../src/run/live-run.ts';
 import { createdOf } from './restored-runs.ts';
 import { Harness, NOW, stage, text } from './support.ts';
 
@@ -130,4 +133,41 @@ it('P19: a closed run is released where its stages ran, also when each had a wor
   world.settle();
   world.project();
   expect(world.released).toEqual([`r1/${id}`]);
+});
+
+describe('RUNNERRUNS-3: of runners that are lost at one moment', () => {
+  const MANY = 3_000;
+  const started = (runner: string) => [{ type: 'stage_started', runner } as RunEvent];
+  const runOf = (id: string) => ({ id, plan: { stages: [] }, state: { workspaces: {} } }) as unknown as LiveRun;
+
+  /** Ada has many runners of its own, each with many runs; everybody's is r0, with one run. */
+  function lostRunners(): RunnerRuns {
+    const tenantOf = (runner: string): string | undefined => (runner === 'r0' ? undefined : 'ada');
+    const runs = new RunnerRuns({ hasRunner: () => false, lacks: () => false, tenantOf });
+    for (let index = 0; index < MANY; index += 1) runs.happened(runOf(`ada${index}`), started(`r${1 + (index % 300)}`));
+    runs.happened(runOf('bob'), started('r0'));
+    return runs;
+  }
+
+  it('those of one tenant have one turn together: the attempts of others are lost among theirs', () => {
+    const runs = lostRunners();
+    for (let runner = 300; runner >= 0; runner -= 1) runs.sessionLost(`s${runner}`, `r${runner}`);
+    const lost: string[] = [];
+    const lose = ({ id }: LiveRun): boolean => lost.push(id) > 0;
+    expect(runs.lookOnAtSessions(4, lose)).toBe(4);
+    expect(lost).toContain('bob');
+    while (runs.isBusy) runs.lookOnAtSessions(40, lose);
+    expect(new Set(lost).size).toBe(MANY + 1);
+  });
+
+  it('their workspaces are given up likewise, each once however often it is said', () => {
+    const runs = lostRunners();
+    for (let runner = 300; runner >= 0; runner -= 1) runs.away(`r${runner}`);
+    for (let runner = 300; runner >= 0; runner -= 1) runs.away(`r${runner}`);
+    const lost: string[] = [];
+    runs.lookOn(MANY / 5, ({ id }) => lost.push(id));
+    expect(lost).toContain('bob');
+    while (runs.isBusy) runs.lookOn(40, ({ id }) => lost.push(id));
+    expect(lost.toSorted()).toEqual([...Array.from({ length: MANY }, (_, index) => `ada${index}`), 'bob'].toSorted());
+  });
 });

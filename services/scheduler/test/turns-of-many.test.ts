@@ -62,7 +62,21 @@ describe('SLOTS-6', () => {
   });
 });
 
-it('P27: very many runs of older heads are cancelled in the turns that follow, and as many as its commit takes with the new head', () => {
+it('DEADLINES-2: of very many runs whose waits are over at one moment those of other keys have their turn among them', () => {
+  const world = new Harness({ settings: { liveRunsPerKeyMax: 1_000, queueTimeoutMs: 60_000 } });
+  for (let run = 0; run < MANY; run += 1) world.create(one);
+  world.later(1);
+  const { id } = world.create(one, { key: 'bob', tenant: 'bob' });
+  world.settle();
+  world.later(60_000);
+  expect(statuses(world)['FAILED']).toBeLessThan(AT_ONCE_MAX);
+  const ofBob = [...world.partition.liveRuns].find((run) => run.id === id);
+  expect(ofBob?.state.status).toBe('FAILED');
+  goOn(world);
+  expect(statuses(world)).toEqual({ FAILED: MANY + 1 });
+});
+
+it('P27: very many runs of older heads are cancelled before a new one is created, the last of them in its commit: no owner finds it beside them', () => {
   const world = roomy();
   const head = (sequence: number) => {
     const pullRequest = { number: 7, branch: 'main', fork: false, sequence };
@@ -72,10 +86,15 @@ it('P27: very many runs of older heads are cancelled in the turns that follow, a
   for (let sequence = 1; sequence <= 2 * MANY; sequence += 1)
     world.create(one, { ...head(sequence), keepsSuperseded: true });
   world.settle();
-  const { id } = world.create(one, head(2 * MANY + 1));
-  const { runs } = world.acknowledge();
-  expect([runs.some((run) => run.id === id), runs.length]).toEqual([true, 256]);
-  expect(statuses(world)['CANCELLED']).toBeLessThan(MANY);
-  goOn(world);
+  const { id, replies } = world.create(one, head(2 * MANY + 1));
+  const cancelled: number[] = [];
+  for (;;) {
+    const { runs } = world.acknowledge();
+    cancelled.push(runs.filter(({ events }) => events.some(({ type }) => type === 'run_cancelled')).length);
+    if (runs.some((run) => run.id === id)) break;
+    expect(replies).toEqual([]);
+  }
+  expect(cancelled).toEqual([255, 255, 90]);
+  expect(replies).toMatchObject([{ ok: true, created: true }]);
   expect(statuses(world)).toEqual({ CANCELLED: 2 * MANY, PENDING: 1 });
 });

@@ -1,11 +1,13 @@
 /**
  * What reruns take over from their parents (P30): told to the rerun a commit at a time, so that one run's outputs hold up nobody
- * else's commits. Owns who waits for its parent to be read again after a take-over.
+ * else's commits. Owns who waits for its parent to be read again after a take-over; keys take turns there.
  *
  *  ADOPTIONS-1 A rerun in memory that is not complete has a part of what it takes over in a commit to come, or waits for its parent here.
  *  ADOPTIONS-2 A parent is read as it stood at the version that `run_created` names, whoever reads it.
  *  ADOPTIONS-3 What is known of reruns is known of those in memory: a parent may stay for years, and be repeated every day.
+ *  ADOPTIONS-4 Of those that wait for their parents keys take turns.
  */
+import { FairQueue } from '@penstock/async';
 import {
   adoptionsOf,
   isAdopting,
@@ -39,7 +41,9 @@ export interface AdoptionsHost {
 export class Adoptions {
   readonly #host: AdoptionsHost;
   /** Not asked for yet, or not answered well. */
-  readonly #waiting = new Set<LiveRun>();
+  readonly #waiting = new Map<RunId, LiveRun>();
+  /** Those among them whose turn it is; some may have left. */
+  readonly #turns = new FairQueue<RunId>(Infinity, Infinity);
   /** By the run that they take over from: those that had not all of it when it was last looked at. */
   readonly #takers = new Map<RunId, Set<LiveRun>>();
 
@@ -61,8 +65,13 @@ export class Adoptions {
   /** A run that a take-over has found. */
   found(run: LiveRun): void {
     if (!isAdopting(run.state)) return;
-    this.#waiting.add(run);
+    this.#wait(run);
     this.#takes(run);
+  }
+
+  #wait(run: LiveRun): void {
+    this.#waiting.set(run.id, run);
+    this.#turns.add(run.state.key, run.id);
   }
 
   /** Whether a run that has not ended still takes over from this one, as committed: it is not deleted then (P34). */
@@ -84,10 +93,13 @@ export class Adoptions {
 
   /** About every second, and at the end of a take-over: those that wait go on where they were. */
   goOn(): void {
-    let left = PARENTS_AT_ONCE;
-    for (const run of this.#waiting) {
-      if ((left -= 1) < 0) return;
-      this.#waiting.delete(run);
+    // What does not answer at once is asked for again by the next tick.
+    for (let turns = this.#turns.size, left = PARENTS_AT_ONCE; turns > 0 && left > 0; turns -= 1) {
+      const runId = this.#turns.next() ?? '';
+      const run = this.#waiting.get(runId);
+      if (run === undefined) continue;
+      left -= 1;
+      this.#waiting.delete(runId);
       this.#resume(run);
     }
   }
@@ -96,7 +108,7 @@ export class Adoptions {
   forget(run: LiveRun): void {
     const parent = run.state.lineage?.parent;
     if (parent === undefined) return;
-    this.#waiting.delete(run);
+    this.#waiting.delete(run.id);
     const takers = this.#takers.get(parent);
     takers?.delete(run);
     if (takers?.size === 0) this.#takers.delete(parent);
@@ -104,7 +116,7 @@ export class Adoptions {
 
   /** Between two steps. Throws InvariantBroken. */
   assertInvariants(): void {
-    for (const run of [this.#waiting, ...this.#takers.values()].flatMap((runs) => [...runs]))
+    for (const run of [this.#waiting.values(), ...this.#takers.values()].flatMap((runs) => [...runs]))
       invariant('ADOPTIONS-3', this.#host.has(run), 'a rerun that has left memory is kept', () => ({ run: run.id }));
   }
 
@@ -120,7 +132,7 @@ export class Adoptions {
     parents.read(lineage.parent, run.state.key, (parent) => {
       if (!has(run) || !isAdopting(run.state)) return;
       if (parent === 'unavailable') {
-        this.#waiting.add(run);
+        this.#wait(run);
         return;
       }
       const read = parent === null ? undefined : runAt(parent, lineage.version);

@@ -7,7 +7,6 @@ import type { RunId, Sequence } from '@penstock/run';
 import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import type { AwakeRuns } from '../run/awake-runs.ts';
-import { COMMIT_RUNS_MAX } from '../run/commit.ts';
 import type { Deadlines } from '../run/deadlines.ts';
 import type { HeldBytes } from '../run/held-bytes.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -23,8 +22,6 @@ import type { WideMap } from '../run/wide-map.ts';
 const SUPERSEDED_AT_ONCE = 100;
 /** And those that are cancelled with the run that supersedes them: 0.2 ms each. */
 const CANCELLED_AT_ONCE = 40;
-/** As many as the commit of the new head has room for: whoever owns its run finds them cancelled (P27). */
-const HEADS_CANCELLED_AT_ONCE = COMMIT_RUNS_MAX - 1;
 
 export interface OutsideRunsHost {
   readonly parking: Parking;
@@ -55,6 +52,8 @@ export class OutsideRuns {
   #toAsk = new FairQueue<RunId>(Infinity, Infinity);
   /** And those in memory that are still to be cancelled. */
   readonly #toCancel = new Set<LiveRun>();
+  /** Whose turn it is among these; some may have left. */
+  #cancelTurns = new FairQueue<LiveRun>(Infinity, Infinity);
 
   constructor(host: OutsideRunsHost) {
     this.#host = host;
@@ -166,21 +165,18 @@ export class OutsideRuns {
       if (run !== undefined) inMemory.push(run);
       else this.#addOutside(runId, parking.find(runId)?.key);
     }
-    this.#cancel(inMemory, CANCELLED_AT_ONCE);
-  }
-
-  /** A newer head of their pull request takes their place, in the order given: with it, unless they are very many. They are in memory. */
-  supersedeHeads(runs: readonly LiveRun[]): void {
-    this.#cancel(runs, HEADS_CANCELLED_AT_ONCE);
-  }
-
-  #cancel(runs: readonly LiveRun[], atOnce: number): void {
-    let left = atOnce;
-    for (const run of runs) {
+    let left = CANCELLED_AT_ONCE;
+    for (const run of inMemory) {
       if (run.ended) continue;
-      if ((left -= 1) < 0) this.#toCancel.add(run);
+      if ((left -= 1) < 0) this.#cancelLater(run);
       else this.#host.decide(run, 'cancel');
     }
+  }
+
+  #cancelLater(run: LiveRun): void {
+    if (this.#toCancel.has(run)) return;
+    this.#toCancel.add(run);
+    this.#cancelTurns.add(run.state.key, run);
   }
 
   #addOutside(runId: RunId, key: string | undefined): void {
@@ -194,14 +190,14 @@ export class OutsideRuns {
     return this.#toCancel.size > 0;
   }
 
-  /** The next ones, at most so many; how many there were. */
+  /** The next ones, key by key, at most so many; how many there were. */
   goOn(max: number): number {
     const { runs, decide } = this.#host;
     let count = 0;
-    for (const run of this.#toCancel) {
-      if (count >= max) break;
-      this.#toCancel.delete(run);
-      if (run.ended || runs.get(run.id) !== run) continue;
+    while (count < max) {
+      const run = this.#cancelTurns.next();
+      if (run === undefined) break;
+      if (!this.#toCancel.delete(run) || run.ended || runs.get(run.id) !== run) continue;
       count += 1;
       decide(run, 'cancel');
     }
@@ -228,5 +224,6 @@ export class OutsideRuns {
     this.#superseded.clear();
     this.#toAsk = new FairQueue(Infinity, Infinity);
     this.#toCancel.clear();
+    this.#cancelTurns = new FairQueue(Infinity, Infinity);
   }
 }

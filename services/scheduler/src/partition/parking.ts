@@ -28,8 +28,9 @@ const READS_AT_ONCE = 8;
 const READS = { shared: 1_000, own: 10 };
 /** Askers of one of them. */
 const ASKERS_MAX = 100;
-/** Runs whose waits are over that come back in one tick, and runs or keys that are looked at in one turn. */
+/** Runs whose waits are over that come back in one tick, those that are found to be so, and runs or keys that are looked at in one turn. */
 const DUE_AT_ONCE = 500;
+const DUE_FOUND_AT_ONCE = 5_000;
 const LOOKS_AT_ONCE = 256;
 const DUE_ROOM = 1_024;
 
@@ -85,6 +86,8 @@ export class Parking {
   readonly #still = new Set<string>();
   /** Those that have come back are passed over. */
   #due = newDue();
+  /** Those whose waits are over, which are to come back: keys take turns. */
+  #toComeBack = new FairQueue<RunId>(Infinity, Infinity);
   readonly #reads = new Map<RunId, { readonly key: string; readonly askers: ((run: ReadRun) => void)[] }>();
   readonly #toRead = new FairQueue<RunId>(Infinity, Infinity);
   readonly #room = new FairRoom(READS);
@@ -188,16 +191,25 @@ export class Parking {
 
   /** About every second: those whose waits are over come back, so that they hear of it, and what did not answer is asked again. */
   tick(boot: number): void {
-    for (let left = DUE_AT_ONCE; left > 0; left -= 1) {
+    for (let left = DUE_FOUND_AT_ONCE; left > 0; left -= 1) {
       const next = this.#due.peek();
       if (next === undefined || next.at > boot) break;
       this.#due.pop();
-      if (this.find(next.id) === undefined) continue;
-      this.bringBack(next.id, (isThere) => {
-        if (!isThere) this.#due.push(next);
-      });
+      const parked = this.find(next.id);
+      if (parked !== undefined) this.#toComeBack.add(parked.key, next.id);
     }
+    // What does not come is asked for again by the next tick.
+    for (let left = Math.min(DUE_AT_ONCE, this.#toComeBack.size); left > 0; left -= 1) this.#comeBack();
     this.fill();
+  }
+
+  #comeBack(): void {
+    const id = this.#toComeBack.next();
+    const parked = id === undefined ? undefined : this.find(id);
+    if (parked === undefined) return;
+    this.bringBack(parked.id, (isThere) => {
+      if (!isThere) this.#toComeBack.add(parked.key, parked.id);
+    });
   }
 
   /** Brings back what there is room for. */
@@ -316,6 +328,7 @@ export class Parking {
 
   #tidyDue(): void {
     this.#due = newDue();
+    this.#toComeBack = new FairQueue(Infinity, Infinity);
     for (const { out } of this.#entries.values()) if (out !== undefined) this.#pushDue(out);
   }
 

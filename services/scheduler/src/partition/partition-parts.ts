@@ -253,7 +253,7 @@ export class PartitionParts {
       parents: this.parents,
       adopt: (run, lists) => this.adoptions.begin(run, lists),
       supersede: (runIds) => this.outside.supersede(runIds),
-      supersedeHeads: (runs) => this.outside.supersedeHeads(runs),
+      cancel: (run) => void this.decisions.decide(run, { type: 'cancel', at: this.decisions.at(run) }),
       giveUp: (run) => void this.decisions.decide(run, { type: 'give-up', at: this.decisions.at(run) }),
       advance: () => host.advance(),
     });

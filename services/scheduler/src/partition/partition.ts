@@ -329,6 +329,7 @@ export class Partition {
     const boot = this.#ports.bootNow();
     return this.#matchesMore ||
       this.#parts.offers.isBusy ||
+      this.#parts.deadlines.isBusy ||
       this.#parts.pulls.isDue(boot) ||
       this.#parts.resumption.isBusy ||
       this.#parts.outside.isBusy ||

@@ -9,6 +9,7 @@ import type { ConcurrencySlots } from '../admission/concurrency-slots.ts';
 import type { KeyCounts } from '../admission/key-counts.ts';
 import { isBehind, refOf, type PullRequests } from '../admission/pull-requests.ts';
 import { BadPipeline, type DefinitionSource } from '../run/definitions.ts';
+import { COMMIT_RUNS_MAX } from '../run/commit.ts';
 import type { LiveRun } from '../run/live-run.ts';
 import { mayPark } from '../run/parked-run.ts';
 import type { PartitionPorts } from '../run/ports.ts';
@@ -23,6 +24,9 @@ import type { Reads } from './reads.ts';
 import { refusal, unavailable } from './refusals.ts';
 import type { RememberedIds } from './remembered-ids.ts';
 import { RerunRefused } from './rerun.ts';
+
+/** Of older heads, as many as the commit of the new one has room for: whoever owns its run finds them cancelled (P27). */
+const HEADS_CANCELLED_AT_ONCE = COMMIT_RUNS_MAX - 1;
 
 type Reply = (reply: CreateReply) => void;
 
@@ -53,8 +57,8 @@ export interface RunCreationDependencies {
   adopt(run: LiveRun, lists: readonly (readonly TakenStage[])[]): void;
   /** A newer run of its group takes its place: it is cancelled, in memory at once. */
   supersede(runIds: readonly RunId[]): void;
-  /** A newer head takes the place of these. */
-  supersedeHeads(runs: readonly LiveRun[]): void;
+  /** A newer head of its pull request takes its place. */
+  cancel(run: LiveRun): void;
   giveUp(run: LiveRun): void;
   bootNow(): number;
   /** Something may follow from what was decided. */
@@ -162,7 +166,7 @@ export class RunCreation {
   }
 
   #createOf(request: CreateRequest, reply: Reply, definitions: DefinitionSource, parent: LiveRun | undefined): void {
-    const { settings, cycle, advance } = this.#partition;
+    const { settings, pulls, cycle, cancel, advance } = this.#partition;
     const { epoch } = settings;
     const refused = this.#noRoomFor(request);
     if (refused !== undefined) {
@@ -172,6 +176,14 @@ export class RunCreation {
     const made = this.#newRun(request, reply, definitions, parent);
     if (made === undefined) return;
     const { run } = made;
+    const superseded = isNewHead(run, made.request) ? pulls.supersededBy(run) : [];
+    if (superseded.length > HEADS_CANCELLED_AT_ONCE) {
+      // An owner that comes between could not tell that the rest is superseded: the head is created with the last of them.
+      for (const each of superseded.slice(0, HEADS_CANCELLED_AT_ONCE)) cancel(each);
+      cycle.whenAllCommitted(() => this.create(request, reply, definitions));
+      advance();
+      return;
+    }
     this.#take(run, made.request);
     const { rerun } = made;
     if (rerun !== undefined) this.#partition.adopt(run, adoptionsOf(rerun.parent, run.state, rerun.grown) ?? []);
@@ -205,9 +217,9 @@ export class RunCreation {
     }
   }
 
-  #take(run: LiveRun, { limits, keepsSuperseded, ended }: CreateRequest): void {
-    const { parking, slots, counts, pulls, remember, begin, supersede, supersedeHeads, giveUp, bootNow } =
-      this.#partition;
+  #take(run: LiveRun, request: CreateRequest): void {
+    const { limits, ended } = request;
+    const { parking, slots, counts, pulls, remember, begin, supersede, cancel, giveUp, bootNow } = this.#partition;
     const { key, group, createdAt: at, awaitsApproval, lineage } = run.state;
     const supersedes = awaitsApproval !== true && run.definition.concurrency?.cancelInProgress === true;
     const isWantedOutside = (isHeld: boolean): boolean => mayPark(run) && parking.isWanted(key, isHeld);
@@ -228,9 +240,7 @@ export class RunCreation {
     }
     const tooMany = awaitsApproval === true ? pulls.tooMany(run) : undefined;
     if (tooMany !== undefined) giveUp(tooMany);
-    // A rerun is no new head: it leaves the others of its pull request alone.
-    if (ended?.status !== 'CANCELLED' && keepsSuperseded !== true && lineage === undefined)
-      supersedeHeads(pulls.supersededBy(run));
+    if (isNewHead(run, request)) for (const each of pulls.supersededBy(run)) cancel(each);
     if (supersedes) supersede(before.filter((id) => !spares(lineage, id)));
   }
 
@@ -252,4 +262,9 @@ export class RunCreation {
       return unavailable(epoch, `the live runs of '${key}' take all the memory that a key may have`);
     return cycle.isTooSlow ? unavailable(epoch, 'the journal is too slow') : undefined;
   }
+}
+
+/** Whether it takes the place of older heads. A rerun is no new head: it leaves the others of its pull request alone. */
+function isNewHead({ state }: LiveRun, { keepsSuperseded, ended }: CreateRequest): boolean {
+  return ended?.status !== 'CANCELLED' && keepsSuperseded !== true && state.lineage === undefined;
 }

@@ -5,7 +5,9 @@
  *  RUNNERRUNS-1 A run in memory is known of each runner that it was granted to.
  *  RUNNERRUNS-2 A workspace is given up where its runner is away for longer than the grace, or is here without the labels of the stages
  *     that it is for.
+ *  RUNNERRUNS-3 What is lost at one moment is looked at in turns: of tenants with runners of their own, and of everybody's runners.
  */
+import { FairQueue } from '@penstock/async';
 import type { RunEvent } from '@penstock/run';
 import type { LiveRun } from '../run/live-run.ts';
 import { WideMap } from '../run/wide-map.ts';
@@ -17,6 +19,8 @@ export interface Runners {
   hasRunner(runner: string): boolean;
   /** Whether the runner is here, and none of its sessions has all of these labels any more. */
   lacks(runner: string, labels: readonly string[]): boolean;
+  /** Whose alone the runner is; undefined: everybody's. */
+  tenantOf(runner: string): string | undefined;
 }
 
 interface Loss {
@@ -27,6 +31,7 @@ interface Loss {
 
 interface LostSession {
   readonly session: string;
+  readonly runner: string;
   readonly left: Iterator<LiveRun>;
 }
 
@@ -36,8 +41,10 @@ export class RunnerRuns {
   readonly #runnersOf = new WideMap<LiveRun, string[]>(({ id }) => id);
   /** The session and labels that a runner was last seen with. */
   readonly #seen = new Map<string, string>();
-  readonly #losses: Loss[] = [];
-  readonly #lostSessions: LostSession[] = [];
+  /** By runner and cause: a new one stands for the one before, which is passed over in its turn. */
+  readonly #losses = new Map<string, Loss>();
+  readonly #lossTurns = new FairQueue<Loss>(Infinity, Infinity);
+  readonly #lostSessions = new FairQueue<LostSession>(Infinity, Infinity);
 
   constructor(runners: Runners) {
     this.#runners = runners;
@@ -45,7 +52,7 @@ export class RunnerRuns {
 
   /** Whether there are runs left to look at. */
   get isBusy(): boolean {
-    return this.#losses.length > 0 || this.#lostSessions.length > 0;
+    return this.#losses.size > 0 || this.#lostSessions.size > 0;
   }
 
   happened(run: LiveRun, events: readonly RunEvent[]): void {
@@ -83,7 +90,7 @@ export class RunnerRuns {
 
   sessionLost(session: string, runner: string): void {
     const runs = this.#runsOf.get(runner);
-    if (runs !== undefined) this.#lostSessions.push({ session, left: runs.values() });
+    if (runs !== undefined) this.#lostSessions.add(this.#turnOf(runner), { session, runner, left: runs.values() });
     this.lookAtLabels(runner);
     if (!this.#runners.hasRunner(runner)) this.#seen.delete(runner);
   }
@@ -100,13 +107,11 @@ export class RunnerRuns {
   lookOnAtSessions(max: number, lose: (run: LiveRun, session: string) => boolean): number {
     let count = 0;
     for (let looks = 0; count < max && looks < LOOKS_AT_ONCE; looks++) {
-      const [lost] = this.#lostSessions;
+      const lost = this.#lostSessions.next();
       if (lost === undefined) break;
       const { value, done } = lost.left.next();
-      if (done === true) {
-        this.#lostSessions.shift();
-        continue;
-      }
+      if (done === true) continue;
+      this.#lostSessions.add(this.#turnOf(lost.runner), lost);
       if (lose(value, lost.session)) count += 1;
     }
     return count;
@@ -115,12 +120,17 @@ export class RunnerRuns {
   /** Looks at the next runs, at most so many; `lose` hears which of a run's workspaces are to be given up, by their sets of labels; undefined: all of that runner's. */
   lookOn(max: number, lose: (run: LiveRun, runner: string, labelSets: readonly string[] | undefined) => void): void {
     for (let left = max; left > 0; left -= 1) {
-      const [loss] = this.#losses;
+      const loss = this.#lossTurns.next();
       if (loss === undefined) return;
       const { runner, why } = loss;
+      if (this.#losses.get(nameOf(loss)) !== loss) continue;
       const next = why === 'away' && this.#runners.hasRunner(runner) ? undefined : loss.left.next();
-      if (next === undefined || next.done === true) this.#losses.shift();
-      else if (why === 'away') lose(next.value, runner, undefined);
+      if (next === undefined || next.done === true) {
+        this.#losses.delete(nameOf(loss));
+        continue;
+      }
+      this.#lossTurns.add(this.#turnOf(runner), loss);
+      if (why === 'away') lose(next.value, runner, undefined);
       else {
         const labelSets = this.#lackingIn(next.value, runner);
         if (labelSets.length > 0) lose(next.value, runner, labelSets);
@@ -131,9 +141,15 @@ export class RunnerRuns {
   #lose(runner: string, why: Loss['why']): void {
     const runs = this.#runsOf.get(runner);
     if (runs === undefined) return;
-    const known = this.#losses.findIndex((loss) => loss.runner === runner && loss.why === why);
-    if (known >= 0) this.#losses.splice(known, 1);
-    this.#losses.push({ runner, why, left: runs.values() });
+    const loss = { runner, why, left: runs.values() };
+    this.#losses.set(nameOf(loss), loss);
+    this.#lossTurns.add(this.#turnOf(runner), loss);
+  }
+
+  /** Runners of one tenant have a turn together; each of the others has its own. */
+  #turnOf(runner: string): string {
+    const tenant = this.#runners.tenantOf(runner);
+    return tenant === undefined ? `runner ${runner}` : `tenant ${tenant}`;
   }
 
   #lackingIn({ plan, state }: LiveRun, runner: string): string[] {
@@ -156,4 +172,8 @@ export class RunnerRuns {
     if (runs === undefined) this.#runsOf.set(runner, new Set([run]));
     else runs.add(run);
   }
+}
+
+function nameOf({ runner, why }: Pick<Loss, 'runner' | 'why'>): string {
+  return `${why} ${runner}`;
 }

@@ -3,7 +3,9 @@
  * through the live runs, some at every tick, so that runs that have ended leave nothing behind here and no look takes long.
  *
  *  DEADLINES-1 A run is woken when a wait of its stages is over, by its own beginnings (`StageTimes`), whatever the wall clock says.
+ *  DEADLINES-2 Of what is due at one moment keys take turns: one with ten thousand runs has others' woken among them.
  */
+import { FairQueue } from '@penstock/async';
 import type { RunId } from '@penstock/run';
 import { Heap } from './heap.ts';
 import type { LiveRun } from './live-run.ts';
@@ -22,11 +24,18 @@ const TIMERS_AT_ONCE = 1_000;
 
 export class Deadlines {
   readonly #timers = new Heap<{ readonly at: number; readonly runId: RunId }>((a, b) => a.at < b.at);
-  /** Run id to the time at which it is woken; its timer takes it out. */
+  /** Their timers have come, and they are not woken yet. */
+  readonly #due = new FairQueue<RunId>(Infinity, Infinity);
+  /** Run id to the time at which it is woken; it is taken out then. */
   readonly #wakeAt = new WideMap<RunId, number>((id) => id);
   /** Where the look through the live runs stands. */
   #round: Iterator<LiveRun> | undefined;
   #lookedAt = Number.NEGATIVE_INFINITY;
+
+  /** Some that are due are left over. */
+  get isBusy(): boolean {
+    return this.#due.size > 0;
+  }
 
   /** When the next timer is due; undefined: there is none. */
   get next(): number | undefined {
@@ -54,21 +63,23 @@ export class Deadlines {
 
   /**
    * Wakes those whose time has come, with the stages whose waits are over: at most so many, for after a pause there may be as many
-   * as there are runs; `next` has come while others are left. How many it has woken.
+   * as there are runs; it is busy, or `next` has come, while others are left. How many it has woken.
    */
   wakeDue(
     runs: ReadonlyMap<RunId, LiveRun>,
     { boot, max }: { readonly boot: number; readonly max: number },
     wake: (run: LiveRun, due: readonly string[]) => void,
   ): number {
+    this.#takeTimers(runs, boot);
     let woken = 0;
-    for (let timers = 0; timers < TIMERS_AT_ONCE && woken < max; timers++) {
-      const timer = this.#timers.peek();
-      if (timer === undefined || timer.at > boot) break;
-      this.#timers.pop();
-      if (this.#wakeAt.get(timer.runId) !== timer.at) continue;
-      this.#wakeAt.delete(timer.runId);
-      const run = runs.get(timer.runId);
+    for (let looks = 0; looks < TIMERS_AT_ONCE && woken < max; looks++) {
+      const runId = this.#due.next();
+      if (runId === undefined) break;
+      const at = this.#wakeAt.get(runId);
+      // It was told twice.
+      if (at === undefined || at > boot) continue;
+      this.#wakeAt.delete(runId);
+      const run = runs.get(runId);
       if (run === undefined || run.ended) continue;
       const due = run.times.due(run.state, boot);
       if (due.length > 0) {
@@ -79,6 +90,18 @@ export class Deadlines {
       this.#armAfter(run, boot);
     }
     return woken;
+  }
+
+  #takeTimers(runs: ReadonlyMap<RunId, LiveRun>, boot: number): void {
+    for (let timers = 0; timers < TIMERS_AT_ONCE; timers++) {
+      const timer = this.#timers.peek();
+      if (timer === undefined || timer.at > boot) return;
+      this.#timers.pop();
+      if (this.#wakeAt.get(timer.runId) !== timer.at) continue;
+      const run = runs.get(timer.runId);
+      if (run === undefined) this.#wakeAt.delete(timer.runId);
+      else this.#due.add(run.state.key, run.id);
+    }
   }
 
   /** Looks at some of the live runs: at all of them in so many ticks. */
