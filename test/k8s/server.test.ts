@@ -150,6 +150,46 @@ stages:
     expect((await run('tools-2')).stdout).toEqual(['tools-1', 'item of tools-2', ...found.slice(2)]);
   }, 180_000);
 
+  it('says in the log of a stage in a Pod what it asks for and cannot keep, in the words that are used elsewhere', async () => {
+    const made = (folder: string): string => `
+      mkdir -p ${folder}/shut; mkfifo ${folder}/pipe; ln -s pipe ${folder}/link; echo 1 >${folder}/kept
+      echo 1 >"$(printf "${folder}/li\\nne")"; echo 1 >${folder}/shut/file; chmod 0 ${folder}/shut`;
+    const yaml = `
+pipeline: {name: pods-left-out}
+stages:
+  build:
+    image: ${IMAGE}
+    artifacts: [dist/**]
+    cache: {key: odd, paths: [tools, ~/.store]}
+    run: |${made('dist')}${made('tools')}${made('$HOME/.store')}
+`;
+    const { data } = await server.graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(TRIGGER, {
+      yaml,
+      waitSeconds: 120,
+    });
+    const { id, status } = data.triggerPipeline.run;
+    const { events } = await readStream(`${server.url}/pipeline/${id}/logs`, server.apiKey);
+    const lines = events
+      .filter(({ event, data: { stream } }) => event === 'stage_log' && stream === 'system')
+      .map(({ data: { line } }) => line);
+    const leftOut = (folder: string): string[] => [
+      `"${folder}/li\\nne" is not kept: it has control characters, or a backslash`,
+      `"${folder}/pipe" is not kept: it is no file`,
+      `"${folder}/shut" is not kept: the folder cannot be read`,
+    ];
+    expect(lines).toEqual([
+      "no cache 'odd' is there yet",
+      ...leftOut('dist'),
+      '"dist/link" is not kept: it is a link to no file',
+      'kept 1 file (2 bytes)',
+      ...leftOut('tools'),
+      ...leftOut('.store'),
+      expect.stringMatching(/^saved the cache 'odd': 4 files/),
+    ]);
+    expect(status).toBe('SUCCESS');
+    await expect.poll(() => lab.pods(), { timeout: 30_000 }).toEqual([]);
+  }, 180_000);
+
   it('runs a pipeline with an image, outputs and a service to its end, and leaves no Pod', async () => {
     const { data } = await server.graphql<{ triggerPipeline: { run: { id: string; status: string } } }>(TRIGGER, {
       yaml: PIPELINE,

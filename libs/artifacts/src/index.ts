@@ -17,6 +17,7 @@ export { letGo } from './let-go.ts';
 export { decodeManifest, encodeManifest, type KeptFile, MANIFEST_BYTES_MAX, pathFault } from './manifest.ts';
 export { TEST_STATUSES, type TestCase, testCaseOf, type TestStatus } from './reports/test-case.ts';
 export { readReport, type TestReport } from './reports/read-report.ts';
+export { type NotTaken, notTakenTogether } from './collect/not-taken.ts';
 export { pickPaths } from './collect/pick.ts';
 export { isKeptAfter, keptLine, leftOutLines, nothingMatchesLine } from './stage-rules.ts';
 export { unpackFiles } from './unpack.ts';

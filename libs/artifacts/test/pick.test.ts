@@ -1,14 +1,21 @@
 import { expect, it } from 'vitest';
+import type { ListedTree } from '../src/collect/pick.ts';
 import { pickPaths } from '../src/index.ts';
 
-const pick = (patterns: readonly string[], files: readonly string[], links: Readonly<Record<string, string>> = {}) =>
-  pickPaths(patterns, { files, links: new Map(Object.entries(links)) });
+const nothing = { leftOut: [], leftOutCount: 0 };
+const pick = (
+  patterns: readonly string[],
+  files: readonly string[],
+  links: Readonly<Record<string, string>> = {},
+  { others = [], shut = [] }: Partial<ListedTree> = {},
+) => pickPaths(patterns, { files, links: new Map(Object.entries(links)), others, shut });
 
 it('takes what the patterns ask for, and nothing else', () => {
   expect(pick(['dist/**', '!dist/*.map'], ['dist/a', 'dist/a.map', 'dist/b/c', 'node_modules/x'])).toEqual({
     files: ['dist/a', 'dist/b/c'],
     links: [],
     folders: [],
+    notTaken: nothing,
   });
 });
 
@@ -18,6 +25,7 @@ it('takes along what a link leads to, and the links on the way', () => {
     files: ['releases/v2/app'],
     links: ['latest', 'releases/now'],
     folders: [],
+    notTaken: nothing,
   });
 });
 
@@ -33,6 +41,29 @@ it.each([['/etc/passwd'], ['../../etc/passwd'], ['self'], ['nothing']])(
 
 it('takes no name that no list of kept files can hold', () => {
   expect(pick(['**'], ['../out', 'a/../b', 'line\nfeed', 'good']).files).toEqual(['good']);
+});
+
+it('says of what is asked for and not taken why, in the words that are used of a folder here', () => {
+  const files = ['dist/line\nfeed', 'dist/\ufffd', 'dist/good', 'other/line\nfeed'];
+  const others = ['dist/pipe', 'dist/not.map', 'other/pipe'];
+  const shut = ['dist/shut', 'other/shut'];
+  const { notTaken } = pick(['dist/**', '!dist/*.map'], files, { 'dist/\t': 'good' }, { others, shut });
+  expect(notTaken).toEqual({
+    leftOut: [
+      { path: 'dist/line\nfeed', why: 'it has control characters, or a backslash' },
+      { path: 'dist/\ufffd', why: 'its name is not UTF-8' },
+      { path: 'dist/\t', why: 'it has control characters, or a backslash' },
+      { path: 'dist/pipe', why: 'it is no file' },
+      { path: 'dist/shut', why: 'the folder cannot be read' },
+    ],
+    leftOutCount: 5,
+  });
+});
+
+it('holds no more of what it does not take than is told, however much there is', () => {
+  const others = Array.from({ length: 1_000 }, (_none, at) => `pipe-${at}`);
+  const { leftOut, leftOutCount } = pick(['**'], [], {}, { others }).notTaken;
+  expect([leftOut.length, leftOutCount]).toEqual([20, 1_000]);
 });
 
 it('says which folders a pattern names as if they were files', () => {

@@ -1,5 +1,5 @@
 /** What a stage has left in its Pod, on its way out of it; its container is a shell of this machine. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import {
   chmodSync,
   linkSync,
@@ -17,7 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { leftTreeOf, type StageLeavings } from '@penstock/executor';
+import { leftTreeOf, type LeftTree, type StageLeavings } from '@penstock/executor';
 import { pack } from 'tar-stream';
 import type { Cluster } from '../src/cluster/cluster.ts';
 import { bringOut } from '../src/pod/leavings.ts';
@@ -141,6 +141,24 @@ it('looks below those paths alone that are asked for, whatever their names', asy
   expect(await bring(look, 1_000, ['-delete', 'c/file', 'link', 'gone'])).toEqual([]);
   expect(seen.toSorted()).toEqual(['-delete/file', 'c/file', 'link']);
   expect(readFileSync(join(into, '-delete/file'), 'utf8')).toBe('-delete');
+});
+
+it('lists what is neither a file nor a link, which it brings nothing of, and looks no less below a folder for it', async () => {
+  execFileSync('mkfifo', [join(folder, 'pipe')]);
+  mkdirSync(join(folder, 'deep'));
+  execFileSync('mkfifo', [join(folder, 'deep/li\nne')]);
+  symlinkSync('pipe', join(folder, 'link'));
+  writeFileSync(join(folder, 'file'), '1');
+  const trees: LeftTree[] = [];
+  const look: StageLeavings['pick'] = (list, signal) => {
+    trees.push(leftTreeOf(list));
+    return everything(list, signal);
+  };
+  expect(await bring(look)).toEqual([]);
+  expect(trees.map((tree) => ({ ...tree, others: tree.others.toSorted() }))).toEqual([
+    { files: ['file'], links: new Map([['link', 'pipe']]), others: ['deep/li\nne', 'pipe'], shut: [] },
+  ]);
+  expect(readdirSync(into).toSorted()).toEqual(['file', 'link']);
 });
 
 it('tells what kept it from choosing', async () => {

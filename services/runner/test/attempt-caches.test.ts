@@ -114,6 +114,39 @@ it('are saved from what was brought out of where they stayed', async () => {
   expect(saved).toMatchObject([[[NPM], { folders: { workspace: workspace?.into, home: ofHome?.into } }]]);
 });
 
+it('each with what is at its own paths and could not be brought out', async () => {
+  const after = { ...(await restoreForAttempt(caching(), prepared, true)), caches: [NPM, BUILT] };
+  const left = leftInside().of({} as Job, prepared.folders, after.caches);
+  const list = Buffer.from(
+    [
+      './out/a.o',
+      '',
+      '',
+      './out/pipe.o',
+      './out/pipe',
+      './node_modules/socket',
+      './.npm/pipe',
+      '',
+      './.npm/shut',
+      '',
+    ].join('\0'),
+  );
+  for (const part of left?.cached?.parts ?? []) await part.pick(list, new AbortController().signal);
+  await saveForAttempt(caching(), after, left?.cached);
+  const [toSave = []] = saved[0] ?? [];
+  expect(toSave.map(({ key, notTaken }) => [key, notTaken?.leftOut])).toEqual([
+    [
+      'npm',
+      [
+        { path: 'node_modules/socket', why: 'it is no file' },
+        { path: '.npm/pipe', why: 'it is no file' },
+        { path: '.npm/shut', why: 'the folder cannot be read' },
+      ],
+    ],
+    ['built', [{ path: 'out/pipe.o', why: 'it is no file' }]],
+  ]);
+});
+
 it('one of the home alone is looked for nowhere else', async () => {
   const left = leftInside().of({} as Job, prepared.folders, [{ key: 'home', paths: ['~/.m2'] }]);
   expect(left?.cached?.parts).toMatchObject([{ folder: home }]);

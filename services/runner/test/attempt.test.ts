@@ -181,11 +181,13 @@ describe('an attempt (P16)', () => {
   });
 
   it('whose files stay inside asks for what it keeps of them, in a folder that no other one has', async () => {
+    const notTaken = { leftOut: [{ path: 'dist/pipe', why: 'it is no file' }], leftOutCount: 1 };
     const leavings = {
       folder: '',
       into: '/left',
       isWanted: () => true,
       pick: () => Promise.resolve({ files: [], links: new Map(), folders: [] }),
+      notTaken: () => [notTaken],
     };
     leftInside.of = () => ({ kept: leavings, cached: undefined, all: [leavings] });
     const specs: StageSpec[] = [];
@@ -203,7 +205,7 @@ describe('an attempt (P16)', () => {
     const one = attempt({ ...job, artifacts }, { filesStayInside: true, start });
     stored.resolve();
     expect(await one.result).toMatchObject({ status: 'success' });
-    expect(keptOf).toMatchObject([{ folder: '/left', fault: undefined, user: undefined }]);
+    expect(keptOf).toMatchObject([{ folder: '/left', fault: undefined, user: undefined, notTaken }]);
     await attempt({ ...job, artifacts }, { filesStayInside: true, start }).result;
     expect(keptOf).toMatchObject([{}, { fault: 'its Pod is gone' }]);
     expect(specs).toMatchObject([{ leavings: [leavings] }, { leavings: [leavings] }]);

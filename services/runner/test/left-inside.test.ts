@@ -58,8 +58,21 @@ it('is no more than a cache may have, whoever has made the list: the runner take
   );
 });
 
+it('says what of its artifacts, not of its reports, is there and cannot be brought', async () => {
+  const part = kept(['dist/**'], ['reports/**']);
+  const list = Buffer.from(['./dist/a', './dist/b\nc', '', '', './reports/pipe', './dist/pipe', '', ''].join('\0'));
+  expect(await part.pick(list, wanted)).toEqual({ files: ['dist/a'], links: new Map(), folders: [] });
+  expect(part.notTaken()[0]).toEqual({
+    leftOut: [
+      { path: 'dist/b\nc', why: 'it has control characters, or a backslash' },
+      { path: 'dist/pipe', why: 'it is no file' },
+    ],
+    leftOutCount: 2,
+  });
+});
+
 describe('the turns of stages', () => {
-  const nothing = { files: [], links: new Map(), folders: [] };
+  const nothing = { files: [], links: new Map(), folders: [], notTaken: [] };
   const taskOf = (name: string) => ({ list: Buffer.from(name), wanted: { lists: [] } });
   /** What the thread has, and what it is to answer. */
   function turnsOf() {

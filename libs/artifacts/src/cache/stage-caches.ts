@@ -8,6 +8,7 @@
 import { createHash } from 'node:crypto';
 import { PIPELINE_LIMITS } from '@penstock/pipeline';
 import { collectFiles } from '../collect/collection.ts';
+import { notTakenTogether, type NotTaken } from '../collect/not-taken.ts';
 import { ArtifactsFailed } from '../errors.ts';
 import { filesText, leftOutLines } from '../stage-rules.ts';
 import { packCache, unpackCache, type PackedFiles } from './caches.ts';
@@ -27,6 +28,8 @@ interface AskedCache {
 export interface CacheToSave {
   readonly key: string;
   readonly paths: readonly string[];
+  /** What is at its paths and could not be brought to the folders that it is saved from. */
+  readonly notTaken?: NotTaken | undefined;
 }
 
 export interface CachedStage {
@@ -142,12 +145,13 @@ async function restoreOne<Found extends { readonly key: string }>(
 async function saveOne<Saved>(
   { folders, user, signal, remark }: Omit<CachedStage, 'replace'>,
   target: CacheTarget<Saved>,
-  { key, paths }: CacheToSave,
+  { key, paths, notTaken }: CacheToSave,
 ): Promise<Saved | undefined> {
   let packed: PackedFiles | undefined;
   const saved = await target.put(key, async (take) => {
     packed = await packCache({ ...folders, paths, user, signal }, take);
-    for (const line of leftOutLines({ ...packed, files: [], folders: [] })) remark(line);
+    const leftOut = notTakenTogether(notTaken === undefined ? [packed] : [notTaken, packed]);
+    for (const line of leftOutLines({ ...leftOut, files: [], folders: [] })) remark(line);
     if (packed.files === 0) remark(`the cache ${quoted(key)} is not saved: there is nothing at its paths`);
     return packed.files > 0;
   });

@@ -23,7 +23,7 @@ const BELOW_CHARACTERS_MAX = 4_000;
 const PERMISSIONS = 0o777;
 /** Its owner is to read it here. */
 const READABLE = 0o400;
-/** As `leftTreeOf` reads it. */
+/** As `leftTreeOf` reads it. With no more than what any `find` knows. */
 const LIST = [
   'cd "$1" || exit 3',
   'shift',
@@ -34,6 +34,10 @@ const LIST = [
   'find "$@" -type f -print0 2>/dev/null',
   'printf "\\0"',
   `find "$@" -type l -exec sh -c 'for f do printf "%s\\0%s\\0" "$f" "$(readlink "$f")"; done' sh {} + 2>/dev/null`,
+  'printf "\\0"',
+  'find "$@" ! -type f ! -type l ! -type d -print0 2>/dev/null',
+  'printf "\\0"',
+  `find "$@" -type d -exec sh -c 'for d do [ -r "$d" ] && [ -x "$d" ] || printf "%s\\0" "$d"; done' sh {} + 2>/dev/null`,
   ':',
 ].join('\n');
 /** An archive after the other, where there are more names than one command takes. */

@@ -5,25 +5,32 @@
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { isKeptAfter, pickCached, type CachedStage, type CacheToSave } from '@penstock/artifacts';
+import { isKeptAfter, pickCached, type CachedStage, type CacheToSave, type NotTaken } from '@penstock/artifacts';
 import type { Job } from '@penstock/bus';
 import { removeTree, type StageExit, type StageLeavings } from '@penstock/executor';
 import type { Log } from '@penstock/telemetry/log';
 import { pickOnThread } from './left-picks.ts';
+import type { WantedOfTree } from './pick-task.ts';
 
 type CacheFolders = CachedStage['folders'];
 type Folders = Readonly<Record<'workspace' | 'home', string>>;
 
+export interface LeftPart extends StageLeavings {
+  /** What is asked for and was not brought, by the lists of what was asked for, once it was looked for. */
+  readonly notTaken: () => readonly NotTaken[];
+}
+
 /** What is brought out for what is to be saved. */
 export interface LeftForCaches {
-  readonly parts: readonly StageLeavings[];
+  /** Each with a list for each cache. */
+  readonly parts: readonly LeftPart[];
   /** The copies of the stage's folders. */
   readonly folders: CacheFolders;
 }
 
 export interface LeftOfStage {
-  /** For its artifacts and reports. */
-  readonly kept: StageLeavings | undefined;
+  /** For its artifacts, whose list is the first, and its reports. */
+  readonly kept: LeftPart | undefined;
   readonly cached: LeftForCaches | undefined;
   /** In the order in which they are brought. */
   readonly all: readonly StageLeavings[];
@@ -53,33 +60,30 @@ export class LeftInside {
     await Promise.all(all.map(({ into }) => this.#remove(into)));
   }
 
-  #keptOf({ artifacts, reports }: Job, { workspace }: Folders): StageLeavings | undefined {
+  #keptOf({ artifacts, reports }: Job, { workspace }: Folders): LeftPart | undefined {
     const lists = [
       ...(artifacts === undefined ? [] : [artifacts.paths]),
       ...(reports === undefined ? [] : [reports.junit]),
     ];
     if (lists.length === 0) return undefined;
-    return {
-      folder: workspace,
-      into: this.#newFolder(),
-      isWanted: (exit) =>
-        isOwnEnd(exit) && (reports !== undefined || isKeptAfter(artifacts?.when ?? 'always', statusOf(exit))),
-      pick: (list, signal) => pickOnThread({ list, wanted: { lists } }, signal),
-    };
+    const isWanted = (exit: StageExit): boolean =>
+      isOwnEnd(exit) && (reports !== undefined || isKeptAfter(artifacts?.when ?? 'always', statusOf(exit)));
+    return this.#partOf({ folder: workspace, isWanted }, { lists });
   }
 
   #cachedOf(caches: readonly CacheToSave[], folders: Folders): LeftForCaches | undefined {
-    const partOf = (root: keyof Folders): StageLeavings | undefined => {
+    const partOf = (root: keyof Folders): LeftPart | undefined => {
       const picks = caches.flatMap(({ paths }) => pickCached(paths, root) ?? []);
       if (picks.length === 0) return undefined;
-      return {
-        folder: folders[root],
-        below: picks.some(({ below }) => below === undefined) ? undefined : picks.flatMap(({ below = [] }) => below),
-        into: this.#newFolder(),
-        isWanted: (exit) => statusOf(exit).status === 'success',
-        pick: (list, signal) =>
-          pickOnThread({ list, wanted: { cached: caches.map(({ paths }) => paths), root } }, signal),
-      };
+      const isAnywhere = picks.some(({ below }) => below === undefined);
+      return this.#partOf(
+        {
+          folder: folders[root],
+          below: isAnywhere ? undefined : picks.flatMap(({ below = [] }) => below),
+          isWanted: (exit) => statusOf(exit).status === 'success',
+        },
+        { cached: caches.map(({ paths }) => paths), root },
+      );
     };
     const [workspace, home] = [partOf('workspace'), partOf('home')];
     const parts = [workspace, home].filter((part) => part !== undefined);
@@ -89,8 +93,19 @@ export class LeftInside {
     return { parts, folders: { workspace: (workspace ?? first).into, home: home?.into } };
   }
 
-  #newFolder(): string {
-    return join(this.#folder, randomUUID());
+  #partOf(leavings: Omit<StageLeavings, 'into' | 'pick'>, wanted: WantedOfTree): LeftPart {
+    let notTaken: readonly NotTaken[] = [];
+    return {
+      ...leavings,
+      into: join(this.#folder, randomUUID()),
+      // Again where bringing it has failed.
+      pick: async (list, signal) => {
+        const { notTaken: found, ...picked } = await pickOnThread({ list, wanted }, signal);
+        notTaken = found;
+        return picked;
+      },
+      notTaken: () => notTaken,
+    };
   }
 
   async #remove(path: string): Promise<void> {

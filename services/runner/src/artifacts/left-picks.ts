@@ -7,23 +7,22 @@
  *  LEFT-PICKS-2 A stage that is stopped waits for nobody's task, nor for its own, and nobody waits for that: it ends with the thread.
  */
 import { TaskThread, unlessAborted } from '@penstock/async';
-import type { LeftPick } from '@penstock/executor';
 import PQueue from 'p-queue';
-import type { PickTask } from './pick-task.ts';
+import type { Picked, PickTask } from './pick-task.ts';
 
 /** More than the patterns of one stage may take. */
 const TASK_MS_MAX = 3 * 60_000;
 
 export class PickTurns {
-  readonly #ask: (task: PickTask, signal: AbortSignal) => Promise<LeftPick>;
+  readonly #ask: (task: PickTask, signal: AbortSignal) => Promise<Picked>;
   readonly #queue = new PQueue({ concurrency: 1 });
 
-  constructor(ask: (task: PickTask, signal: AbortSignal) => Promise<LeftPick>) {
+  constructor(ask: (task: PickTask, signal: AbortSignal) => Promise<Picked>) {
     this.#ask = ask;
   }
 
   /** Rejects with a reason for the stage's log, or with the signal's. */
-  pick(task: PickTask, signal: AbortSignal): Promise<LeftPick> {
+  pick(task: PickTask, signal: AbortSignal): Promise<Picked> {
     const turn = this.#queue.add(() => {
       signal.throwIfAborted();
       return this.#ask(task, signal);
@@ -32,7 +31,7 @@ export class PickTurns {
   }
 }
 
-const thread = new TaskThread<PickTask, LeftPick>({
+const thread = new TaskThread<PickTask, Picked>({
   program: new URL('./pick-thread.ts', import.meta.url),
   name: 'penstock-picks',
   taskMsMax: TASK_MS_MAX,
@@ -40,6 +39,6 @@ const thread = new TaskThread<PickTask, LeftPick>({
 });
 const turns = new PickTurns((task, signal) => thread.ask(task, signal));
 
-export function pickOnThread(task: PickTask, signal: AbortSignal): Promise<LeftPick> {
+export function pickOnThread(task: PickTask, signal: AbortSignal): Promise<Picked> {
   return turns.pick(task, signal);
 }

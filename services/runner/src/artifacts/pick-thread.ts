@@ -1,6 +1,5 @@
 /** Finds what is wanted of what stages have left. */
 import { answerTasks } from '@penstock/async';
-import type { LeftPick } from '@penstock/executor';
-import { pickFrom, type PickTask } from './pick-task.ts';
+import { pickFrom, type Picked, type PickTask } from './pick-task.ts';
 
-answerTasks<PickTask, LeftPick>(pickFrom);
+answerTasks<PickTask, Picked>(pickFrom);

@@ -11,9 +11,11 @@ import {
   leftOutLines,
   MANIFEST_BYTES_MAX,
   nothingMatchesLine,
+  notTakenTogether,
   type Collection,
   type CollectOptions,
   type KeptFile,
+  type NotTaken,
 } from '@penstock/artifacts';
 import type { AttemptRef, Job, ResultRequest } from '@penstock/bus';
 import { ServiceError } from '@penstock/errors';
@@ -37,6 +39,8 @@ export interface LeftByStage {
   readonly folder: string;
   /** Why there is nothing in it, or not everything. */
   readonly fault?: string | undefined;
+  /** What its artifacts ask for and could not be brought there. */
+  readonly notTaken?: NotTaken | undefined;
   readonly user: StageUser | undefined;
   readonly verdict: AttemptVerdict;
   readonly signal: AbortSignal;
@@ -69,7 +73,9 @@ export class StageArtifacts {
     const { collect = collectFiles } = this.#options;
     const collection = await collect({ folder, patterns: asked.paths, user, bytesMax: STAGE_BYTES_MAX, signal });
     try {
-      for (const line of leftOutLines(collection.listing)) remark(line);
+      const { listing } = collection;
+      const notTaken = notTakenTogether(left.notTaken === undefined ? [listing] : [left.notTaken, listing]);
+      for (const line of leftOutLines({ ...listing, ...notTaken })) remark(line);
       const files = withoutSecrets(collection.listing.files, left);
       if (files.length === 0) {
         const nothing = nothingMatchesLine(asked.paths);

@@ -387,6 +387,7 @@ export class Attempt {
       job,
       ref,
       folder: this.#left?.kept?.into ?? prepared.folders.workspace,
+      notTaken: this.#left?.kept?.notTaken()[0],
       fault,
       user: this.#parts.userOf?.(job.key),
       verdict,

@@ -5,6 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { notTakenTogether } from '@penstock/artifacts';
 import type { Job, ResultRequest } from '@penstock/bus';
 import type { StageSpec, StageUser } from '@penstock/executor';
 import type { LeftForCaches } from '../artifacts/left-inside.ts';
@@ -61,5 +62,7 @@ export async function saveForAttempt(
       stage.remark(`the cache '${key}' is not saved: ${fault ?? 'there is nothing at its paths'}`);
     return undefined;
   }
-  return await caches.save(toSave, { ...stage, folders: left.folders });
+  const notTakenOf = (at: number) => notTakenTogether(left.parts.flatMap(({ notTaken }) => notTaken()[at] ?? []));
+  const brought = toSave.map((cache, at) => ({ ...cache, notTaken: notTakenOf(at) }));
+  return await caches.save(brought, { ...stage, folders: left.folders });
 }
