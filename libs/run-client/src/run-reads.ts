@@ -83,10 +83,9 @@ export class RunReads {
     const first = this.#stored(runId, tenants);
     // A store that is slow keeps no run that lives from being answered.
     const stored = await within(STORE_FIRST_MS, first, () => undefined);
-    if (stored?.view !== undefined && stored.view !== null && isEnded(stored.view.status)) return stored.view;
-    const { runs } = await this.#owners.get(this.#owners.partitionOf(runId), { runIds: [runId] });
+    if (stored !== undefined && hasEnd(stored)) return stored.view;
+    const live = await this.#liveOrEnded(runId, first, until);
     // Another tenant's run takes the way of one that does not exist to its end: no call fewer tells them apart.
-    const live = runs.find(({ id }) => id === runId);
     if (live !== undefined && isReached(tenants, live)) return live;
     const after = await this.#storedAfter(first, until, () => this.#stored(runId, tenants));
     if (after.problem !== undefined) throw unavailableStore(after.problem);
@@ -286,13 +285,32 @@ export class RunReads {
     return [...new Set(tenants.map((tenant) => partitionOfKey(tenant, partitions)))];
   }
 
+  /** As its owner has it, or as a slow store has its end, which may come before the owner's answer, or in place of one. */
+  async #liveOrEnded(runId: RunId, first: Promise<Stored>, until: number): Promise<RunView | undefined> {
+    const end = first.then(
+      (stored) => (hasEnd(stored) ? stored.view : undefined),
+      () => undefined,
+    );
+    const owned = this.#owners
+      .get(this.#owners.partitionOf(runId), { runIds: [runId] })
+      .then(({ runs }) => runs.find(({ id }) => id === runId));
+    const ended = end.then((view) => view ?? owned);
+    const asked = owned.catch(async (error: unknown) => {
+      const view = await end;
+      if (view === undefined) throw error;
+      return view;
+    });
+    return await within(leftTo(until), Promise.race([ended, asked]), () => {
+      throw new Unavailable('The scheduler that has this run does not answer; try again.');
+    });
+  }
+
   /** What the store has, asked once the owner has said that it does not have the run. An end that it had before will do. */
   async #storedAfter(first: Promise<Stored>, until: number, ask: () => Promise<Stored>): Promise<Stored> {
     const late = (): Stored => ({ view: null, problem: new StoreUnavailable('of runs', 'no answer in time') });
-    const left = (): number => Math.max(0, until - performance.now());
-    const before = await within(left(), first, late);
-    if (before.view !== null && isEnded(before.view.status)) return before;
-    return left() === 0 ? late() : await within(left(), ask(), late);
+    const before = await within(leftTo(until), first, late);
+    if (hasEnd(before)) return before;
+    return leftTo(until) === 0 ? late() : await within(leftTo(until), ask(), late);
   }
 
   async #stored(runId: RunId, tenants: readonly string[]): Promise<Stored> {
@@ -304,6 +322,14 @@ export class RunReads {
       return { view: null, problem: error };
     }
   }
+}
+
+function hasEnd(stored: Stored): stored is Stored & { readonly view: RunView } {
+  return stored.view !== null && isEnded(stored.view.status);
+}
+
+function leftTo(until: number): number {
+  return Math.max(0, until - performance.now());
 }
 
 function keepNewer(views: Map<string, RunView>, view: RunView): void {

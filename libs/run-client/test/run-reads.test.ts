@@ -1,4 +1,5 @@
 /** Lists of runs, with owner and store in the hands of the test. */
+import { Unavailable } from '@penstock/errors';
 import { newRunId, partitionOfKey, type RunView } from '@penstock/run';
 import { StoreUnavailable, type RunsReader } from '@penstock/store';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -18,14 +19,19 @@ interface World {
   readonly stored?: ReadonlyMap<string, RunView>;
   /** How the store answers about one run; default: what it has. */
   readonly ask?: (id: string) => Promise<RunView | null>;
+  /** The owner answers nobody; or nobody is there to be asked. */
+  readonly owner?: 'silent' | 'gone';
 }
 
-function reads({ owned, listed, page, stored = new Map(), ask }: World): RunReads {
+function reads({ owned, listed, page, stored = new Map(), ask, owner }: World): RunReads {
   const owners = {
     partitions: 4,
     msMax: OWNER_MS_MAX,
     partitionOf: () => partitionOfKey('ada', 4),
     get: (_partition: number, { runIds, newest }: { readonly runIds: readonly string[]; readonly newest?: number }) => {
+      if (owner === 'gone') return Promise.reject(new Unavailable('nobody is there'));
+      if (owner === 'silent')
+        return new Promise((_, reject) => setTimeout(() => reject(new Unavailable('no answer')), OWNER_MS_MAX));
       const ids = newest === undefined ? runIds : listed;
       return Promise.resolve({ ok: true, epoch: 1, runs: ids.flatMap((id) => owned.get(id) ?? []) });
     },
@@ -110,9 +116,16 @@ describe('one run while the store does not answer (RUNREADS-1)', () => {
     expect(await read({ ask: () => answers.shift()?.() ?? frozen() })).toEqual(['Unavailable', 10]);
   });
 
-  it('has the end that a slow store had', async () => {
+  it('has the end that a slow store had, also while its owner is away', async () => {
     const slow = (): Promise<RunView> =>
       new Promise((resolve) => setTimeout(() => resolve(view(id, 9, 'FAILED')), 4_000));
     expect(await read({ ask: slow })).toEqual(['FAILED', 4]);
+    for (const owner of ['silent', 'gone'] as const) expect(await read({ ask: slow, owner })).toEqual(['FAILED', 4]);
+  });
+
+  it('is unavailable within that time while its owner is away too', async () => {
+    const running = (): Promise<RunView> => Promise.resolve(view(id, 2, 'RUNNING'));
+    for (const ask of [frozen, running]) expect(await read({ ask, owner: 'silent' })).toEqual(['Unavailable', 10]);
+    expect(await read({ ask: running, owner: 'gone' })).toEqual(['Unavailable', 0]);
   });
 });

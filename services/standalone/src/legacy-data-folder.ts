@@ -33,7 +33,7 @@ export function adoptLegacyDataFolder(cwd: string, folder: string, ownCheckout =
   if (realpathSync(cwd) !== realpathSync(ownCheckout))
     return {
       path: folder,
-      note: `${old} looks like the data folder of an earlier version and is not used, for it may have come with the files around it; if it is this server's, stop the server and move it: mv ${old} ${folder}`,
+      note: `${old} looks like the data folder of an earlier version and is not used, for it may have come with the files around it; if it is this server's, stop the server and start it with SERVICE_DATA_DIR=${old}`,
     };
   lockDataFolder(old).release();
   try {

@@ -62,7 +62,8 @@ it('one that may have come with the files of somebody else is named, and not use
   const old = writeOldFolder();
   const chosen = adoptLegacyDataFolder(cwd, folder);
   expect(chosen.path).toBe(folder);
-  expect(chosen.note).toContain(`if it is this server's, stop the server and move it: mv ${old} ${folder}`);
+  // The folder that is used instead stands by then: what is moved there would be a folder in it, and read by nobody.
+  expect(chosen.note).toContain(`if it is this server's, stop the server and start it with SERVICE_DATA_DIR=${old}`);
   expect(readFileSync(join(old, 'store.sqlite'), 'utf8')).toBe('the runs');
 });
 

@@ -10,7 +10,7 @@ import {
   type IngestVerb,
 } from '@penstock/bus';
 import { BadUserInput, NotFound } from '@penstock/errors';
-import { shownIdOf, type Connection } from './model/connections-repository.ts';
+import { shownIdOf, type Connection, type NamedRepository } from './model/connections-repository.ts';
 import { decide } from './processing/decide.ts';
 import { orBadInput, repositoryFile, type RepositoryFileSources } from './processing/repository-file.ts';
 import { findInPlaces } from './processing/ref-search.ts';
@@ -58,7 +58,8 @@ export function ingestCalls(options: CallsOptions): Handlers {
       cloneSecret,
     };
   };
-  const tellOthers = (): void => bus.publish(subjects.connections, {});
+  const tellOthers = ({ provider, repository }: Connection): void =>
+    bus.publish<NamedRepository>(subjects.connections, { provider, repository });
   return {
     async connect({ userId, provider: providerName, repository, cloneSecret: name }) {
       const provider = checkedNames(providerName, repository);
@@ -68,7 +69,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
         cloneSecret,
         haveToBeProved: policy.mode !== 'development',
       });
-      tellOthers();
+      tellOthers(connected);
       return { ...shown(connected), secret: connected.secret };
     },
     async 'clone-secret'({ userId, id, name }) {
@@ -76,7 +77,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
       if (connection === null) throw notConnected(id);
       const cloneSecret = name === null ? null : checkedSecretName('name', name);
       const changed = await connections.setCloneSecret(connection, cloneSecret, options.now());
-      tellOthers();
+      tellOthers(changed);
       return shown(changed);
     },
     async connections({ userId }) {
@@ -89,7 +90,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
       await options.intake.connectionEnds(connection);
       // And it alone: the user may have ended it by another request too, and have connected the repository anew.
       await connections.end(userId, connection.id, connection.createdAt);
-      tellOthers();
+      tellOthers(connection);
       return { disconnected: true };
     },
     async verify({ userId, id }) {
@@ -98,7 +99,7 @@ export function ingestCalls(options: CallsOptions): Handlers {
       if (isProved(connection)) return shown(connection);
       const host = await hostWithProof(connection, options);
       await connections.prove(connection, host, options.now());
-      tellOthers();
+      tellOthers(connection);
       return shown({ ...connection, provedHost: host });
     },
     async 'schedule.end'({ provider, repository }) {

@@ -10,7 +10,7 @@ import { RunsRepository, type DocumentStore } from '@penstock/store';
 import type { FastifyInstance } from 'fastify';
 import { ingestCalls } from './calls.ts';
 import { cloneCredentials } from './model/clone-credentials.ts';
-import { ConnectionsRepository } from './model/connections-repository.ts';
+import { ConnectionsRepository, type NamedRepository } from './model/connections-repository.ts';
 import type { Decision } from './model/decision.ts';
 import { hookCalls } from './hooks/calls.ts';
 import { HooksRepository } from './hooks/hooks-repository.ts';
@@ -200,7 +200,7 @@ export async function startWebhookIngest(options: WebhookIngestOptions): Promise
     }),
     ...hookCalls({ hooks, outbox, now, wake: (hook) => sender.wake(hook) }),
   });
-  const changes = bus.subscribe(subjects.connections, () => connections.forget());
+  const changes = bus.subscribe<NamedRepository>(subjects.connections, (named) => connections.forget(named));
   processing.start();
   statuses.start();
   sender.start();

@@ -52,7 +52,7 @@ function hangingStore(decided?: string): {
     ping: () => world.store.ping(),
     close: () => world.store.close(),
   };
-  return { store, hang, goOn: () => gate?.resolve() };
+  return { store, hang, goOn: () => (gate ??= Promise.withResolvers()).resolve() };
 }
 
 const connect = (userId: string, name: string): Promise<IngestCalls['connect']['answer']> =>
@@ -95,6 +95,27 @@ it('CONNECTION-2: what the store has said of a repository holds for a quarter of
   expect(await known()).toEqual({ secrets: [secret], mayBeOld: true });
   clock.ms += MINUTE_MS;
   expect(await known()).toEqual({ secrets: [], mayBeOld: true });
+}, 60_000);
+
+it('CONNECTION-3: so it does though others connect theirs and strangers ask for very many meanwhile, until it is told to be forgotten', async () => {
+  const { store, hang } = hangingStore();
+  const connections = new ConnectionsRepository(store, ingestKeys(JWT_SECRET).connections);
+  const named = { provider: 'git_host_a', repository: 'acme/mine' } as const;
+  const options = { now: 1, haveToBeProved: false };
+  const { secret } = await connections.connect('u5', named.provider, named.repository, options);
+  const secrets = async () =>
+    (await connections.secretsOf(named.provider, 'Acme/Mine')).secrets.map((each) => each.secret);
+  expect(await secrets()).toEqual([secret]);
+  await connections.connect('u6', 'git_host_a', 'acme/else', options);
+  hang();
+  const strangers = Array.from({ length: 10_000 }, (_, number) =>
+    connections.secretsOf('git_host_a', `acme/${number}`),
+  );
+  connections.forget({ ...named, repository: 'acme/else' });
+  expect(await secrets()).toEqual([secret]);
+  await Promise.all(strangers);
+  connections.forget({ ...named, repository: 'ACME/mine' });
+  expect(await secrets()).toEqual([]);
 }, 60_000);
 
 it('P24: an id that was answered while the schedule of a push was kept becomes a run, though the push has no pipeline', async () => {

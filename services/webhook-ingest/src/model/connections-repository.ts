@@ -7,6 +7,9 @@
  *  CONNECTION-2 Hosts give up after ten seconds: who asks for secrets is answered within STORE_MS, though the store does not answer, with what it
  *     has said within SAID_MS, and that this may be old.
  *
+ *  CONNECTION-3 Of what the store has said nothing is forgotten because of other repositories: neither of those that others connect, nor of
+ *     names that strangers make up.
+ *
  * It remembers what it has read of a repository, for a short time and until `forget`, since every delivery asks.
  */
 import { randomBytes } from 'node:crypto';
@@ -50,6 +53,12 @@ export interface KnownSecrets {
   readonly secrets: readonly ConnectionSecret[];
   /** The store cannot be asked now (CONNECTION-2): there may be others. */
   readonly mayBeOld: boolean;
+}
+
+/** As somebody writes it: of any case. */
+export interface NamedRepository {
+  readonly provider: string;
+  readonly repository: string;
 }
 
 interface Remembered {
@@ -135,7 +144,7 @@ export class ConnectionsRepository {
       throw new Conflict(`You have connected '${repository}' already; to get another secret, disconnect it first.`);
     // Whoever has this answer can have it delivered to, and nobody else; what an earlier connection has left goes with it.
     await this.cloneSecrets.set(connection, cloneSecret, now);
-    this.forget();
+    this.forget(connection);
     return { ...connection, secret };
   }
 
@@ -177,7 +186,7 @@ export class ConnectionsRepository {
     const standing = await this.find(connection.userId, connection.id);
     if (standing !== null && standing.provedHost !== null && standing.provedHost !== connection.provedHost)
       await this.cloneSecrets.proved(standing, standing.provedHost, now);
-    this.forget();
+    this.forget(connection);
     return { ...connection, cloneSecret: name };
   }
 
@@ -195,7 +204,7 @@ export class ConnectionsRepository {
     }
     // Another may have been named in between, by who did not know of the host.
     await this.cloneSecrets.proved(connection, host, now);
-    this.forget();
+    this.forget(connection);
   }
 
   /** False: there is none of this user's with this id. */
@@ -206,7 +215,7 @@ export class ConnectionsRepository {
     await this.#proofs.delete(id);
     const gone = await this.#connections.delete(id);
     await this.cloneSecrets.forget(found);
-    this.forget();
+    this.forget(found);
     return gone;
   }
 
@@ -220,7 +229,7 @@ export class ConnectionsRepository {
 
   /** Those of a repository, with what its deliveries may be signed with. Keeps CONNECTION-2. */
   async secretsOf(provider: ProviderName, repository: string): Promise<KnownSecrets> {
-    const known = this.#rememberedOf(provider, repository.toLowerCase());
+    const known = this.#rememberedOf({ provider, repository });
     try {
       const secrets = await within(STORE_MS, known.asked, () => null);
       if (secrets !== null) return { secrets, mayBeOld: false };
@@ -232,13 +241,13 @@ export class ConnectionsRepository {
     return { secrets: isLong ? [] : said.secrets, mayBeOld: true };
   }
 
-  #rememberedOf(provider: ProviderName, repositoryKey: string): Remembered {
-    const name = `${provider} ${repositoryKey}`;
+  #rememberedOf(named: NamedRepository): Remembered {
+    const name = nameOf(named);
     const known = this.#remembered.get(name);
     const askedAt = this.#clock();
     if (known !== undefined && askedAt - known.askedAt < REMEMBERED_MS) return known;
-    if (this.#remembered.size >= REMEMBERED_MAX) this.#remembered.clear();
-    const asked = this.#read(provider, repositoryKey);
+    if (this.#remembered.size >= REMEMBERED_MAX) this.#makeRoom();
+    const asked = this.#read(named.provider, named.repository.toLowerCase());
     const anew: Remembered = { askedAt, asked, said: known?.said };
     this.#remembered.set(name, anew);
     asked.then(
@@ -248,9 +257,16 @@ export class ConnectionsRepository {
     return anew;
   }
 
-  /** Something was connected or disconnected, here or elsewhere. */
-  forget(): void {
-    this.#remembered.clear();
+  /** Keeps CONNECTION-3, where there are not too many of those that somebody has connected. */
+  #makeRoom(): void {
+    for (const [name, { said }] of this.#remembered)
+      if (said === undefined || said.secrets.length === 0) this.#remembered.delete(name);
+    if (this.#remembered.size > REMEMBERED_MAX / 2) this.#remembered.clear();
+  }
+
+  /** It was connected or disconnected, here or elsewhere. */
+  forget(named: NamedRepository): void {
+    this.#remembered.delete(nameOf(named));
   }
 
   /** Keeps CONNECTION-1. Nothing has come of the deliveries of what gives way, so nothing else ends with it. */
@@ -267,7 +283,7 @@ export class ConnectionsRepository {
     return longest !== undefined && (await this.disconnect(longest.userId, longest.id));
   }
 
-  async #read(provider: ProviderName, repositoryKey: string): Promise<ConnectionSecret[]> {
+  async #read(provider: string, repositoryKey: string): Promise<ConnectionSecret[]> {
     const rows = await this.#connections.list({ where: { provider, repositoryKey }, limit: PER_REPOSITORY_MAX });
     const secrets = new Map(rows.map((row) => [row.id, openText(this.#keys, row.id, row.secret)]));
     return (await this.#shown(rows)).flatMap((connection) => {
@@ -293,4 +309,8 @@ export class ConnectionsRepository {
       cloneSecret: cloneSecrets.get(id) ?? null,
     }));
   }
+}
+
+function nameOf({ provider, repository }: NamedRepository): string {
+  return `${provider} ${repository.toLowerCase()}`;
 }
