@@ -36,7 +36,8 @@ function run(node, args, cwd) {
   return new Promise((resolve, reject) => {
     const child = spawn(node, args, {
       cwd,
-      env: { ...process.env, NODE_ENV: 'production' },
+      // What a user's Node is told (other conditions, links as they stand) is not for what all starts are to find.
+      env: { ...process.env, NODE_ENV: 'production', NODE_OPTIONS: '' },
       stdio: ['ignore', 'pipe', 'pipe'],
       timeout: BUILD_MS_MAX,
     });

@@ -3,7 +3,7 @@
  * `command-build.js <checkout> <folder> <set> <place>`. What the folder then has is described in command.js.
  */
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
 import { dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -70,12 +70,16 @@ const forServers = {
 
 /**
  * Vite finds another file of a package that exists twice (graphql), and who requires it would not have the one that others import.
- * Undefined: it is optional and not there, which whoever asks for it then hears from Node.
+ * Undefined: it is optional and not there, which whoever asks for it then hears from Node; or it is in a folder above or on NODE_PATH,
+ * where others keep what they like.
  */
 function foundByNode(id, importer, kind) {
   try {
-    if (kind === 'require-call') return createRequire(importer).resolve(id);
-    return fileURLToPath(import.meta.resolve(id, pathToFileURL(importer).href));
+    const file =
+      kind === 'require-call'
+        ? createRequire(importer).resolve(id)
+        : fileURLToPath(import.meta.resolve(id, pathToFileURL(importer).href));
+    return file.startsWith(join(root, '/')) ? file : undefined;
   } catch {
     return undefined;
   }
@@ -101,8 +105,8 @@ function withOwnPlace(code, id) {
   if (!/\b__(?:dirname|filename)\b/u.test(code) || /(?:const|let|var)\s+__(?:dirname|filename)\b/u.test(code))
     return code;
   return code
-    .replaceAll(/\b__dirname\b/gu, JSON.stringify(dirname(id)))
-    .replaceAll(/\b__filename\b/gu, JSON.stringify(id));
+    .replaceAll(/\b__dirname\b/gu, () => JSON.stringify(dirname(id)))
+    .replaceAll(/\b__filename\b/gu, () => JSON.stringify(id));
 }
 
 const OF_THE_MADE = 'import.meta.of_the_made';
@@ -129,8 +133,9 @@ const sources = {
   // What stands beside a module is found where its source is.
   transform(code, id) {
     if (id.startsWith('\0') || id.endsWith('.json')) return null;
+    // By a function: a path may hold what a replacement's text has a meaning for (`$&`).
     const placed = code
-      .replaceAll('import.meta.url', JSON.stringify(pathToFileURL(id).href))
+      .replaceAll('import.meta.url', () => JSON.stringify(pathToFileURL(id).href))
       .replaceAll(OF_THE_MADE, 'import.meta.url');
     // A trace names the made file; there this stands above what is of this source.
     return { code: isOurs(id) ? `/*! ${relative(root, id)} */\n${placed}` : placed, map: null };
@@ -164,5 +169,6 @@ await build({
 // Or each file would be read once more to see what it is.
 writeFileSync(join(folder, 'package.json'), '{"type":"module"}\n');
 const files = [...states].map(([file, state]) => [relative(root, file), state]);
-const manifest = { root, commands, platform: PLATFORM, nodeMajor: NODE_MAJOR, place: Number(place), files };
+const made = readdirSync(folder).map((name) => [name, stateOf(join(folder, name))]);
+const manifest = { root, commands, platform: PLATFORM, nodeMajor: NODE_MAJOR, place: Number(place), files, made };
 writeFileSync(join(folder, 'manifest.json'), JSON.stringify(manifest));

@@ -27,7 +27,7 @@ const RETRY_PAUSES = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout
 export async function ensureDependencies({ root, env, pins, say }) {
   assertPlatform(pins);
   if (isStamped(root, pins)) return;
-  await withLock(join(root, '.cache', 'install.lock'), say, async () => {
+  await withLock(join(root, '.cache', 'install.lock'), say, async (tellLock) => {
     if (isStamped(root, pins)) return; // The start that held the lock before us did it.
     const binary = nodeBinary(root, pins);
     if (!(existsSync(binary) && agreesWithLockfile(root))) {
@@ -36,7 +36,7 @@ export async function ensureDependencies({ root, env, pins, say }) {
           ? 'Updating the locked dependencies.'
           : 'Installing the locked dependencies (about half a minute).',
       );
-      await npmCi(root, env);
+      await npmCi(root, env, tellLock);
     }
     await assertRuns(binary, pins);
     writeStamp(root, binary);
@@ -79,7 +79,7 @@ function mayBeAbsent({ os, cpu, libc }) {
   return excludes(os, process.platform) || excludes(cpu, process.arch) || excludes(libc, 'glibc');
 }
 
-async function npmCi(root, env) {
+async function npmCi(root, env, tellLock) {
   // Development and optional packages are asked for by name, for a user's NODE_ENV or npm settings may leave them out: the
   // checks need the former, and Node 26 itself is among the latter. `loglevel error` hides what npm thinks of Node 20.
   const args = [
@@ -95,7 +95,7 @@ async function npmCi(root, env) {
     ...RETRY_PAUSES,
   ];
   const npmEnv = homeIsWritable(env) ? env : { ...env, npm_config_cache: join(root, '.cache', 'npm') };
-  const { code, output } = await runNpm(args, root, npmEnv);
+  const { code, output } = await runNpm(args, root, npmEnv, tellLock);
   if (code === 0) return;
   const lines = output.split('\n').map((line) => line.replace(/^npm (ERR!|error)\s?/i, '').trim());
   const reason =
@@ -116,7 +116,7 @@ async function npmCi(root, env) {
  * The npm that started us where there is one, with the Node that runs it (ours may be the one in node_modules, which npm is
  * about to remove), else the one on the PATH.
  */
-function runNpm(args, root, env) {
+function runNpm(args, root, env, tellLock) {
   const own = env.npm_execpath && basename(env.npm_execpath) === 'npm-cli.js' && existsSync(env.npm_execpath);
   const command = own ? [env.npm_node_execpath || process.execPath, env.npm_execpath, ...args] : ['npm', ...args];
   return new Promise((resolve, reject) => {
@@ -126,6 +126,8 @@ function runNpm(args, root, env) {
       stdio: ['ignore', 'pipe', 'pipe'],
       shell: !own && process.platform === 'win32',
     });
+    // Killed at once we leave it behind: the next start waits for what it installs.
+    if (child.pid !== undefined) tellLock(child.pid);
     let output = '';
     const keep = (chunk) => {
       if (output.length < OUTPUT_CHARS_MAX) output += chunk;

@@ -1,8 +1,8 @@
 /**
  * A lock between processes of one machine, so that two starts at once do not both install.
  *
- * LOCK-1. The lock is a file that names its holder (host, pid, start time of that pid); it counts only while the holder lives,
- *     so a killed start never blocks the next one.
+ * LOCK-1. The lock is a file that names its holder (host, pid, start time of that pid) and the program that works for it, if one does;
+ *     it counts only while one of them lives, so a killed start never blocks the next one, and what it has left behind works alone.
  * LOCK-2. A dead holder's file is removed only by the process that holds `<file>.steal`, after it has read the file again;
  *     otherwise two waiters could each remove "the stale file", the second one removing the first one's fresh lock.
  * LOCK-3. A holder on another host (a checkout on a shared disk) cannot be probed; its lock counts for `FOREIGN_LOCK_MS`.
@@ -12,6 +12,7 @@ import { hostname } from 'node:os';
 import { dirname } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { BootstrapProblem } from './errors.js';
+import { hasEnded, nameOf } from './process-name.js';
 
 /** Longer than the slowest install seen (a Go build and a cold npm cache together stay under five minutes). */
 const WAIT_MS_MAX = 15 * 60_000;
@@ -23,12 +24,13 @@ const SAY_AFTER_MS = 1_500;
 
 /**
  * Runs `work` while holding `file`. Where the folder cannot be written the work runs without a lock: it will then either
- * have nothing to write, or fail with a sentence of its own.
+ * have nothing to write, or fail with a sentence of its own. `work` gets a function that it tells the pid of a program which
+ * goes on where this process is killed: the lock then counts until that has ended, too.
  */
 export async function withLock(file, say, work) {
   const held = await acquire(file, say);
   try {
-    return await work();
+    return await work((pid) => held && tell(file, pid));
   } finally {
     if (held) remove(file);
   }
@@ -40,9 +42,7 @@ async function acquire(file, say) {
   for (;;) {
     try {
       mkdirSync(dirname(file), { recursive: true });
-      writeFileSync(file, JSON.stringify({ host: hostname(), pid: process.pid, started: startTime(process.pid) }), {
-        flag: 'wx',
-      });
+      writeFileSync(file, JSON.stringify({ host: hostname(), ...nameOf(process.pid) }), { flag: 'wx' });
       return true;
     } catch (error) {
       if (error.code !== 'EEXIST') return false;
@@ -81,12 +81,15 @@ function isDead(file) {
     return ageMs > STEAL_MS; // Created and not yet written, or its writer was killed in between.
   }
   if (holder.host !== hostname()) return ageMs > FOREIGN_LOCK_MS;
+  return hasEnded(holder) && (holder.program === undefined || hasEnded(holder.program));
+}
+
+function tell(file, pid) {
   try {
-    process.kill(holder.pid, 0);
-  } catch (error) {
-    return error.code === 'ESRCH';
+    writeFileSync(file, JSON.stringify({ host: hostname(), ...nameOf(process.pid), program: nameOf(pid) }));
+  } catch {
+    // A disk that is full; the lock counts for its holder as before, or for a few seconds.
   }
-  return holder.started !== undefined && holder.started !== startTime(holder.pid);
 }
 
 function steal(file) {
@@ -103,16 +106,6 @@ function steal(file) {
   }
   if (isDead(file)) remove(file);
   remove(token);
-}
-
-/** Start time of a process in clock ticks since boot, where the system tells it: a pid alone may have been used again. */
-function startTime(pid) {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19];
-  } catch {
-    return undefined;
-  }
 }
 
 function remove(file) {

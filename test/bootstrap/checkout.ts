@@ -179,7 +179,7 @@ export function outcomeOf(child: ChildProcess): Promise<Outcome> {
 
 /**
  * Stands for npm: writes down how it was called, empties node_modules and fills it from the lockfile. `SANDBOX_NPM` makes it
- * fail as npm fails, leave the optional package out, or be killed together with its caller in the middle.
+ * fail as npm fails, leave the optional package out, be killed together with its caller in the middle, or go on without it.
  */
 const fakeNpm = `
 const fs = require('node:fs');
@@ -201,6 +201,10 @@ if (mode === 'told') {
 }
 fs.rmSync('node_modules', { recursive: true, force: true });
 fs.mkdirSync('node_modules/dependency', { recursive: true });
+if (mode === 'left') {
+  process.kill(process.ppid, 'SIGKILL');
+  while (fs.existsSync('npm-calls') && !fs.existsSync('go-on')) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50);
+}
 if (mode === 'killed') {
   process.kill(process.ppid, 'SIGKILL');
   process.exit(1);

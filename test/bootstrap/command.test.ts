@@ -1,5 +1,6 @@
 /** The commands whose files are put together: the same as their sources, and only for as long as these are the same. */
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   cpSync,
   existsSync,
@@ -14,8 +15,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { deserialize, serialize } from 'node:v8';
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { startServer, TRIGGER } from '../support/server.ts';
 
 const repository = join(import.meta.dirname, '../..');
@@ -27,11 +29,13 @@ interface Command {
 const { ensureCommands, madeCommand } = (await import(join(repository, 'bootstrap/command.js'))) as Command;
 const MADE = 'node_modules/.cache/penstock-command';
 
+let folder: string;
 let root: string;
 beforeEach(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-command-')));
+  folder = realpathSync(mkdtempSync(join(tmpdir(), 'penstock-command-')));
+  root = folder;
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 function write(path: string, content: string): void {
   mkdirSync(dirname(join(root, path)), { recursive: true });
@@ -202,6 +206,7 @@ describe('the files of a command', () => {
   const ensure = (): Promise<void> =>
     ensureCommands({ root, node: process.execPath, say: (line: string) => void said.push(line) });
   beforeEach(() => void said.splice(0));
+  afterEach(() => void vi.unstubAllEnvs());
 
   it('are run until a source or the lockfile is another, and are made anew then, in another place', async () => {
     checkout(VITE);
@@ -240,6 +245,137 @@ describe('the files of a command', () => {
     await ensure();
     expect(madeCommand(root, 'serve')).toBe(first);
     expect(readdirSync(dirname(dirname(first))).toSorted()).toEqual(['0', '1', '2', '3', 'manifest.json']);
+  });
+
+  /** Runs a server's files in a process of its own, as those who start one do, until it is killed. */
+  async function runningServer(): Promise<{ file: string; kill(): Promise<unknown> }> {
+    const program = `
+      import { commandToRun } from ${JSON.stringify(pathToFileURL(join(root, 'bootstrap/command.js')).href)};
+      console.log(commandToRun(${JSON.stringify(root)}, 'serve'));
+      process.stdin.resume();`;
+    const child = spawn(process.execPath, ['--input-type=module', '--eval', program]);
+    const [file] = await once(child.stdout, 'data');
+    const kill = (): Promise<unknown> => {
+      child.kill('SIGKILL');
+      return once(child, 'exit');
+    };
+    return { file: String(file).trim(), kill };
+  }
+
+  it('stay for who runs them for as long as that lives, however often they are made anew', async () => {
+    checkout(VITE);
+    await ensure();
+    const server = await runningServer();
+    expect(server.file).toBe(madeCommand(root, 'serve'));
+    writeFileSync(server.file, '// of the start');
+    for (let at = 1; at < 7; at += 1) {
+      write('cli/src/main.ts', `// ${at}`);
+      await ensure();
+      expect(madeCommand(root, 'serve')).not.toBe(server.file);
+    }
+    expect(readFileSync(server.file, 'utf8')).toBe('// of the start');
+    // Nobody knows which was the last, and the first place is not free for that.
+    rmSync(join(root, 'node_modules/.cache/penstock-server/manifest.json'));
+    await ensure();
+    expect(readFileSync(server.file, 'utf8')).toBe('// of the start');
+    await server.kill();
+    for (let at = 7; at < 11; at += 1) {
+      write('cli/src/main.ts', `// ${at}`);
+      await ensure();
+    }
+    expect(readFileSync(server.file, 'utf8')).not.toBe('// of the start');
+  });
+
+  it('are not made where all places are in use: a line says so, and the sources are run', async () => {
+    checkout(VITE);
+    const servers = [];
+    for (let at = 0; at < 4; at += 1) {
+      write('cli/src/main.ts', `// ${at}`);
+      await ensure();
+      servers.push(await runningServer());
+    }
+    write('cli/src/main.ts', '// another');
+    await ensure();
+    expect(said.at(-1)).toContain('all 4 places for them are in use');
+    expect(madeCommand(root, 'serve')).toBeUndefined();
+    for (const { kill } of servers) await kill();
+    await ensure();
+    expect(madeCommand(root, 'serve')).toBeDefined();
+  });
+
+  it('are not run where one of them is not what was made: cut off by a power cut, or changed', async () => {
+    checkout(VITE);
+    await ensure();
+    const made = madeCommand(root, 'run') ?? '';
+    writeFileSync(made, '');
+    expect(madeCommand(root, 'run')).toBeUndefined();
+    await ensure();
+    expect(readFileSync(madeCommand(root, 'run') ?? '', 'utf8')).toContain('made');
+    rmSync(join(dirname(madeCommand(root, 'run') ?? ''), 'package.json'));
+    expect(madeCommand(root, 'run')).toBeUndefined();
+  });
+
+  it('are not run where an archive has given a source the size, the time and the place of the one before', async () => {
+    checkout(VITE);
+    const source = join(root, 'cli/src/main.ts');
+    const at = new Date(1_000_000_000_000);
+    utimesSync(source, at, at);
+    await ensure();
+    write('cli/src/main.ts', '// niam');
+    utimesSync(source, at, at);
+    expect(madeCommand(root, 'run')).toBeUndefined();
+  });
+
+  it.each(['with a space', 'quo\'t"ed', 'a#b', 'a%41', 'a$&b', "a$'b", 'a$$b', '日本'])(
+    'find what stands beside a source in a checkout that is called %j',
+    async (name) => {
+      root = join(folder, name);
+      checkout(`
+        import { mkdirSync, writeFileSync } from 'node:fs';
+        export async function build({ plugins, build: { ssr, outDir } }) {
+          mkdirSync(outDir, { recursive: true });
+          const { code } = plugins.at(-1).transform('console.log(import.meta.url)', ssr);
+          writeFileSync(outDir + '/main.js', code);
+        }`);
+      await ensure();
+      const { stdout } = spawnSync(process.execPath, [madeCommand(root, 'run') ?? ''], { encoding: 'utf8' });
+      expect(stdout.trim()).toBe(pathToFileURL(join(root, 'cli/src/main.ts')).href);
+    },
+  );
+
+  it('have nothing of what lies in folders above or on NODE_PATH, where a package may find an optional one', async () => {
+    root = join(folder, 'checkout');
+    for (const path of ['node_modules/inside', '../node_modules/above', '../on-path/elsewhere']) {
+      write(`${path}/package.json`, '{"main":"index.js"}');
+      write(`${path}/index.js`, '');
+    }
+    checkout(`
+      import { mkdirSync, writeFileSync } from 'node:fs';
+      export async function build({ plugins, build: { ssr, outDir } }) {
+        mkdirSync(outDir, { recursive: true });
+        const { resolveId } = plugins.find(({ name }) => name === 'penstock-for-servers') ?? { resolveId: () => null };
+        const found = ['inside', 'above', 'elsewhere'].map((id) => resolveId(id, ssr, { kind: 'require-call' }));
+        writeFileSync(outDir + '/main.js', JSON.stringify(found));
+      }`);
+    vi.stubEnv('NODE_PATH', join(folder, 'on-path'));
+    await ensure();
+    expect(JSON.parse(readFileSync(madeCommand(root, 'serve') ?? '', 'utf8'))).toEqual([
+      join(root, 'node_modules/inside/index.js'),
+      { id: 'above', external: true },
+      { id: 'elsewhere', external: true },
+    ]);
+  });
+
+  it('are made without the options of a user, by which all sources would be found as packages', async () => {
+    checkout(`
+      import { mkdirSync, writeFileSync } from 'node:fs';
+      export async function build({ build: { outDir } }) {
+        mkdirSync(outDir, { recursive: true });
+        writeFileSync(outDir + '/main.js', '// made with ' + JSON.stringify(process.env.NODE_OPTIONS));
+      }`);
+    vi.stubEnv('NODE_OPTIONS', '--preserve-symlinks');
+    await ensure();
+    expect(readFileSync(madeCommand(root, 'run') ?? '', 'utf8')).toBe('// made with ""');
   });
 
   it('that cannot be made are one line each, and the sources are run', async () => {

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import { existsSync, rmSync, utimesSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
@@ -103,6 +104,29 @@ it('an install that is told to stop ends with its npm: one left alone would go o
   removeModules();
   expect(await ensure({ SANDBOX_NPM: 'told' })).toMatchObject({ signal: 'SIGTERM', stdout: '' });
   expect(existsSync(join(checkout.root, 'npm-ended'))).toBe(true);
+});
+
+it('an install that is killed alone leaves its npm behind: the next start waits for that, and installs nothing beside it', async () => {
+  removeModules();
+  const killed = checkout.launch('bootstrap/run.js', [], { ...noBroker, SANDBOX_NPM: 'left' });
+  expect(await once(killed, 'exit')).toEqual([null, 'SIGKILL']);
+  const next = checkout.launch('bootstrap/run.js', [], noBroker);
+  const ends = outcomeOf(next);
+  await once(next.stderr ?? next, 'data');
+  checkout.write('go-on', '');
+  expect(await ends).toMatchObject({ code: 0, stderr: 'penstock: Waiting for another start that is installing.\n' });
+  expect(npmCalls()).toBe(1);
+});
+
+it('another lockfile is installed also where an archive has given it the size, the time and the place of the one before', async () => {
+  const at = new Date(1_000_000_000_000);
+  checkout.install();
+  utimesSync(join(checkout.root, 'package-lock.json'), at, at);
+  await ensure();
+  checkout.write('package-lock.json', checkout.lockfile('1.0.1'));
+  utimesSync(join(checkout.root, 'package-lock.json'), at, at);
+  expect((await ensure()).stderr).toContain('Updating');
+  expect(npmCalls()).toBe(1);
 });
 
 it('the lock of a dead process does not hold up a start', async () => {
