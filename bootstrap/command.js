@@ -47,17 +47,12 @@ export function madeCommand(root, name, nodeMajor = NODE_MAJOR) {
   return join(folderIn(root, set), String(manifest.place), 'main.js');
 }
 
-/** The same for who runs it in this process, or in one that ends before this one: COMMAND-3. */
-export function commandToRun(root, name, nodeMajor) {
-  const file = madeCommand(root, name, nodeMajor);
-  if (file !== undefined) keepWhileRunning(dirname(file));
-  return file;
-}
-
 const kept = new Set();
 
-function keepWhileRunning(place) {
-  if (kept.has(place)) return;
+/** `file` as `madeCommand` found it, for who runs it in this process or in one that ends before this one: COMMAND-3. */
+export function keptForNow(file) {
+  const place = file && dirname(file);
+  if (place === undefined || kept.has(place)) return file;
   kept.add(place);
   const { pid, started } = nameOf(process.pid);
   const mark = `${place}.${pid}.${started ?? ''}`;
@@ -67,6 +62,7 @@ function keepWhileRunning(place) {
   } catch {
     // Kept by who may write there.
   }
+  return file;
 }
 
 /** `say` gets a line where that takes a while, and where they could not be made. */

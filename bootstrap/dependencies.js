@@ -23,6 +23,17 @@ const OUTPUT_CHARS_MAX = 64 * 1024;
 /** npm's own pauses (10 s, then 60 s) leave a person without a network looking at nothing for over a minute. */
 const RETRY_PAUSES = ['--fetch-retry-mintimeout=1000', '--fetch-retry-maxtimeout=5000'];
 
+/** A user's own settings may say the opposite, and npm then ends well and has installed nothing, or not where others look for it. */
+const HERE_AND_WHOLE = [
+  '--no-dry-run',
+  '--no-package-lock-only',
+  '--no-global',
+  '--location=project',
+  '--install-strategy=hoisted',
+];
+/** These cannot be taken back by an option: `npm start --no-workspaces` installed none of our own packages. */
+const PARTS = ['npm_config_workspace', 'npm_config_workspaces'];
+
 /** Resolves when `root/node_modules` is what the lockfile says; `say` gets a line only where there is something to do. */
 export async function ensureDependencies({ root, env, pins, say }) {
   assertPlatform(pins);
@@ -92,9 +103,11 @@ async function npmCi(root, env, tellLock) {
     '--loglevel=error',
     '--no-engine-strict',
     '--no-progress',
+    ...HERE_AND_WHOLE,
     ...RETRY_PAUSES,
   ];
-  const npmEnv = homeIsWritable(env) ? env : { ...env, npm_config_cache: join(root, '.cache', 'npm') };
+  const npmEnv = Object.fromEntries(Object.entries(env).filter(([name]) => !PARTS.includes(name.toLowerCase())));
+  if (!homeIsWritable(env)) npmEnv.npm_config_cache = join(root, '.cache', 'npm');
   const { code, output } = await runNpm(args, root, npmEnv, tellLock);
   if (code === 0) return;
   const lines = output.split('\n').map((line) => line.replace(/^npm (ERR!|error)\s?/i, '').trim());

@@ -2,7 +2,7 @@
 /** The command `penstock`: dependencies and Node 26, a broker only where one is started, then the command in the user's own folder. */
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { commandToRun, root } from './command.js';
+import { keptForNow, madeCommand, root } from './command.js';
 import { withCompileCache } from './compile-cache.js';
 import { BootstrapProblem, runEntry } from './errors.js';
 import { withoutNpm } from './without-npm.js';
@@ -12,7 +12,7 @@ const main = join(root, 'cli/src/main.ts');
 await runEntry(async () => {
   const args = process.argv.slice(2);
   // Made from the dependencies that are in place, for this Node: nothing else is to be looked at, but by a server that has a broker and a dashboard.
-  const made = args[0] === 'serve' ? undefined : commandToRun(root, args[0]);
+  const made = args[0] === 'serve' ? undefined : keptForNow(madeCommand(root, args[0]));
   if (made !== undefined) await runHere(made, args, process.env);
   else await prepareAndRun(args);
 });
@@ -22,7 +22,7 @@ async function prepareAndRun(args) {
   const isRestore = args[0] === 'admin' && args.includes('restore');
   const isServe = args[0] === 'serve';
   const { node, nodeMajor, env } = await ensure({ broker: isServe || isRestore, dashboard: isServe });
-  const file = commandToRun(root, args[0], nodeMajor) ?? main;
+  const file = keptForNow(madeCommand(root, args[0], nodeMajor)) ?? main;
   if (node === process.execPath) return await runHere(file, args, env);
   const { exitLike, runChild } = await import('./child.js');
   const { withBoundedMemory } = await import('./memory.js');

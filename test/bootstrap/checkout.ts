@@ -185,6 +185,7 @@ const fakeNpm = `
 const fs = require('node:fs');
 const path = require('node:path');
 fs.appendFileSync('npm-calls', process.argv.slice(2).join(' ') + '\\n');
+fs.writeFileSync('npm-settings', Object.keys(process.env).filter((name) => /^npm_config_/i.test(name)).join());
 const mode = process.env.SANDBOX_NPM;
 if (mode === 'fail') {
   process.stderr.write('npm error code ECONNREFUSED\\nnpm error errno ECONNREFUSED\\nnpm error FetchError: request to the registry failed\\nnpm error A complete log of this run can be found in: x\\n');

@@ -250,8 +250,8 @@ describe('the files of a command', () => {
   /** Runs a server's files in a process of its own, as those who start one do, until it is killed. */
   async function runningServer(): Promise<{ file: string; kill(): Promise<unknown> }> {
     const program = `
-      import { commandToRun } from ${JSON.stringify(pathToFileURL(join(root, 'bootstrap/command.js')).href)};
-      console.log(commandToRun(${JSON.stringify(root)}, 'serve'));
+      import { keptForNow, madeCommand } from ${JSON.stringify(pathToFileURL(join(root, 'bootstrap/command.js')).href)};
+      console.log(keptForNow(madeCommand(${JSON.stringify(root)}, 'serve')));
       process.stdin.resume();`;
     const child = spawn(process.execPath, ['--input-type=module', '--eval', program]);
     const [file] = await once(child.stdout, 'data');

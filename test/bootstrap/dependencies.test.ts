@@ -28,6 +28,16 @@ it('missing dependencies are installed as locked, without scripts, with the pack
     expect(checkout.read('npm-calls')).toContain(part);
 });
 
+it('settings of a user by which npm would install nothing, elsewhere, or a part do not count', async () => {
+  removeModules();
+  // As `npm start --no-workspaces` gives it on; the others are overruled by options.
+  const settings = { npm_config_workspaces: 'false', npm_config_workspace: 'libs/a', npm_config_omit: 'dev' };
+  expect(await ensure(settings)).toMatchObject({ code: 0 });
+  expect(checkout.read('npm-settings')).toBe('npm_config_omit');
+  for (const part of ['--no-dry-run', '--no-package-lock-only', '--no-global', '--install-strategy=hoisted'])
+    expect(checkout.read('npm-calls')).toContain(part);
+});
+
 it('with nothing to do it is silent and does not start npm', async () => {
   await ensure();
   const outcome = await ensure();
