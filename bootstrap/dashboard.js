@@ -6,7 +6,7 @@
  * DASHBOARD-2. A server without its dashboard is still a server: a build that fails is a line on the screen, and the address says so too.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildFolder } from './build.js';
 import { withLock } from './lock.js';
@@ -19,6 +19,7 @@ export async function ensureDashboard({ root, node, say }) {
   return await withLock(join(root, '.cache', 'dashboard.lock'), say, async () => {
     if (isBuilt(root, folder)) return true; // The start that held the lock before us did it.
     say('Building the dashboard (a few seconds).');
+    removeLeft(folder);
     const problem = await build(root, folder, node);
     if (problem === undefined) return true;
     say(`the dashboard could not be built, and everything else works without it: ${problem}`);
@@ -45,6 +46,28 @@ function isBuilt(root, folder) {
     return readFileSync(join(folder, 'dist', '.stamp'), 'utf8') === sourcesHash(root, folder);
   } catch {
     return false;
+  }
+}
+
+/** What builds that were killed have left; one whose process lives may go on, where no lock can be written. */
+function removeLeft(folder) {
+  for (const name of readdirSync(folder)) {
+    const pid = /^\.dist-(\d+)$/u.exec(name)?.[1];
+    if (pid === undefined || isAlive(Number(pid))) continue;
+    try {
+      rmSync(join(folder, name), { recursive: true, force: true });
+    } catch {
+      // Another user's: it is in nobody's way.
+    }
+  }
+}
+
+function isAlive(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code !== 'ESRCH';
   }
 }
 

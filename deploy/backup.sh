@@ -16,6 +16,10 @@ refuse() {
 }
 # From the folder where this was called, which is left below.
 case $SERVICE_STORE_URL in sqlite:/*) ;; sqlite:*) SERVICE_STORE_URL=sqlite:$PWD/${SERVICE_STORE_URL#sqlite:} ;; esac
+for name in NATS_CA NATS_CERT NATS_KEY; do
+  eval "file=\${$name:-}"
+  case $file in '' | /*) ;; *) export "$name=$PWD/$file" ;; esac
+done
 for tool in nats "$(case $SERVICE_STORE_URL in mongodb*) echo mongodump ;; *) echo sqlite3 ;; esac)"; do
   command -v "$tool" >/dev/null || refuse "there is no $tool on the PATH"
 done
@@ -32,9 +36,11 @@ user=$(printf %s "$SERVICE_NATS_URL" | sed -n 's#^[a-z]*://\([^:@/]*\):.*@.*#\1#
 user=${user:-backup}
 # What is projected leaves a journal that is half full, and another one after two hours: then no copy of the database fits it any more.
 journal_keeps() {
-  described=$(broker stream info JOURNAL --json | tr -d ' \n')
-  size=$(printf %s "$described" | sed -n 's/.*"max_bytes":\([0-9]*\).*/\1/p')
-  used=$(printf %s "$described" | sed -n 's/.*"state":{[^}]*"bytes":\([0-9]*\).*/\1/p')
+  described=$(broker stream info JOURNAL --json)
+  described=$(printf %s "$described" | tr -d ' \n')
+  size=$(printf %s "$described" | sed -n 's/.*"max_bytes":\([0-9][0-9]*\).*/\1/p')
+  used=$(printf %s "$described" | sed -n 's/.*"state":{[^}]*"bytes":\([0-9][0-9]*\).*/\1/p')
+  [ -n "$size" ] && [ -n "$used" ] || refuse 'nats does not tell how full JOURNAL is: is it the broker of Penstock?'
   [ "$((used * 2))" -lt "$size" ] || refuse 'JOURNAL is half full, so that what is written is purged at once: try again when the database has caught up'
 }
 # Earlier releases of nats have the other words.

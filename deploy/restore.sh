@@ -4,7 +4,7 @@
 #
 #   SERVICE_STORE_URL=mongodb://… SERVICE_NATS_URL=nats://backup:…@nats:4222 sh deploy/restore.sh <folder>
 #
-# With mongorestore (or nothing more, for a file) and nats on the PATH.
+# With mongorestore (or nothing more, for a file) and nats on the PATH. Certificates of the broker: the variables of nats (NATS_CA, …).
 set -eu
 umask 077
 folder=${1:?name the folder of the backup}
@@ -16,6 +16,10 @@ refuse() {
 }
 # From the folder where this was called, which is left below.
 case $SERVICE_STORE_URL in sqlite:/*) ;; sqlite:*) SERVICE_STORE_URL=sqlite:$PWD/${SERVICE_STORE_URL#sqlite:} ;; esac
+for name in NATS_CA NATS_CERT NATS_KEY; do
+  eval "file=\${$name:-}"
+  case $file in '' | /*) ;; *) export "$name=$PWD/$file" ;; esac
+done
 cd "$folder"
 [ -f SHA256SUMS ] && [ ! -e incomplete ] || refuse "the folder $folder has no whole backup"
 sha256sum --check --quiet SHA256SUMS || refuse 'the backup was changed since it was made'

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { folder, penstock } from './command.ts';
+import { folder, penstock, type CommandEnd } from './command.ts';
 import { answering, fakeServer, type GraphqlAnswer } from './fake-server.ts';
 
 const PAUSED = {
@@ -246,6 +246,44 @@ describe('penstock admin purge', () => {
     const failed = await penstock([...purge, '--yes', '--json'], { cwd: folder(), env });
     expect(failed).toMatchObject({ code: 4, stderr: expect.stringContaining('Runs go on') });
     expect(JSON.parse(failed.stdout)).toMatchObject({ tenant: 'user/1', isDone: false, runs: 900, secrets: 0 });
+  });
+});
+
+describe('a server that takes no more requests for a while', () => {
+  const full = { status: 429, body: { error: 'too_many_requests', message: 'later' } };
+
+  async function toldBy(words: readonly string[], answers: object[]): Promise<CommandEnd> {
+    const { url } = await fakeServer({ graphql: () => (answers.shift() ?? { body: {} }) as GraphqlAnswer });
+    return await penstock(words, { cwd: folder(), env: { SERVICE_URL: url, SERVICE_API_KEY: 'key' } });
+  }
+
+  it('is waited for by a purge, which goes on counting', async () => {
+    const part = { body: { data: { adminPurge: { isDone: false, waitsFor: 'the next call', runs: 900 } } } };
+    const rest = { body: { data: { adminPurge: { isDone: true, waitsFor: null, runs: 1 } } } };
+    const words = ['admin', 'purge', '--tenant', 'user/1', '--yes', '--json'];
+    const { code, stdout, stderr } = await toldBy(words, [part, full, rest]);
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { isDone: true, runs: 901 }]);
+    expect(stderr).toContain('takes no more requests from here for now');
+  });
+
+  it('is waited for by a rotation of keys', async () => {
+    const state = (field: string, sealed: number): object => ({
+      body: {
+        data: {
+          [field]: {
+            processes: 1,
+            agree: true,
+            keys: [
+              { id: 'new', state: 'FIRST', sealed: 0, usedBy: 1, mayGo: false },
+              { id: 'old', state: 'OTHER', sealed, usedBy: 1, mayGo: sealed === 0 },
+            ],
+          },
+        },
+      },
+    });
+    const answers = [state('adminRotateKey', 5), full, state('adminMasterKeys', 0)];
+    const { code, stdout } = await toldBy(['admin', 'rotate-key'], answers);
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/old +OTHER +0 +1 +yes/)]);
   });
 });
 

@@ -111,6 +111,30 @@ describe('penstock run goes on, and only the stage fails,', { timeout: 120_000 }
   });
 });
 
+it('penstock artifacts asks for one stage after the other where a run keeps more than an answer holds', async () => {
+  const kept = { key: 'f', value: '/x', sizeBytes: '1', sha256: '00', expiresAt: '2026-01-01T00:00:00.000Z' };
+  const run = { id: RUN_ID, status: 'SUCCESS', stages: [{ name: 'a' }, { name: 'b' }] };
+  const tooMany = { message: 'more than one answer holds', extensions: { code: 'BAD_USER_INPUT' } };
+  let isFull = true;
+  const { url } = await fakeServer({
+    graphql: ({ query, variables: { stage } }) => {
+      if (!query.includes('artifacts(')) return { body: { data: { run } } };
+      if (stage === undefined) return { body: { data: null, errors: [tooMany] } };
+      if (isFull) {
+        isFull = false;
+        return { status: 429, body: { error: 'too_many_requests', message: 'later' } };
+      }
+      return { body: { data: { artifacts: [{ stage, ...kept }] } } };
+    },
+  });
+  const list = async (...words: readonly string[]): Promise<unknown[]> => {
+    const options = { cwd: folder(), env: { SERVICE_URL: url, SERVICE_API_KEY: 'key' } };
+    const listed = JSON.parse((await penstock(['artifacts', ...words, '--json'], options)).stdout) as unknown[];
+    return listed.map((each) => (each as { readonly stage: unknown }).stage);
+  };
+  expect([await list(RUN_ID), await list(RUN_ID, 'b')]).toEqual([['a', 'b'], ['b']]);
+});
+
 describe('penstock artifacts --download', () => {
   it('replaces nothing that is there already: a stage may be called as a folder of somebody’s work', async () => {
     const cwd = folder();

@@ -1,5 +1,5 @@
 /** What an operator calls by hand: with a broker, a database and an engine that only say what was asked of them. */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -90,5 +90,41 @@ esac
     expect(put).toContain('Restored.');
     expect(readdirSync(join(folder, 'data')).toSorted()).toEqual(['again.sqlite', 'store.sqlite']);
     expect(readFileSync(join(folder, 'data/again.sqlite'), 'utf8')).toBe('the runs');
+  });
+
+  it('take the certificates of the broker from the folder where they are called', () => {
+    program('nats', `cat "$NATS_CA" >&2\n[ "$NATS_CERT" = /etc/cert ] || exit 1\n${NATS.replace('{there}', folder)}`);
+    program('sqlite3', `[ "$1" = -readonly ] && cp "$2" store.sqlite\n`);
+    writeFileSync(join(folder, 'store.sqlite'), 'the runs');
+    writeFileSync(join(folder, 'ca.pem'), 'the authority');
+    const env = {
+      SERVICE_NATS_URL: 'tls://backup:word@127.0.0.1:1',
+      SERVICE_STORE_URL: 'sqlite:store.sqlite',
+      NATS_CA: 'ca.pem',
+      NATS_CERT: '/etc/cert',
+    };
+    expect(call('backup.sh', ['monday'], env)).toContain('monday is a whole backup');
+  });
+
+  it.each([
+    ['is not reached', 'exit 1', 'backup: nats stream info has failed\n'],
+    [
+      'says nothing of it',
+      'echo {}',
+      'backup: nats does not tell how full JOURNAL is: is it the broker of Penstock?\n',
+    ],
+    ['has it half full', `echo '{"max_bytes":100,"state":{"bytes":50}}'`, 'JOURNAL is half full'],
+  ])('say what is the matter with the journal, and nothing else, where the broker %s', (_, answer, said) => {
+    program('nats', `[ "$4" = info ] || exit 0\n${answer}\n`);
+    program('sqlite3', 'exit 0\n');
+    writeFileSync(join(folder, 'store.sqlite'), 'the runs');
+    const env = { SERVICE_NATS_URL: 'nats://backup:word@127.0.0.1:1', SERVICE_STORE_URL: 'sqlite:store.sqlite' };
+    const { status, stderr } = spawnSync('sh', [script('backup.sh'), 'monday'], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: { PATH: `${join(folder, 'bin')}:${process.env['PATH']}`, ...env },
+    });
+    expect([status, stderr]).toEqual([1, expect.stringContaining(said)]);
+    expect(stderr.trim().split('\n')).toHaveLength(1);
   });
 });

@@ -1,4 +1,7 @@
 /** The dashboard is built by the start that needs it, and by no other. */
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { serverScript } from './archives.ts';
 import { Checkout, type Outcome } from './checkout.ts';
@@ -37,6 +40,16 @@ it('a start builds it once, and again when its sources have changed', async () =
   checkout.write('services/dashboard/app/main.tsx', 'second');
   expect((await start()).stderr).toContain(SAID);
   expect(checkout.read(BUILT)).toBe('second');
+});
+
+it('a build takes away what one that was killed has left, and nothing of one that goes on', async () => {
+  const { pid: gone } = spawnSync('true');
+  checkout.write(`services/dashboard/.dist-${gone}/index.html`, 'half');
+  checkout.write(`services/dashboard/.dist-${process.pid}/index.html`, 'under way');
+  await start();
+  expect(readdirSync(join(checkout.root, 'services/dashboard')).filter((name) => name.startsWith('.'))).toEqual([
+    `.dist-${process.pid}`,
+  ]);
 });
 
 it('a build that fails is told, the one before stays, and the server starts', async () => {

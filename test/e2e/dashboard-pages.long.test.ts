@@ -300,6 +300,53 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     expect(complaints).toEqual([]);
   });
 
+  it('draws of a thousand kept files, of the history and of the tests a part at a time, and all of them when asked', async () => {
+    const files = 'for n in $(seq 1100); do echo > f$n; done';
+    const cases = 'for n in $(seq 150); do echo "<testcase name=\\"t$n\\"><failure/></testcase>"; done';
+    const echoes = Object.fromEntries(Array.from({ length: 140 }, (_, n) => [`s${n}`, { run: 'true' }]));
+    const id = await trigger(
+      server,
+      pipeline('much', {
+        a: { run: files, artifacts: ['f*'] },
+        b: {
+          run: `{ echo '<testsuite name="s">'; ${cases}; echo '</testsuite>'; } > j.xml`,
+          reports: { junit: ['j.xml'] },
+        },
+        ...echoes,
+      }),
+    );
+    await open(`/runs/${id}`);
+    await signIn(page, 'ada');
+    await page.locator('.run-head .status', { hasText: 'passed' }).waitFor({ timeout: 90_000 });
+
+    await page.getByText('Files and outputs').click();
+    const part = page.locator('.extras details[open]');
+    const rows = part.locator('tbody tr, .cards li');
+    const counts: number[] = [];
+    const all = async (): Promise<number> => {
+      await rows.first().waitFor();
+      counts.push(await rows.count());
+      const more = part.getByRole('button', { name: 'Show more' });
+      while ((await more.count()) > 0) {
+        const before = await rows.count();
+        await more.click();
+        await rows.nth(before).waitFor();
+      }
+      return await rows.count();
+    };
+    expect([await all(), counts.pop()]).toEqual([1_100, 500]);
+    await page.getByText('Files and outputs').click();
+    await page.getByText('Tests', { exact: true }).click();
+    expect([await all(), counts.pop()]).toEqual([150, 100]);
+    await page.getByText('Tests', { exact: true }).click();
+    await page.getByText('History', { exact: true }).click();
+    expect(await all()).toBeGreaterThan(240);
+    expect(counts.pop()).toBe(200);
+    const versions = await rows.locator('td:first-child').allTextContents();
+    expect(versions).toEqual(versions.map((_, index) => String(index + 1)));
+    expect(complaints).toEqual([]);
+  });
+
   it('draws what a file would run while it is typed, and leads from a stage to its lines', async () => {
     await open('/trigger');
     const preview = page.getByRole('region', { name: 'What it would run' });
@@ -392,6 +439,16 @@ describe.skipIf(browserPath === undefined)('the pages of the dashboard', { timeo
     await page.locator('.readme').getByText('<script>').first().waitFor();
     await goTo('/runs');
     await page.getByRole('link', { name: '\u05D0\u05D1\u05D2' }).waitFor();
+    await goTo('/pipelines?name=a%E2%80%AEb');
+    await page.locator('main h1', { hasText: 'a<U+202E>b' }).waitFor();
+    expect(await page.title()).toBe('a<U+202E>b · Penstock');
+    await page.route('**/graphql', async (route) => {
+      if (!(route.request().postData() ?? '').includes('"Rerun"')) return await route.continue();
+      await route.fulfill({ json: { data: null, errors: [{ message: 'is \u202Enot\u202C yours' }] } });
+    });
+    await goTo(`/runs/${data?.triggerPipeline?.run.id}`);
+    await page.getByRole('button', { name: 'Run again', exact: true }).click();
+    await page.locator('.notice bdi', { hasText: 'is <U+202E>not<U+202C> yours' }).waitFor();
     expect(complaints).toEqual([]);
   });
 });

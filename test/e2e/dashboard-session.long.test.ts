@@ -2,7 +2,7 @@
 import { chromiumFor } from '@penstock/testkit';
 import { chromium, type Browser, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { signIn } from '../support/dashboard.ts';
+import { signIn, tokensOf } from '../support/dashboard.ts';
 import { startServer, type RunningServer } from '../support/server.ts';
 
 const browserPath = chromiumFor('the session of the dashboard');
@@ -116,5 +116,20 @@ describe.skipIf(browserPath === undefined)('who is signed in to the dashboard', 
     clicked.resolve();
     await page.waitForURL(/\/dashboard\/runs\//u);
     expect(started).toBe(1);
+  });
+
+  it('takes no login by itself that comes when the one that this tab has begun was given up', async () => {
+    const { access_token: access, refresh_token: refresh } = await tokensOf(server, 'eve');
+    const context = await browser.newContext();
+    const tab = await context.newPage();
+    await tab.clock.install();
+    await tab.goto(`${server.url}/dashboard/`);
+    await tab.getByRole('banner').getByRole('button', { name: 'Sign in' }).click();
+    await tab.getByLabel('Login name').waitFor();
+    await tab.clock.fastForward('11:00');
+    await tab.goto(`${server.url}/dashboard/auth/callback#access_token=${access}&refresh_token=${refresh}`);
+    await tab.getByText('Go on only if that is you').waitFor();
+    expect(await tab.getByRole('button', { name: 'Sign out' }).count()).toBe(0);
+    await context.close();
   });
 });

@@ -52,7 +52,7 @@ async function artifacts(args: ParsedArguments, context: CommandContext): Promis
   const stage = args.positionals[1];
   if (stage !== undefined && !run.stages.includes(stage))
     throw new UsageError(`the run has no stage '${printableText(stage)}'`, 'artifacts');
-  const files = (await keptFiles(client, id)).filter((file) => stage === undefined || file.stage === stage);
+  const files = await keptFiles(client, run, stage, terminal);
   const target = args.text('download');
   if (target !== undefined) await download(client, files, resolve(cwd, target));
   if (args.flag('json')) terminal.print(`${JSON.stringify(files)}\n`);

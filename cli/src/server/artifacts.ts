@@ -2,9 +2,11 @@
 import { createHash } from 'node:crypto';
 import { ServerRefused, ServerUnreached } from '../process/errors.ts';
 import { printableText } from '../output/printable-text.ts';
-import { ask, notOurs, refusal } from './graphql.ts';
+import type { Terminal } from '../output/terminal.ts';
+import { ask, notOurs, refusal, type RunOnServer } from './graphql.ts';
 import { unreachable, type ServerClient } from './http-client.ts';
 import { fieldOf } from './json.ts';
+import { patient } from './watch-run.ts';
 
 export interface KeptOnServer {
   readonly stage: string;
@@ -16,14 +18,35 @@ export interface KeptOnServer {
   readonly expiresAt: string;
 }
 
-const QUERY = 'query ($id: String!) { artifacts(run_id: $id) { stage key value sizeBytes sha256 expiresAt } }';
+const FIELDS = 'stage key value sizeBytes sha256 expiresAt';
+const OF_RUN = `query ($id: String!) { artifacts(run_id: $id) { ${FIELDS} } }`;
+const OF_STAGE = `query ($id: String!, $stage: String!) { artifacts(run_id: $id, stage: $stage) { ${FIELDS} } }`;
 /** Between two pieces of a file. */
 const SILENCE_MS_MAX = 60_000;
 
-/** Without the outputs of stages, which the same query lists. */
-export async function keptFiles(client: ServerClient, id: string): Promise<KeptOnServer[]> {
-  const { data, errors } = await ask(client, QUERY, { id });
-  if (errors[0] !== undefined) throw refusal(client, errors[0]);
+/** Of all stages of the run or of `only`, without the outputs that the same query lists. */
+export async function keptFiles(
+  client: ServerClient,
+  { id, stages }: Pick<RunOnServer, 'id' | 'stages'>,
+  only: string | undefined,
+  terminal: Pick<Terminal, 'note'>,
+): Promise<KeptOnServer[]> {
+  const { data, errors } = await ask(client, OF_RUN, { id });
+  const [error] = errors;
+  if (error === undefined) return filesIn(client, data).filter(({ stage }) => only === undefined || stage === only);
+  if (error.code !== 'BAD_USER_INPUT') throw refusal(client, error);
+  // There are more than an answer holds. Of a run of thousands of stages the server takes no more requests for a while.
+  const files: KeptOnServer[] = [];
+  for (const stage of only === undefined ? stages : [only]) {
+    const ofStage = patient(() => ask(client, OF_STAGE, { id, stage }), terminal, new AbortController().signal, true);
+    const answer = await ofStage();
+    if (answer?.errors[0] !== undefined) throw refusal(client, answer.errors[0]);
+    files.push(...filesIn(client, answer?.data));
+  }
+  return files;
+}
+
+function filesIn(client: ServerClient, data: unknown): KeptOnServer[] {
   const listed = fieldOf(data, 'artifacts');
   if (!Array.isArray(listed)) return notOurs(client);
   return listed.filter((each) => fieldOf(each, 'sha256') !== null).map((each) => keptFile(each) ?? notOurs(client));

@@ -1,7 +1,7 @@
 /** Asks for a run again and again until it has ended, and shows each answer. */
 import { pauseOrAbort } from '@penstock/async';
 import type { Terminal } from '../output/terminal.ts';
-import { EXIT, OutputClosed, ServerUnreached } from '../process/errors.ts';
+import { EXIT, OutputClosed, ServerUnreached, type ServerError } from '../process/errors.ts';
 import { TooManyRequests } from './graphql.ts';
 import { dieOf } from '../process/interrupts.ts';
 import { ReconnectWaits } from './reconnect-waits.ts';
@@ -52,12 +52,18 @@ export async function watchRun({ read, show, terminal, id }: WatchOptions): Prom
   }
 }
 
+const isAway = (error: unknown): error is ServerError => error instanceof ServerUnreached || isFull(error);
+
+/** It has done nothing of what it was asked, and says when it does again. */
+export const isFull = (error: unknown): error is TooManyRequests => error instanceof TooManyRequests;
+
 /** A server that has answered once may be away, or take no more for a while; one that was never there is a wrong address. */
 export function patient<Answer>(
   read: () => Promise<Answer>,
   terminal: Pick<Terminal, 'note'>,
   signal: AbortSignal,
   hasAnswered = false,
+  isPassing: (error: unknown) => error is ServerError = isAway,
 ): () => Promise<Answer | undefined> {
   return async () => {
     const waits = new ReconnectWaits();
@@ -68,8 +74,7 @@ export function patient<Answer>(
         hasAnswered = true;
         return answer;
       } catch (error) {
-        const isPassing = error instanceof ServerUnreached || error instanceof TooManyRequests;
-        if (!isPassing || !hasAnswered || performance.now() - since >= AWAY_MS_MAX) throw error;
+        if (!isPassing(error) || !hasAnswered || performance.now() - since >= AWAY_MS_MAX) throw error;
         if (failures === 0) terminal.note(`penstock: ${error.message}; trying again.`);
         await pauseOrAbort(waits.nextMs(), signal);
       }

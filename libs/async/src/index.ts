@@ -8,7 +8,7 @@ export { FairTurns } from './fair-turns.ts';
 export { FairRoom, type RoomBounds } from './fair-room.ts';
 export { lockFolder, type FolderLock } from './folder-lock.ts';
 export { Lanes } from './lanes.ts';
-export { makeFolder } from './make-folder.ts';
+export { makeFolder, makeFolderSync } from './make-folder.ts';
 export { pause, pauseOrAbort } from './pause.ts';
 export { deadlineIn, machineTime, type Time } from './time.ts';
 export { answerTasks, TaskThread, type TaskThreadOptions } from './task-thread.ts';

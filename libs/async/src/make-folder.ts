@@ -1,4 +1,5 @@
 /** Folders where they may not be made at all: Node's own `recursive` never ends where a file system makes none although they are missing (/proc). */
+import { mkdirSync, statSync } from 'node:fs';
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
@@ -10,6 +11,18 @@ export async function makeFolder(path: string, mode = 0o700): Promise<void> {
     // Another may have been faster.
     if (error.code !== 'EEXIST' || !(await isMade(path))) throw error;
   });
+}
+
+/** The same, for what is made before a process does anything else. */
+export function makeFolderSync(path: string, mode = 0o700): void {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true) return;
+  if (found === undefined && dirname(path) !== path) makeFolderSync(dirname(path), mode);
+  try {
+    mkdirSync(path, { mode });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory()) throw error;
+  }
 }
 
 async function isMade(path: string): Promise<boolean> {

@@ -10,7 +10,7 @@
  * MIRRORCACHE-2. A caller holds a commit's name, never a folder: where its mirror has gone meanwhile, it is fetched again.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, statSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { checkOut, checkOutSmall, startCheckoutThread } from './checkout.ts';
@@ -36,7 +36,7 @@ import { Slots } from './slots.ts';
 import type { SmallCommit } from './small-commit.ts';
 import { SmallCommits } from './small-commits.ts';
 import type { Owner } from './write-checkout.ts';
-import { unlessAborted } from '@penstock/async';
+import { makeFolderSync, unlessAborted } from '@penstock/async';
 import type { Log } from '@penstock/telemetry/log';
 
 export interface MirrorCacheOptions {
@@ -194,7 +194,7 @@ class FolderMirrorCache implements MirrorCache {
     };
     const problem = credentialsFile === undefined ? null : problemWithFile(credentialsFile);
     if (problem !== null) log.warn({ file: credentialsFile }, problem);
-    mkdirSync(options.folder, { recursive: true, mode: 0o700 });
+    makeFolderSync(options.folder);
     this.#measured = this.#find();
   }
 

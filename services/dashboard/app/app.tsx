@@ -20,6 +20,7 @@ import { RunPage } from './run/run-page.tsx';
 import { RunsPage } from './runs/runs-page.tsx';
 import { acceptOffer, offered, refusal, refuseOffer, session, signIn, signOut } from './session/session.ts';
 import { followLinks, go, hrefOf, place } from './router.ts';
+import { setTitle } from './parts/title.ts';
 
 const PAGES: readonly { readonly path: string; readonly title: string; readonly isForAdmins?: true }[] = [
   { path: '/runs', title: 'Runs' },
@@ -142,7 +143,7 @@ function Page(): ComponentChildren {
   if (path === '/extensions') return <ExtensionsPage />;
   const extension = /^\/extensions\/([^/]+\/[^/]+)$/u.exec(path)?.[1];
   if (extension !== undefined) return <ExtensionPage key={extension} id={extension} />;
-  document.title = 'Not found · Penstock';
+  setTitle('Not found');
   return (
     <Empty title="There is no such page">
       <p>

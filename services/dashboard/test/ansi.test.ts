@@ -1,6 +1,6 @@
 /** What a line of a log may look like, and what it may not do. */
 import { describe, expect, it } from 'vitest';
-import { plainText, segmentsOf, visible } from '../app/log/ansi.ts';
+import { plainText, segmentsOf } from '../app/log/ansi.ts';
 
 const ESC = '\u001b';
 const textOf = (line: string): string =>
@@ -39,7 +39,6 @@ describe('a line of a log', () => {
 
   it('shows what would not be seen or would turn the direction', () => {
     expect(textOf('abc\u202edef\u2066\u200b\u0008')).toBe('abc<U+202E>def<U+2066><U+200B>\u2408');
-    expect(visible('x\u0000\u202ey\u2028')).toBe('x\u2400<U+202E>y<U+2028>');
     expect(textOf('tab\tstays, שלום too')).toBe('tab\tstays, שלום too');
   });
 

@@ -269,6 +269,9 @@ describe('run and runs', () => {
     ];
     expect((await graphql(app, `{ artifacts(run_id: "${id}") { stage key value } }`)).data).toEqual({ artifacts });
     expect((await graphql(app, `{ artifacts(runId: "${id}") { stage key value } }`)).data).toEqual({ artifacts });
+    const of = async (stage: string): Promise<unknown> =>
+      (await graphql(app, `{ artifacts(runId: "${id}", stage: "${stage}") { stage key value } }`)).data;
+    expect([await of('build'), await of('other')]).toEqual([{ artifacts }, { artifacts: [] }]);
     expect((await graphql(app, `{ artifacts(run_id: "${runIdFor()}") { stage key value } }`)).data).toEqual({
       artifacts: [],
     });

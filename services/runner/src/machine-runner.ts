@@ -1,7 +1,7 @@
 /** The runner of a machine of its own, as its variables say: with mirrors, executors and folders, on a bus that it is given. */
-import { mkdirSync } from 'node:fs';
 import { arch, platform } from 'node:os';
 import { join } from 'node:path';
+import { makeFolderSync } from '@penstock/async';
 import type { Bus } from '@penstock/bus';
 import type { Configuration } from '@penstock/config';
 import type { MirrorCache } from '@penstock/git';
@@ -77,7 +77,7 @@ export async function machineRunner(options: MachineRunnerOptions): Promise<Mach
     dataDir,
     settings: { stageDeny },
   } = options;
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  makeFolderSync(dataDir);
   const mode = settings.mode ?? 'production';
   const mirrors = openMirrors({
     folder: join(dataDir, 'runner', 'mirrors'),

@@ -6,6 +6,7 @@ import { cellOf } from '../../server/answered-cell.ts';
 import { fieldAnswered } from '../../server/graphql.ts';
 import { fieldOf } from '../../server/json.ts';
 import type { NamedAction } from '../../server/named-actions.ts';
+import { patient } from '../../server/watch-run.ts';
 
 const FIELDS = 'processes agree keys { id state sealed usedBy mayGo }';
 const LOOK_MS = 500;
@@ -21,9 +22,15 @@ const COLUMNS = [
 
 export const rotateKey: NamedAction = async (client, _name, args, { terminal }) => {
   let state = await fieldAnswered(client, `mutation { adminRotateKey { ${FIELDS} } }`, {}, 'adminRotateKey');
+  const look = patient(
+    () => fieldAnswered(client, `query { adminMasterKeys { ${FIELDS} } }`, {}, 'adminMasterKeys'),
+    terminal,
+    new AbortController().signal,
+    true,
+  );
   for (let still = 0, left = leftOf(state); left > 0 && still < STILL_LOOKS_MAX;) {
     await pause(LOOK_MS);
-    state = await fieldAnswered(client, `query { adminMasterKeys { ${FIELDS} } }`, {}, 'adminMasterKeys');
+    state = await look();
     const now = leftOf(state);
     still = now < left ? 0 : still + 1;
     left = now;

@@ -6,6 +6,7 @@ import { cellOf } from '../../server/answered-cell.ts';
 import { fieldAnswered } from '../../server/graphql.ts';
 import { fieldOf } from '../../server/json.ts';
 import type { NamedAction } from '../../server/named-actions.ts';
+import { isFull, patient } from '../../server/watch-run.ts';
 
 /** Each as it is answered, and as it is told. */
 const COUNTED = [
@@ -45,10 +46,18 @@ export const purge: NamedAction = async (client, _name, args, { terminal }) => {
     if (args.flag('json')) terminal.print(`${JSON.stringify({ tenant, isDone, waitsFor, ...counts })}\n`);
     else terminal.print(COUNTED.map(([field, what]) => `${String(counts[field]).padStart(6)}  ${what}\n`).join(''));
   };
+  const variables = { tenant, cancel: args.flag('cancel') };
+  // Nothing else is repeated by itself: what a server has deleted whose answer is lost is in no count.
+  const next = patient(
+    () => fieldAnswered(client, QUERY, variables, 'adminPurge'),
+    terminal,
+    new AbortController().signal,
+    true,
+    isFull,
+  );
   try {
     while (!isDone && fruitless < FRUITLESS_MAX) {
-      const variables = { tenant, cancel: args.flag('cancel') };
-      const receipt = await fieldAnswered(client, QUERY, variables, 'adminPurge');
+      const receipt = await next();
       const added = add(counts, receipt);
       isDone = fieldOf(receipt, 'isDone') === true;
       waitsFor = isDone ? null : cellOf(receipt, 'waitsFor');

@@ -7,6 +7,7 @@ import { LettersPart } from './letters-part.tsx';
 import { PeoplePart } from './people-part.tsx';
 import { StatusPart } from './status-part.tsx';
 import { TokensPart } from './tokens-part.tsx';
+import { setTitle } from '../parts/title.ts';
 
 const PARTS = [
   { part: '', title: 'Status', show: StatusPart },
@@ -18,7 +19,7 @@ const PARTS = [
 
 export function AdminPage({ part }: { readonly part: string }): JSX.Element {
   const shown = PARTS.find((each) => each.part === part);
-  document.title = `${shown?.title ?? 'Admin'} · Penstock`;
+  setTitle(shown?.title ?? 'Admin');
   return (
     <>
       <h1>Admin</h1>

@@ -7,6 +7,7 @@ import type { Operations } from '../api/operations.ts';
 import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
 import { Fact } from '../parts/fact.tsx';
+import { First } from '../parts/long-list.tsx';
 import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { durationOf } from '../parts/duration.ts';
@@ -145,46 +146,50 @@ function Queues({ queues, onDone }: { readonly queues: Status['queues']; onDone(
   return (
     <section aria-label="Queue">
       <h2>Queue</h2>
-      <div class="table-frame tall" tabIndex={0} role="group" aria-label="Queues">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Owner</th>
-              <th scope="col">Labels</th>
-              <th scope="col">Stages</th>
-              <th scope="col">First since</th>
-              <th scope="col">
-                <span class="unsaid">What to do</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {queues.map(({ labels, key, stages, since, isPaused }) => (
-              <tr key={`${key} ${labels.join(' ')}`}>
-                <td>
-                  <Name text={key} />
-                </td>
-                <td>{labels.length === 0 ? 'any' : <Name text={labels.join(', ')} />}</td>
-                <td>{stages.toLocaleString()}</td>
-                <td>{since === null ? '' : <Ago at={since} />}</td>
-                <td>
-                  {isPaused ? (
-                    <span class="tag">paused</span>
-                  ) : (
-                    <button
-                      type="button"
-                      class="quiet"
-                      onClick={() => void attempt('Paused.', () => ask('Pause', { key })).then(onDone)}
-                    >
-                      Pause
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <First rows={queues}>
+        {(shown) => (
+          <div class="table-frame tall" tabIndex={0} role="group" aria-label="Queues">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Owner</th>
+                  <th scope="col">Labels</th>
+                  <th scope="col">Stages</th>
+                  <th scope="col">First since</th>
+                  <th scope="col">
+                    <span class="unsaid">What to do</span>
+                  </th>
+                </tr>
+              </thead>
+              <tbody>
+                {shown.map(({ labels, key, stages, since, isPaused }) => (
+                  <tr key={`${key} ${labels.join(' ')}`}>
+                    <td>
+                      <Name text={key} />
+                    </td>
+                    <td>{labels.length === 0 ? 'any' : <Name text={labels.join(', ')} />}</td>
+                    <td>{stages.toLocaleString()}</td>
+                    <td>{since === null ? '' : <Ago at={since} />}</td>
+                    <td>
+                      {isPaused ? (
+                        <span class="tag">paused</span>
+                      ) : (
+                        <button
+                          type="button"
+                          class="quiet"
+                          onClick={() => void attempt('Paused.', () => ask('Pause', { key })).then(onDone)}
+                        >
+                          Pause
+                        </button>
+                      )}
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </First>
     </section>
   );
 }
@@ -196,35 +201,39 @@ function Runners({ runners, onDone }: { readonly runners: Status['runners']; onD
       {runners.length === 0 ? (
         <p class="problem">There is none: nothing can run. A machine becomes one with a token of the next page.</p>
       ) : (
-        <ul class="cards">
-          {runners.map(({ id, labels, slots, busy, isDrained, tenant }) => (
-            <li key={id} class="row">
-              <strong>
-                <Name text={id} />
-              </strong>
-              <span class="grow faint">
-                <Name text={labels.join(', ')} />
-              </span>
-              <span>
-                {busy} of {slots} slots
-              </span>
-              <meter min={0} max={Math.max(1, slots)} value={busy} aria-label={`Slots of ${id} in use`} />
-              {isDrained ? <span class="tag">drained</span> : null}
-              {tenant === null ? null : <span class="tag">for {tenant} alone</span>}
-              <button
-                type="button"
-                class="quiet"
-                onClick={() =>
-                  void attempt(isDrained ? 'It gets stages again.' : 'It gets nothing new.', () =>
-                    ask('Drain', { runner: id, undo: isDrained }),
-                  ).then(onDone)
-                }
-              >
-                {isDrained ? 'Take it back' : 'Drain'}
-              </button>
-            </li>
-          ))}
-        </ul>
+        <First rows={runners}>
+          {(shown) => (
+            <ul class="cards">
+              {shown.map(({ id, labels, slots, busy, isDrained, tenant }) => (
+                <li key={id} class="row">
+                  <strong>
+                    <Name text={id} />
+                  </strong>
+                  <span class="grow faint">
+                    <Name text={labels.join(', ')} />
+                  </span>
+                  <span>
+                    {busy} of {slots} slots
+                  </span>
+                  <meter min={0} max={Math.max(1, slots)} value={busy} aria-label={`Slots of ${id} in use`} />
+                  {isDrained ? <span class="tag">drained</span> : null}
+                  {tenant === null ? null : <span class="tag">for {tenant} alone</span>}
+                  <button
+                    type="button"
+                    class="quiet"
+                    onClick={() =>
+                      void attempt(isDrained ? 'It gets stages again.' : 'It gets nothing new.', () =>
+                        ask('Drain', { runner: id, undo: isDrained }),
+                      ).then(onDone)
+                    }
+                  >
+                    {isDrained ? 'Take it back' : 'Drain'}
+                  </button>
+                </li>
+              ))}
+            </ul>
+          )}
+        </First>
       )}
     </section>
   );

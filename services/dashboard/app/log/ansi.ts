@@ -2,6 +2,7 @@
  * A line of a log as it may be shown: colours become names, what would move a cursor, ring or write titles is taken out, and every
  * character that would not be seen, or would turn the reading direction, is made to be seen. Pure.
  */
+import { unseenIn } from '../parts/unseen.ts';
 
 export interface Segment {
   readonly text: string;
@@ -43,10 +44,6 @@ const NAMES = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'wh
 const ESCAPE =
   // oxlint-disable-next-line no-control-regex
   /\u001b\[([0-9:;<=>?]{0,256})[ -/]{0,8}([@-~])|\u001b[PX\]^_][^\u0007\u001b\u009c]{0,4096}(?:\u0007|\u001b\\|\u009c)?|\u001b[ -/]{0,8}[0-~]?/gu;
-/** Not seen, or turning the direction of what follows: C0 but the tab, C1, zero-width marks, bidi controls, line separators. */
-const UNSEEN =
-  // oxlint-disable-next-line no-control-regex
-  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u115f\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu;
 
 /** At most `charsMax` of the line's own characters, so that a line of ten megabytes costs no more than a short one. */
 export function segmentsOf(line: string, charsMax: number): Segment[] {
@@ -71,16 +68,6 @@ export function plainText(line: string): string {
   return line.replace(ESCAPE, '');
 }
 
-/** A name of somebody else's making: nothing in it is unseen. */
-export function visible(text: string): string {
-  return text.replace(UNSEEN, nameOf);
-}
-
-/** The same for a text of several lines, which stay lines. */
-export function visibleLines(text: string): string {
-  return text.split(/\r?\n/u).map(visible).join('\n');
-}
-
 /** What a progress bar leaves on a terminal: the part behind the last return that says something. */
 function lastOverwrite(text: string): string {
   if (!text.includes('\r')) return text;
@@ -91,10 +78,10 @@ function lastOverwrite(text: string): string {
 function pushText(segments: Segment[], text: string, style: Style): void {
   let from = 0;
   const plain = segmentOf(style);
-  for (const { 0: found, index } of text.matchAll(UNSEEN)) {
-    if (index > from) segments.push({ ...plain, text: text.slice(from, index) });
-    segments.push({ text: nameOf(found), classes: 'unseen' });
-    from = index + found.length;
+  for (const each of unseenIn(text)) {
+    if (each.from > from) segments.push({ ...plain, text: text.slice(from, each.from) });
+    segments.push({ text: each.shown, classes: 'unseen' });
+    from = each.to;
   }
   if (from < text.length) segments.push({ ...plain, text: from === 0 ? text : text.slice(from) });
 }
@@ -170,12 +157,4 @@ function indexed(number: number): number | string {
   const level = (step: number): number => (step === 0 ? 0 : 55 + step * 40);
   const cube = number - 16;
   return `rgb(${level(Math.floor(cube / 36))}, ${level(Math.floor(cube / 6) % 6)}, ${level(cube % 6)})`;
-}
-
-function nameOf(character: string): string {
-  const code = character.codePointAt(0) ?? 0;
-  // The pictures of the C0 controls, which fonts have.
-  if (code < 0x20) return String.fromCodePoint(0x2400 + code);
-  if (code === 0x7f) return '\u2421';
-  return `<U+${code.toString(16).toUpperCase().padStart(4, '0')}>`;
 }

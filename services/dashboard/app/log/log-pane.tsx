@@ -10,6 +10,7 @@ import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import type { RunStatus } from '../api/operations.ts';
 import { useKeys } from '../parts/keys.ts';
+import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { go, withQuery } from '../router.ts';
 import { session, signIn } from '../session/session.ts';
@@ -163,7 +164,7 @@ function LogProblem({ log }: { readonly log: RunLog }): JSX.Element | null {
     );
   return (
     <p class="problem" role="status">
-      {problem.message}
+      <Name text={problem.message} />
     </p>
   );
 }

@@ -6,11 +6,13 @@ import { ask } from '../api/graphql.ts';
 import type { Operations } from '../api/operations.ts';
 import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
+import { First } from '../parts/long-list.tsx';
 import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { ShownOnce } from '../parts/once.tsx';
 import { Ago } from '../parts/time.tsx';
 import { useAlone } from '../parts/use-alone.ts';
+import { setTitle } from '../parts/title.ts';
 
 type Account = Operations['Account']['data'];
 
@@ -20,7 +22,7 @@ const SCOPES = ['read', 'trigger', 'publish', 'secrets'] as const;
 
 export function AccountPage(): JSX.Element {
   const asked = useAsked('Account', {});
-  document.title = 'Account · Penstock';
+  setTitle('Account');
   return (
     <>
       <h1>Account</h1>
@@ -81,33 +83,37 @@ function Tokens({ tokens, onDone }: { readonly tokens: Account['apiTokens']; onD
     <section aria-label="Personal tokens">
       <h2>Personal tokens</h2>
       <ShownOnce secret={made} />
-      <ul class="cards">
-        {tokens.map((token) => (
-          <li key={token.id} class="row">
-            <strong class="grow">
-              <Name text={token.name} />
-            </strong>
-            <span>{token.scopes.join(', ')}</span>
-            <span class="faint">
-              made <Ago at={token.createdAt} />,{' '}
-              {token.lastUsedAt === null ? (
-                'never used'
-              ) : (
-                <>
-                  used <Ago at={token.lastUsedAt} />
-                </>
-              )}
-            </span>
-            <button
-              type="button"
-              class="bad"
-              onClick={() => void attempt('Revoked.', () => ask('RevokeToken', { id: token.id })).then(onDone)}
-            >
-              Revoke
-            </button>
-          </li>
-        ))}
-      </ul>
+      <First rows={tokens}>
+        {(shown) => (
+          <ul class="cards">
+            {shown.map((token) => (
+              <li key={token.id} class="row">
+                <strong class="grow">
+                  <Name text={token.name} />
+                </strong>
+                <span>{token.scopes.join(', ')}</span>
+                <span class="faint">
+                  made <Ago at={token.createdAt} />,{' '}
+                  {token.lastUsedAt === null ? (
+                    'never used'
+                  ) : (
+                    <>
+                      used <Ago at={token.lastUsedAt} />
+                    </>
+                  )}
+                </span>
+                <button
+                  type="button"
+                  class="bad"
+                  onClick={() => void attempt('Revoked.', () => ask('RevokeToken', { id: token.id })).then(onDone)}
+                >
+                  Revoke
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </First>
       <form
         class="row"
         onSubmit={(event) => {
@@ -152,29 +158,33 @@ function Secrets({ secrets }: { readonly secrets: Account['secrets'] }): JSX.Ele
           None. <code>penstock secret set NAME</code> keeps one; its value is never shown again.
         </p>
       ) : (
-        <ul class="cards">
-          {secrets.map(({ name, repository, pipeline, refs, updatedAt, lastUsedAt }) => (
-            <li key={`${name} ${repository} ${pipeline}`} class="row">
-              <strong class="grow">
-                <code>{name}</code>
-              </strong>
-              <span>
-                <Name text={repository ?? pipeline ?? 'everywhere'} />{' '}
-                {refs === null ? '' : <Name text={refs.join(', ')} />}
-              </span>
-              <span class="faint">
-                set <Ago at={updatedAt} />,{' '}
-                {lastUsedAt === null ? (
-                  'never used'
-                ) : (
-                  <>
-                    used <Ago at={lastUsedAt} />
-                  </>
-                )}
-              </span>
-            </li>
-          ))}
-        </ul>
+        <First rows={secrets}>
+          {(shown) => (
+            <ul class="cards">
+              {shown.map(({ name, repository, pipeline, refs, updatedAt, lastUsedAt }) => (
+                <li key={`${name} ${repository} ${pipeline}`} class="row">
+                  <strong class="grow">
+                    <code>{name}</code>
+                  </strong>
+                  <span>
+                    <Name text={repository ?? pipeline ?? 'everywhere'} />{' '}
+                    {refs === null ? '' : <Name text={refs.join(', ')} />}
+                  </span>
+                  <span class="faint">
+                    set <Ago at={updatedAt} />,{' '}
+                    {lastUsedAt === null ? (
+                      'never used'
+                    ) : (
+                      <>
+                        used <Ago at={lastUsedAt} />
+                      </>
+                    )}
+                  </span>
+                </li>
+              ))}
+            </ul>
+          )}
+        </First>
       )}
     </section>
   );

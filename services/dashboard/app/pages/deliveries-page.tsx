@@ -14,13 +14,14 @@ import { isSignedIn } from '../session/session.ts';
 import { CloneSecret } from './clone-secret.tsx';
 import { RepositoryAccess, SharedRepositories } from './repository-access.tsx';
 import { shortRef } from '../runs/runs-page.tsx';
+import { setTitle } from '../parts/title.ts';
 
 type Delivery = Operations['Deliveries']['data']['webhookDeliveries'][number];
 
 export function DeliveriesPage(): JSX.Element {
   const deliveries = useAsked('Deliveries', {});
   const repositories = useAsked('Repositories', {});
-  document.title = 'Deliveries · Penstock';
+  setTitle('Deliveries');
   return (
     <>
       <h1>Deliveries</h1>

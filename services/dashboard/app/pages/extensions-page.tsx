@@ -7,13 +7,14 @@ import { Empty } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import { Readme } from './readme.tsx';
 import { go, hrefOf, place, withQuery } from '../router.ts';
+import { setTitle } from '../parts/title.ts';
 
 const CATEGORIES = ['build', 'test', 'deploy', 'notify', 'security', 'utility'] as const;
 
 export function ExtensionsPage(): JSX.Element {
   const { query } = place.value;
   const asked = useAsked('Extensions', { query: query.get('q'), category: query.get('category') });
-  document.title = 'Extensions · Penstock';
+  setTitle('Extensions');
   return (
     <>
       <h1>Extensions</h1>
@@ -67,7 +68,7 @@ export function ExtensionsPage(): JSX.Element {
 
 export function ExtensionPage({ id }: { readonly id: string }): JSX.Element {
   const asked = useAsked('Extension', { id });
-  document.title = `${id} · Penstock`;
+  setTitle(id);
   return (
     <WhenAsked asked={asked} what="the extension">
       {({ extension, extensionVersions }) => {

@@ -12,6 +12,7 @@ import { Empty } from '../parts/states.tsx';
 import { Ago } from '../parts/time.tsx';
 import { useAlone } from '../parts/use-alone.ts';
 import { hrefOf } from '../router.ts';
+import { setTitle } from '../parts/title.ts';
 
 type Hook = Operations['Hooks']['data']['hooks'][number];
 type Delivery = Operations['HookDeliveries']['data']['hookDeliveries'][number];
@@ -20,7 +21,7 @@ const EVENTS = ['run.started', 'run.completed', 'stage.completed', 'approval.req
 
 export function HooksPage(): JSX.Element {
   const asked = useAsked('Hooks', {});
-  document.title = 'Hooks · Penstock';
+  setTitle('Hooks');
   return (
     <>
       <h1>Hooks</h1>

@@ -6,7 +6,7 @@ import { useSignal } from '@preact/signals';
 import type { Token, Tokens } from 'marked';
 import type { ComponentChildren, JSX } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { visible, visibleLines } from '../log/ansi.ts';
+import { visible, visibleLines } from '../parts/unseen.ts';
 
 /** A readme that is longer is shown as far as this. */
 const CHARS_MAX = 200_000;

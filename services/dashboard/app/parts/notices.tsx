@@ -2,6 +2,7 @@
 import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { problemFrom } from '../api/http.ts';
+import { Name } from './name.tsx';
 import { session, signIn } from '../session/session.ts';
 
 interface Notice {
@@ -51,7 +52,7 @@ export function Notices(): JSX.Element {
     <div class="notices" role="status" aria-live="polite">
       {notices.value.map((notice) => (
         <p key={notice.id} class={notice.isProblem ? 'notice bad' : 'notice'}>
-          {notice.text}
+          <Name text={notice.text} />
           <button type="button" class="quiet" aria-label="Close" onClick={() => close(notice)}>
             ×
           </button>

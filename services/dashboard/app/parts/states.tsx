@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact';
 import type { Problem } from '../api/http.ts';
 import { session, signIn } from '../session/session.ts';
+import { Name } from './name.tsx';
 
 export function Empty({
   title,
@@ -41,7 +42,7 @@ export function ProblemNote({ problem }: { readonly problem: Problem }): JSX.Ele
     );
   return (
     <p class="problem" role="alert">
-      {problem.message}
+      <Name text={problem.message} />
     </p>
   );
 }

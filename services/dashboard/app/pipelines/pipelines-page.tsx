@@ -6,6 +6,7 @@ import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
 import { Fact } from '../parts/fact.tsx';
 import { Live } from '../parts/live.tsx';
+import { First } from '../parts/long-list.tsx';
 import { Name } from '../parts/name.tsx';
 import { Empty, Loading, ProblemNote } from '../parts/states.tsx';
 import { durationOf } from '../parts/duration.ts';
@@ -17,6 +18,7 @@ import { isSignedIn } from '../session/session.ts';
 import { summariesOf, type PipelineSummary } from './durations.ts';
 import { RunBars } from './run-bars.tsx';
 import { Trend } from './trend.tsx';
+import { setTitle } from '../parts/title.ts';
 
 /** Of all pipelines together, and of the one that is looked at. */
 const RUNS = 300;
@@ -36,7 +38,7 @@ export function PipelinesPage({ name }: { readonly name: string | null }): JSX.E
   useSignalEffect(() => {
     if (list.value?.hasMore.value === true) void list.value.upTo(RUNS);
   });
-  document.title = name === null ? 'Pipelines · Penstock' : `${name} · Penstock`;
+  setTitle(name ?? 'Pipelines');
   const [rows, problem] = [list.value?.rows.value ?? null, list.value?.problem.value ?? null];
   return (
     <>
@@ -156,34 +158,40 @@ function Stages({ stages }: { readonly stages: Health['stages'] }): JSX.Element 
   return (
     <section aria-label="Its stages">
       <h2>Its stages</h2>
-      <div class="table-frame tall" tabIndex={0} role="group" aria-label="Stages">
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Stage</th>
-              <th scope="col">Ran</th>
-              <th scope="col">Failed</th>
-              <th scope="col">Flaky</th>
-              <th scope="col">Mean</th>
-              <th scope="col">p95</th>
-            </tr>
-          </thead>
-          <tbody>
-            {stages.map((stage) => (
-              <tr key={stage.name}>
-                <th scope="row">
-                  <Name text={stage.name} />
-                </th>
-                <td>{stage.runs}</td>
-                <td>{stage.failures === 0 ? '0' : `${stage.failures} (${percentOf(stage.failures / stage.runs)})`}</td>
-                <td>{stage.flaky ? `in ${percentOf(stage.flakeRate)} of runs` : 'no'}</td>
-                <td>{durationOf(stage.avgDurationSecs * 1_000)}</td>
-                <td>{durationOf(stage.p95DurationSecs * 1_000)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <First rows={stages}>
+        {(shown) => (
+          <div class="table-frame tall" tabIndex={0} role="group" aria-label="Stages">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">Stage</th>
+                  <th scope="col">Ran</th>
+                  <th scope="col">Failed</th>
+                  <th scope="col">Flaky</th>
+                  <th scope="col">Mean</th>
+                  <th scope="col">p95</th>
+                </tr>
+              </thead>
+              <tbody>
+                {shown.map((stage) => (
+                  <tr key={stage.name}>
+                    <th scope="row">
+                      <Name text={stage.name} />
+                    </th>
+                    <td>{stage.runs}</td>
+                    <td>
+                      {stage.failures === 0 ? '0' : `${stage.failures} (${percentOf(stage.failures / stage.runs)})`}
+                    </td>
+                    <td>{stage.flaky ? `in ${percentOf(stage.flakeRate)} of runs` : 'no'}</td>
+                    <td>{durationOf(stage.avgDurationSecs * 1_000)}</td>
+                    <td>{durationOf(stage.p95DurationSecs * 1_000)}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        )}
+      </First>
     </section>
   );
 }

@@ -4,6 +4,7 @@ import type { JSX } from 'preact';
 import type { Operations } from '../api/operations.ts';
 import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
+import { First } from '../parts/long-list.tsx';
 import { Name } from '../parts/name.tsx';
 import { Empty } from '../parts/states.tsx';
 import { StatusWord } from '../parts/status.tsx';
@@ -11,6 +12,7 @@ import { durationOf } from '../parts/duration.ts';
 import { exact, Lasted } from '../parts/time.tsx';
 import { hrefOf } from '../router.ts';
 import { shortRef } from '../runs/runs-page.tsx';
+import { setTitle } from '../parts/title.ts';
 
 type Compared = Operations['CompareRuns']['data'];
 type Side = NonNullable<Compared['one']>;
@@ -20,7 +22,7 @@ type Row = Compared['compareRuns'][number];
 const SLOWER_MS = 1_000;
 
 export function ComparePage({ a, b }: { readonly a: string; readonly b: string }): JSX.Element {
-  document.title = 'Two runs · Penstock';
+  setTitle('Two runs');
   if (a === '' || b === '')
     return (
       <Empty title="Two runs are compared">
@@ -124,39 +126,45 @@ function Sides({ one, other }: { readonly one: Side; readonly other: Side }): JS
 
 function Rows({ rows }: { readonly rows: readonly Row[] }): JSX.Element {
   return (
-    <div class="table-frame tall" tabIndex={0} role="group" aria-label="Stages of both">
-      <table class="stage-table">
-        <thead>
-          <tr>
-            <th scope="col">Stage</th>
-            <th scope="col">Change</th>
-            <th scope="col">Before</th>
-            <th scope="col">Now</th>
-            <th scope="col">Took longer</th>
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row) => (
-            <tr key={row.stage}>
-              <th scope="row">
-                <Name text={row.stage} />
-              </th>
-              <td class={row.change === 'broken' ? 'bad-word' : row.change === 'fixed' ? 'good' : ''}>{row.change}</td>
-              {[row.a, row.b].map((side, index) => (
-                <td key={index}>
-                  {side === null ? null : (
-                    <>
-                      <StatusWord status={side.status} /> <Lasted from={side.startedAt} to={side.finishedAt} />
-                    </>
-                  )}
-                </td>
+    <First rows={rows}>
+      {(shown) => (
+        <div class="table-frame tall" tabIndex={0} role="group" aria-label="Stages of both">
+          <table class="stage-table">
+            <thead>
+              <tr>
+                <th scope="col">Stage</th>
+                <th scope="col">Change</th>
+                <th scope="col">Before</th>
+                <th scope="col">Now</th>
+                <th scope="col">Took longer</th>
+              </tr>
+            </thead>
+            <tbody>
+              {shown.map((row) => (
+                <tr key={row.stage}>
+                  <th scope="row">
+                    <Name text={row.stage} />
+                  </th>
+                  <td class={row.change === 'broken' ? 'bad-word' : row.change === 'fixed' ? 'good' : ''}>
+                    {row.change}
+                  </td>
+                  {[row.a, row.b].map((side, index) => (
+                    <td key={index}>
+                      {side === null ? null : (
+                        <>
+                          <StatusWord status={side.status} /> <Lasted from={side.startedAt} to={side.finishedAt} />
+                        </>
+                      )}
+                    </td>
+                  ))}
+                  <td>{signed(slowerMs(row))}</td>
+                </tr>
               ))}
-              <td>{signed(slowerMs(row))}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+            </tbody>
+          </table>
+        </div>
+      )}
+    </First>
   );
 }
 

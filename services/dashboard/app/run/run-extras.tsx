@@ -5,16 +5,21 @@ import { ask } from '../api/graphql.ts';
 import type { Operations } from '../api/operations.ts';
 import { useAsked } from '../api/use-asked.ts';
 import { WhenAsked } from '../parts/asked.tsx';
-import { visibleLines } from '../log/ansi.ts';
+import { First, Pages } from '../parts/long-list.tsx';
 import { Name } from '../parts/name.tsx';
 import { attempt } from '../parts/notices.tsx';
 import { StatusSign } from '../parts/status.tsx';
 import { Ago, exact, Lasted } from '../parts/time.tsx';
+import { visibleLines } from '../parts/unseen.ts';
 import { hrefOf } from '../router.ts';
 import { shortRef } from '../runs/runs-page.tsx';
 import { session } from '../session/session.ts';
 import { Comparison } from './comparison.tsx';
 import type { Run } from './stage-groups.ts';
+
+/** Pages of `documents.ts`. */
+const CASES = 100;
+const EVENTS = 200;
 
 type Artifact = Operations['Artifacts']['data']['artifacts'][number];
 
@@ -54,21 +59,27 @@ function Artifacts({ id }: { readonly id: string }): JSX.Element {
         artifacts.length === 0 ? (
           <p class="faint">No stage has kept a file or set an output.</p>
         ) : (
-          <table>
-            <tbody>
-              {artifacts.map((each) => (
-                <tr key={`${each.stage} ${each.key}`}>
-                  <td>
-                    <Name text={each.stage} />
-                  </td>
-                  <td>
-                    <Name text={each.key} />
-                  </td>
-                  <td>{each.sizeBytes === null ? <Name text={each.value} /> : <Download id={id} artifact={each} />}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+          <First rows={artifacts}>
+            {(shown) => (
+              <table>
+                <tbody>
+                  {shown.map((each) => (
+                    <tr key={`${each.stage} ${each.key}`}>
+                      <td>
+                        <Name text={each.stage} />
+                      </td>
+                      <td>
+                        <Name text={each.key} />
+                      </td>
+                      <td>
+                        {each.sizeBytes === null ? <Name text={each.value} /> : <Download id={id} artifact={each} />}
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            )}
+          </First>
         )
       }
     </WhenAsked>
@@ -125,23 +136,43 @@ function Tests({ id }: { readonly id: string }): JSX.Element {
                 </button>
               ))}
             </p>
-            <ul class="cards">
-              {testReport.cases.map((each) => (
-                <li key={each.cursor}>
-                  <strong>
-                    <Name text={each.name} />
-                  </strong>{' '}
-                  <span class="faint">
-                    <Name text={`${each.suite}, ${each.stage}`} />, {each.durationSecs.toFixed(2)} s
-                  </span>
-                  {each.message === null ? null : <pre tabIndex={0}>{visibleLines(each.message)}</pre>}
-                </li>
-              ))}
-            </ul>
+            <Pages
+              key={status.value}
+              first={testReport.cases}
+              size={CASES}
+              next={async ({ cursor }) => {
+                const page = await ask('TestReport', { runId: id, status: status.value, after: cursor });
+                return page.testReport?.cases ?? [];
+              }}
+            >
+              {(cases) => (
+                <ul class="cards">
+                  {cases.map((each) => (
+                    <Case key={each.cursor} each={each} />
+                  ))}
+                </ul>
+              )}
+            </Pages>
           </>
         )
       }
     </WhenAsked>
+  );
+}
+
+type TestCase = NonNullable<Operations['TestReport']['data']['testReport']>['cases'][number];
+
+function Case({ each }: { readonly each: TestCase }): JSX.Element {
+  return (
+    <li>
+      <strong>
+        <Name text={each.name} />
+      </strong>{' '}
+      <span class="faint">
+        <Name text={`${each.suite}, ${each.stage}`} />, {each.durationSecs.toFixed(2)} s
+      </span>
+      {each.message === null ? null : <pre tabIndex={0}>{visibleLines(each.message)}</pre>}
+    </li>
   );
 }
 
@@ -150,25 +181,33 @@ function History({ id }: { readonly id: string }): JSX.Element {
   return (
     <WhenAsked asked={asked} what="the history">
       {({ runEvents }) => (
-        <div class="table-frame" tabIndex={0} role="group" aria-label="History">
-          <table>
-            <tbody>
-              {runEvents.map(({ version, at, summary }) => (
-                <tr key={version}>
-                  <td>{version}</td>
-                  <td>
-                    <time dateTime={at} title={exact(at)}>
-                      {at.slice(11, 23)}
-                    </time>
-                  </td>
-                  <td>
-                    <Name text={summary} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Pages
+          first={runEvents}
+          size={EVENTS}
+          next={async ({ version }) => (await ask('RunEvents', { id, after: version })).runEvents}
+        >
+          {(events) => (
+            <div class="table-frame" tabIndex={0} role="group" aria-label="History">
+              <table>
+                <tbody>
+                  {events.map(({ version, at, summary }) => (
+                    <tr key={version}>
+                      <td>{version}</td>
+                      <td>
+                        <time dateTime={at} title={exact(at)}>
+                          {at.slice(11, 23)}
+                        </time>
+                      </td>
+                      <td>
+                        <Name text={summary} />
+                      </td>
+                    </tr>
+                  ))}
+                </tbody>
+              </table>
+            </div>
+          )}
+        </Pages>
       )}
     </WhenAsked>
   );

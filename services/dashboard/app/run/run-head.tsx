@@ -44,7 +44,11 @@ export function RunHead({
         <Actions run={run} onDone={onDone} />
       </div>
       <Facts run={run} />
-      {run.reason === null ? null : <p class="reason">Reason: {run.reason}</p>}
+      {run.reason === null ? null : (
+        <p class="reason">
+          Reason: <Name text={run.reason} />
+        </p>
+      )}
       <WaitingList waiting={run.waitingOn} />
       {run.verdictEvidence.length === 0 ? null : (
         <ul class="evidence" aria-label="What the verdict rests on">

@@ -18,6 +18,7 @@ import { StageDetails } from './stage-details.tsx';
 import { StageGraph } from './stage-graph.tsx';
 import { StageTable } from './stage-table.tsx';
 import { Waterfall } from './waterfall.tsx';
+import { setTitle } from '../parts/title.ts';
 
 /** More stages than this are a table at first: a picture of them says nothing. */
 const GRAPH_STAGES_MAX = 150;
@@ -43,7 +44,7 @@ export function RunPage({ id }: { readonly id: string }): JSX.Element {
     };
   });
   const run = opened.value?.view.run.value ?? null;
-  if (run === null) document.title = 'Run · Penstock';
+  if (run === null) setTitle('Run');
   if (opened.value === null) return <Loading what="the run" />;
   const { view, log } = opened.value;
   const problem = view.problem.value;
@@ -72,7 +73,7 @@ function Shown({ run, log, onDone }: { readonly run: Run; readonly log: RunLog; 
   const view = viewOf(query.get('view'), run);
   const at = versionOf(query.get('at'), run);
   const line = Number.parseInt(query.get('line') ?? '', 10);
-  document.title = `${run.pipelineName} · Penstock`;
+  setTitle(run.pipelineName);
   // What is shown first is what one has come for: the failure, else what runs.
   const stage = useMemo(() => chosen ?? firstOf(run), [run, chosen]);
   const select = (name: string): void => go(withQuery({ stage: name, line: null }), { replace: chosen !== null });

@@ -13,6 +13,7 @@ import { go, hrefOf, place, withQuery } from '../router.ts';
 import { isSignedIn, session } from '../session/session.ts';
 import { RunList } from './run-list.ts';
 import type { RunRow } from './run-rows.ts';
+import { setTitle } from '../parts/title.ts';
 
 const STATUSES: readonly RunStatus[] = ['PENDING', 'QUEUED', 'RUNNING', 'SUCCESS', 'FAILED', 'CANCELLED', 'SKIPPED'];
 /** By its name in the address: the field that people see. */
@@ -46,7 +47,7 @@ export function RunsPage(): JSX.Element {
     { key: 'j', says: 'Next run', run: () => step(1) },
     { key: 'k', says: 'Run before', run: () => step(-1) },
   ]);
-  document.title = 'Runs · Penstock';
+  setTitle('Runs');
   return (
     <>
       <div class="head">

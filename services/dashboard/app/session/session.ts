@@ -2,7 +2,7 @@
  * Who is signed in. Tokens are held in memory alone: a page that is closed has forgotten them, and no script of another page finds any.
  *
  *  SIGNED-IN-1 Tokens arrive in the fragment of the callback's address, which is taken out of the address before anything else is done.
- *  SIGNED-IN-2 They are taken at once only where this tab has begun the login. Else somebody may have sent a link with tokens of their
+ *  SIGNED-IN-2 They are taken at once only where this tab has begun the login, no longer ago than the server waits for one. Else somebody may have sent a link with tokens of their
  *    own, so that what is done here is done as them: the page then says as whom, and asks.
  *  SIGNED-IN-3 The tabs of a browser share a session: who comes asks, who has one answers, and the end of it is told to all.
  *  SIGNED-IN-4 An access token is renewed before it runs out, by one request at a time; a refusal ends the session, a failure does not.
@@ -29,7 +29,10 @@ export const offered = signal<Session | null>(null);
 export const refusal = signal<string | null>(null);
 
 const CALLBACK = '/dashboard/auth/callback';
+/** When, and where, the login was begun that this tab waits for. */
 const BEGAN = 'penstock.sign-in';
+/** The server waits no longer for a login (WEBLOGIN-1): one that was given up lets no later link in. */
+const LOGIN_MS_MAX = 10 * 60_000;
 const OTHERS_MS = 200;
 const RENEW_BEFORE_MS = 60_000;
 const LIFE_MS = 15 * 60_000;
@@ -61,7 +64,8 @@ export async function beginSession(): Promise<void> {
 }
 
 export function signIn(): void {
-  sessionStorage.setItem(BEGAN, `${location.pathname}${location.search}`.slice('/dashboard'.length));
+  const from = `${location.pathname}${location.search}`.slice('/dashboard'.length);
+  sessionStorage.setItem(BEGAN, `${Date.now()} ${from}`);
   location.assign('/auth/web/login');
 }
 
@@ -148,8 +152,7 @@ function arrived(): URLSearchParams | null {
 }
 
 function arrive(fields: URLSearchParams): void {
-  const began = sessionStorage.getItem(BEGAN);
-  sessionStorage.removeItem(BEGAN);
+  const began = takeBegan();
   const [accessToken, refreshToken] = [fields.get('access_token'), fields.get('refresh_token')];
   if (accessToken === null || refreshToken === null) {
     refusal.value = fields.get('error') ?? 'login_failed';
@@ -163,6 +166,14 @@ function arrive(fields: URLSearchParams): void {
   hold(found);
   others.postMessage({ kind: 'have', session: found } satisfies Told);
   go(began, { replace: true });
+}
+
+/** Where the login was begun that this tab waits for; null where it waits for none. */
+function takeBegan(): string | null {
+  const [, at, from] = /^(\d+) (.*)$/u.exec(sessionStorage.getItem(BEGAN) ?? '') ?? [];
+  sessionStorage.removeItem(BEGAN);
+  const ageMs = Date.now() - Number(at);
+  return from !== undefined && ageMs >= 0 && ageMs < LOGIN_MS_MAX ? from : null;
 }
 
 function hear(told: Told): void {

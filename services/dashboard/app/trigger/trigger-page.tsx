@@ -13,6 +13,7 @@ import { go } from '../router.ts';
 import { session } from '../session/session.ts';
 import type { Editor } from './editor.ts';
 import { PlanPreview } from './plan-preview.tsx';
+import { setTitle } from '../parts/title.ts';
 
 type Validation = Operations['Validate']['data']['validatePipeline'];
 
@@ -39,7 +40,7 @@ export function TriggerPage(): JSX.Element {
   const validation = useSignal<Validation | null>(null);
   const problem = useSignal<Problem | null>(null);
   const alone = useAlone();
-  document.title = 'Trigger · Penstock';
+  setTitle('Trigger');
 
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined;

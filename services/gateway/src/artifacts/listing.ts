@@ -15,14 +15,16 @@ export interface ArtifactView {
 /** In one answer, which is to stay below 8 MiB. */
 const LISTED_MAX = 20_000;
 
-export async function artifactsOf(run: RunView, kept: KeptFiles): Promise<ArtifactView[]> {
+/** `only`: the stage whose are listed, else those of all. */
+export async function artifactsOf(run: RunView, kept: KeptFiles, only?: string): Promise<ArtifactView[]> {
   const views: ArtifactView[] = [];
   for (const stage of run.stages) {
+    if (only !== undefined && stage.name !== only) continue;
     for (const { key, value } of stage.outputs) views.push({ stage: stage.name, key, value });
     const files = (await kept.of(run, stage.artifacts)) ?? [];
     if (views.length + files.length > LISTED_MAX)
       throw new BadUserInput(
-        `The run keeps more than ${LISTED_MAX} files, more than one answer holds; download a stage's as a whole.`,
+        `The run keeps more than ${LISTED_MAX} files, more than one answer holds: ask for one stage at a time by 'stage'.`,
       );
     for (const { path, sizeBytes, sha256 } of files)
       views.push({

@@ -92,14 +92,14 @@ export function makeResolvers(options: GraphqlOptions) {
         validatePipeline(caller, args, uses, now),
       artifacts: async (
         _: unknown,
-        args: { run_id?: Maybe<string>; runId?: Maybe<string> },
+        args: { run_id?: Maybe<string>; runId?: Maybe<string>; stage?: Maybe<string> },
         { caller, work }: GraphqlContext,
       ) => {
         if (args.run_id != null && args.runId != null && args.run_id !== args.runId)
           throw new BadUserInput("'run_id' and 'runId' name different runs.");
         const runId = given(args.run_id ?? args.runId, 'run_id');
         const run = await reads.view(runId, requireReader(caller), () => people.namesOf(caller));
-        return run === null ? [] : await work.read(() => artifactsOf(run, kept));
+        return run === null ? [] : await work.read(() => artifactsOf(run, kept, args.stage ?? undefined));
       },
     },
     PipelineRun: {

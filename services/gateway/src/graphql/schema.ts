@@ -178,8 +178,8 @@ export const SCHEMA = /* GraphQL */ `
     run(id: String, atVersion: Int): PipelineRun
     "Over the newest 'limit' runs of that name: 50 where it is absent, at most 500."
     pipelineHealth(pipelineName: String, limit: Int): PipelineHealth!
-    "What a run has published: its stages' outputs. Either spelling of the argument."
-    artifacts(run_id: String, runId: String): [Artifact!]!
+    "What a run has published: its stages' outputs. Either spelling of the argument. 'stage' (additional): of this stage alone."
+    artifacts(run_id: String, runId: String, stage: String): [Artifact!]!
     "Checks a pipeline file without running it; nobody need be signed in where reading is public (additional)."
     validatePipeline(yaml: String, lock: [LockEntryInput!]): PipelineValidation!
   }
