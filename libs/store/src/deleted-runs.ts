@@ -7,7 +7,7 @@
  */
 import type { RunView, Sequence } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX, IDS_MAX } from './checks.ts';
-import type { Collection, DocumentOf, DocumentStore } from './port.ts';
+import { PLACES, type Collection, type DocumentOf, type DocumentStore } from './port.ts';
 import { isDamage } from './errors.ts';
 import { decodeView, runsSpec } from './run-documents.ts';
 
@@ -75,7 +75,7 @@ export class DeletedRuns implements DeletionsLedger {
   async deletedAmong(ids: readonly string[]): Promise<Set<string>> {
     const found = new Set<string>();
     for (let from = 0; from < ids.length; from += IDS_MAX)
-      for (const row of await this.#runs.getMany(ids.slice(from, from + IDS_MAX), { parts: [] }))
+      for (const row of await this.#runs.getMany(ids.slice(from, from + IDS_MAX), PLACES))
         if (isTombstone(row)) found.add(row.id);
     return found;
   }

@@ -43,7 +43,7 @@ export {
 } from './hook-documents.ts';
 export * from './runs-repository.ts';
 export { KEPT_VIEW_CHARACTERS } from './view-cache.ts';
-export type { ScheduleDocument } from './schedule-documents.ts';
+export type { ScheduleDocument, UnreadableSchedule } from './schedule-documents.ts';
 export { openSqliteStore, type SqliteStoreOptions } from './sqlite/sqlite-store.ts';
 export { openStore, storeAddressOf, type StoreAddress } from './open-store.ts';
 export { openMongoStore } from './mongodb/open-mongo-store.ts';

@@ -61,12 +61,25 @@ export type Values<S extends CollectionSpec> = { readonly [F in keyof S['fields'
 
 type Where<S extends CollectionSpec> = { readonly [F in keyof S['fields'] | 'id']?: Condition };
 
+export interface Reading<P extends string> {
+  /** The parts wanted; default: all. */
+  readonly parts?: readonly P[] | undefined;
+  /**
+   * For who goes round what is damaged: a field that is kept as something else than it is declared reads as '', 0 or false. Without it, one
+   * such document fails the whole call as StoreCorrupt, as a part that cannot be decoded always does.
+   */
+  readonly isLenient?: boolean | undefined;
+}
+
+/** Of documents of which nothing but where they stand is wanted, damaged or not. */
+export const PLACES = { parts: [], isLenient: true } as const;
+
 /**
  * What an index can answer without reading more than it returns: the fields of an index from its first one on, each
  * bound to a value or to several (`in`), and then the field by which the list is ordered, which alone may have a range.
  * Anything else is refused as StoreUsageError, so that no query scans a collection once it is large.
  */
-export interface Selection<S extends CollectionSpec, P extends PartName<S> = PartName<S>> {
+export interface Selection<S extends CollectionSpec, P extends PartName<S> = PartName<S>> extends Reading<P> {
   readonly where?: Where<S> | undefined;
   /** Default: by `id`, ascending. Equal values are ordered by `id` in the same direction. */
   readonly orderBy?: { readonly field: keyof S['fields'] | 'id'; readonly direction: 'asc' | 'desc' } | undefined;
@@ -74,8 +87,6 @@ export interface Selection<S extends CollectionSpec, P extends PartName<S> = Par
   readonly limit: number;
   /** Continues behind a document of the same list: its id, and its value of the field ordered by if that is not `id`. */
   readonly after?: { readonly id: string; readonly value?: Scalar | undefined } | undefined;
-  /** The parts wanted; default: all. */
-  readonly parts?: readonly P[] | undefined;
 }
 
 /** A document that a caller has, as this version of it. */
@@ -89,15 +100,12 @@ export interface FreshList<S extends CollectionSpec, P extends PartName<S>> {
 }
 
 export interface Collection<S extends CollectionSpec> {
-  get<P extends PartName<S> = PartName<S>>(
-    id: string,
-    options?: { readonly parts?: readonly P[] | undefined },
-  ): Promise<DocumentOf<S, P> | null>;
+  get<P extends PartName<S> = PartName<S>>(id: string, options?: Reading<P>): Promise<DocumentOf<S, P> | null>;
 
   /** Those that exist, in no particular order, each once; at most 1,000 ids. What cannot be an id is that of nothing; so also in `get` and `delete`. */
   getMany<P extends PartName<S> = PartName<S>>(
     ids: readonly string[],
-    options?: { readonly parts?: readonly P[] | undefined },
+    options?: Reading<P>,
   ): Promise<DocumentOf<S, P>[]>;
 
   list<P extends PartName<S> = PartName<S>>(selection: Selection<S, P>): Promise<DocumentOf<S, P>[]>;

@@ -4,7 +4,7 @@
 import { runIdsBefore, type RunView } from '@penstock/run';
 import { auditSpec } from './audit-log.ts';
 import { DeletedRuns, type StoredStanding } from './deleted-runs.ts';
-import type { Collection, DocumentStore } from './port.ts';
+import { PLACES, type Collection, type DocumentStore } from './port.ts';
 import { runsSpec } from './run-documents.ts';
 
 /** A closed run, as far as it has to be known to be deleted for its age. */
@@ -60,7 +60,7 @@ export class StoredRetention implements RetentionLedger {
     const rows = await this.#runs.list({
       where: { partition, open: false, id: { lt: runIdsBefore(before) } },
       limit,
-      parts: [],
+      ...PLACES,
       ...(after === undefined ? {} : { after: { id: after } }),
     });
     const runs = rows.map(({ id, tenant, parent, open, pipelineName, keepDays, keepRuns }) => ({
@@ -83,7 +83,7 @@ export class StoredRetention implements RetentionLedger {
       where: { tenant, pipelineName },
       orderBy: { field: 'id', direction: 'desc' },
       limit: count,
-      parts: [],
+      ...PLACES,
     });
     return rows.length < count ? undefined : rows.at(-1)?.id;
   }

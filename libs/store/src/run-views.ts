@@ -9,7 +9,7 @@ import { isoTime, RUN_STATUSES, type RunView } from '@penstock/run';
 import type { Log } from '@penstock/telemetry/log';
 import { isTombstone } from './deleted-runs.ts';
 import { isDamage } from './errors.ts';
-import type { Collection, DocumentOf, Selection } from './port.ts';
+import { PLACES, type Collection, type DocumentOf, type Selection } from './port.ts';
 import { decodeRun, decodeView, type RunDocument, type runsSpec } from './run-documents.ts';
 
 export type RunPlace = DocumentOf<typeof runsSpec, never>;
@@ -41,7 +41,7 @@ export class RunViews {
   async list(selection: Omit<Selection<typeof runsSpec>, 'parts'>): Promise<(ViewRow | RunPlace)[]> {
     return await undamaged(
       () => this.#runs.list({ ...selection, parts: ['view'] }),
-      () => this.#runs.list({ ...selection, parts: [] }),
+      () => this.#runs.list({ ...selection, ...PLACES }),
     );
   }
 

@@ -34,10 +34,15 @@ import {
   type NewHookDelivery,
 } from './hook-documents.ts';
 import { silentLog, type Log } from '@penstock/telemetry/log';
-import { ScheduleDocuments, type ScheduleDocument, type SchedulesLedger } from './schedule-documents.ts';
+import {
+  ScheduleDocuments,
+  type ScheduleDocument,
+  type SchedulesLedger,
+  type UnreadableSchedule,
+} from './schedule-documents.ts';
 import { pipelineHealth, type PipelineHealth } from './health.ts';
 import { isDamage } from './errors.ts';
-import type { Collection, DocumentOf, DocumentStore } from './port.ts';
+import { PLACES, type Collection, type DocumentOf, type DocumentStore, type Reading } from './port.ts';
 import { RunPages, type RunPage } from './run-pages.ts';
 import { RunViews, type RunPlace } from './run-views.ts';
 import {
@@ -320,11 +325,11 @@ export class RunsRepository implements RunsReader, RunsLedger {
   }
 
   async *openOf(partition: number): AsyncIterable<RunDocument | UnreadableRun> {
-    yield* this.#iterate((after, parts) =>
+    yield* this.#iterate((after, reading) =>
       this.#runs.list({
+        ...reading,
         where: { partition, open: true },
         limit: ITERATION_BATCH,
-        parts,
         ...(after === null ? {} : { after: { id: after.id } }),
       }),
     );
@@ -336,21 +341,21 @@ export class RunsRepository implements RunsReader, RunsLedger {
   ): AsyncIterable<RunDocument | UnreadableRun> {
     const { incarnation, sequence } = position;
     // A pair is no range of an index: first what is later within the incarnation, then the incarnations after it.
-    yield* this.#iterate((after, parts) =>
+    yield* this.#iterate((after, reading) =>
       this.#runs.list({
+        ...reading,
         where: { partition, incarnation, sequence: { gt: sequence } },
         orderBy: { field: 'sequence', direction: 'asc' },
         limit: ITERATION_BATCH,
-        parts,
         ...(after === null ? {} : { after: { id: after.id, value: after.sequence } }),
       }),
     );
-    yield* this.#iterate((after, parts) =>
+    yield* this.#iterate((after, reading) =>
       this.#runs.list({
+        ...reading,
         where: { partition, incarnation: { gt: incarnation } },
         orderBy: { field: 'incarnation', direction: 'asc' },
         limit: ITERATION_BATCH,
-        parts,
         ...(after === null ? {} : { after: { id: after.id, value: after.incarnation } }),
       }),
     );
@@ -363,7 +368,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
   async exists(ids: readonly string[]): Promise<Set<string>> {
     const found = new Set<string>();
     for (let from = 0; from < ids.length; from += IDS_MAX) {
-      for (const row of await this.#runs.getMany(ids.slice(from, from + IDS_MAX), { parts: [] })) found.add(row.id);
+      for (const { id } of await this.#runs.getMany(ids.slice(from, from + IDS_MAX), PLACES)) found.add(id);
     }
     return found;
   }
@@ -409,7 +414,7 @@ export class RunsRepository implements RunsReader, RunsLedger {
     await this.#schedules.saveSchedules(documents);
   }
 
-  schedulesOf(partition: number): AsyncIterable<ScheduleDocument> {
+  schedulesOf(partition: number): AsyncIterable<ScheduleDocument | UnreadableSchedule> {
     return this.#schedules.schedulesOf(partition);
   }
 
@@ -469,14 +474,14 @@ export class RunsRepository implements RunsReader, RunsLedger {
   async *#iterate(
     read: <P extends 'view' | 'story'>(
       after: RunPlace | null,
-      parts: readonly P[],
+      reading: Reading<P>,
     ) => Promise<DocumentOf<typeof runsSpec, P>[]>,
   ): AsyncIterable<RunDocument | UnreadableRun> {
     let after: RunPlace | null = null;
     for (;;) {
-      const rows: (RunRow | RunPlace)[] = await read(after, ['view', 'story']).catch((error: unknown) => {
+      const rows: (RunRow | RunPlace)[] = await read(after, { parts: ['view', 'story'] }).catch((error: unknown) => {
         if (!isDamage(error)) throw error;
-        return read(after, []);
+        return read(after, PLACES);
       });
       for (const row of rows) {
         const run = await this.#decode(row);

@@ -1,7 +1,9 @@
 /** Schedules as their owners keep them (P28): a document each, open for ever, written over a lower (incarnation, sequence) only. */
 import type { ScheduleState, Sequence } from '@penstock/run';
 import { BATCH_DOCUMENTS_MAX } from './checks.ts';
-import type { Collection, CollectionSpec, DocumentOf, DocumentStore } from './port.ts';
+import { listReadable } from './damaged-lists.ts';
+import { isDamage } from './errors.ts';
+import type { Collection, CollectionSpec, DocumentOf, DocumentStore, Part } from './port.ts';
 
 export const schedulesSpec = {
   name: 'schedules',
@@ -19,10 +21,18 @@ export interface ScheduleDocument {
   readonly state: ScheduleState;
 }
 
+/** A schedule whose document is damaged. */
+export interface UnreadableSchedule {
+  readonly id: string;
+  /** Why. */
+  readonly unreadable: Error;
+}
+
 export interface SchedulesLedger {
   /** Writes those that are newer than what is stored. Any number; sent in batches. */
   saveSchedules(documents: readonly ScheduleDocument[]): Promise<void>;
-  schedulesOf(partition: number): AsyncIterable<ScheduleDocument>;
+  /** One that is damaged holds up none of the others. */
+  schedulesOf(partition: number): AsyncIterable<ScheduleDocument | UnreadableSchedule>;
   /** Which commit of the partition the newest of its documents stands for; null: it has none. */
   newestSchedule(partition: number): Promise<Pick<ScheduleDocument, 'incarnation' | 'sequence'> | null>;
 }
@@ -63,15 +73,15 @@ export class ScheduleDocuments implements SchedulesLedger {
     }
   }
 
-  async *schedulesOf(partition: number): AsyncIterable<ScheduleDocument> {
+  async *schedulesOf(partition: number): AsyncIterable<ScheduleDocument | UnreadableSchedule> {
     let after: { readonly id: string } | undefined;
-    for (;;) {
-      const rows = await this.#schedules.list({ where: { partition }, limit: ITERATION_BATCH, after });
-      for (const { incarnation, sequence, state } of rows)
-        yield { partition, incarnation, sequence, state: JSON.parse(String(state)) as ScheduleState };
-      if (rows.length < ITERATION_BATCH) return;
-      after = rows.at(-1);
-    }
+    do {
+      const selection = { where: { partition }, limit: ITERATION_BATCH, after };
+      const { documents, last } = await listReadable(this.#schedules, selection);
+      for (const found of documents)
+        yield 'unreadable' in found ? { id: found.place.id, unreadable: found.unreadable } : decoded(found);
+      after = last;
+    } while (after !== undefined);
   }
 
   async newestSchedule(partition: number): Promise<Pick<ScheduleDocument, 'incarnation' | 'sequence'> | null> {
@@ -89,4 +99,28 @@ export class ScheduleDocuments implements SchedulesLedger {
     });
     return { incarnation: found.incarnation, sequence: found.sequence };
   }
+}
+
+function decoded(row: DocumentOf<typeof schedulesSpec>): ScheduleDocument | UnreadableSchedule {
+  const { id, partition, incarnation, sequence } = row;
+  try {
+    return { partition, incarnation, sequence, state: stateOf(id, row.state) };
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return { id, unreadable: error };
+  }
+}
+
+/** Throws a SyntaxError where it is damaged. */
+function stateOf(id: string, text: Part): ScheduleState {
+  const state = JSON.parse(String(text)) as Partial<ScheduleState> | null;
+  if (
+    state?.id !== id ||
+    typeof state.key !== 'string' ||
+    typeof state.text !== 'string' ||
+    typeof state.delivery?.sequence !== 'number' ||
+    !Array.isArray(state.lines)
+  )
+    throw new SyntaxError('a schedule has no state');
+  return state as ScheduleState;
 }

@@ -1,8 +1,9 @@
 import { Long, MongoClient, type Db } from 'mongodb';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { openStore, storeAddressOf, type CollectionSpec } from '../src/index.ts';
+import { openStore, runCollections, RunsRepository, storeAddressOf, type CollectionSpec } from '../src/index.ts';
 import { withMongoServer } from './mongodb/index.ts';
 import { MongoPlace, spec, thing } from './mongodb-support.ts';
+import { runDocument, runId } from './support.ts';
 
 await withMongoServer('databases of MongoDB', (server) => {
   describe(`a database of ${server.name}`, () => {
@@ -174,6 +175,26 @@ await withMongoServer('databases of MongoDB', (server) => {
         tag: 'StoreUsageError',
       });
       expect(place.proxy.takeCommands()).toEqual([]);
+    });
+
+    it('a document with a field of another type costs itself alone, and is in its lists', async () => {
+      const store = await place.open({ collections: runCollections });
+      const ids = Array.from({ length: 120 }, (_, index) => runId(119 - index));
+      const saved = ids.map((id, index) => runDocument({ id, open: true, sequence: 1 + index }));
+      await new RunsRepository(store).saveBatch(saved);
+      const documents = database.collection<{ _id: string }>('runs');
+      const wrong = { createdAt: '1763730000000', keepDays: 1.5, key: ['service'], ref: Long.MAX_VALUE };
+      await documents.updateOne({ _id: runId(70) }, { $set: wrong });
+      for (const viewCharactersMax of [0, 1_000_000]) {
+        const runs = new RunsRepository(store, { viewCharactersMax });
+        for (let read = 0; read < 2; read++)
+          expect((await runs.page({ tenants: ['service'], limit: 120 })).map(({ id }) => id)).toEqual(ids);
+        expect(await runs.exists([runId(70)])).toEqual(new Set([runId(70)]));
+        await expect(runs.getAsOwner(runId(70))).rejects.toMatchObject({ tag: 'StoreCorrupt' });
+        const found = await Array.fromAsync(runs.openOf(0));
+        expect(found).toHaveLength(120);
+        expect(found.filter((run) => 'unreadable' in run)).toMatchObject([{ id: runId(70), open: true, sequence: 50 }]);
+      }
     });
 
     it('is opened by its address', async () => {

@@ -29,6 +29,7 @@ if (place.server !== undefined) {
   await import('./runs-repository.test.ts');
   await import('./deleted-runs.test.ts');
   await import('./damaged-runs.test.ts');
+  await import('./damaged-schedules.test.ts');
   await import('./hook-documents.test.ts');
   await import('./log-archive.test.ts');
 }

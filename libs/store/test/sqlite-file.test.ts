@@ -80,6 +80,43 @@ describe('a SQLite file', () => {
     }
   });
 
+  it('a run with a number that nobody wrote costs itself alone: it is named, and in its lists', async () => {
+    const store = await open({ collections: runCollections });
+    const ids = Array.from({ length: 120 }, (_, index) => runId(119 - index));
+    const saved = ids.map((id, index) => runDocument({ id, open: true, sequence: 1 + index }));
+    await new RunsRepository(store).saveBatch(saved);
+    const database = new DatabaseSync(path);
+    const wrong = database.prepare('UPDATE c_runs SET createdAt = ?, keepDays = ? WHERE id = ?');
+    wrong.run(2n ** 60n, -(2n ** 53n), runId(70));
+    database.close();
+    for (const viewCharactersMax of [0, 1_000_000]) {
+      const runs = new RunsRepository(store, { viewCharactersMax });
+      for (let read = 0; read < 2; read++)
+        expect((await runs.page({ tenants: ['service'], limit: 120 })).map(({ id }) => id)).toEqual(ids);
+      expect(await runs.exists([runId(70)])).toEqual(new Set([runId(70)]));
+      await expect(runs.getAsOwner(runId(70))).rejects.toMatchObject({ tag: 'StoreCorrupt' });
+      const found = await Array.fromAsync(runs.openOf(0));
+      expect(found).toHaveLength(120);
+      expect(found.filter((run) => 'unreadable' in run)).toMatchObject([{ id: runId(70), open: true, sequence: 50 }]);
+    }
+  });
+
+  it('a schedule whose deflated state is damaged keeps a take-over from none of the others', async () => {
+    const runs = new RunsRepository(await open({ collections: runCollections }));
+    const ids = Array.from({ length: 120 }, (_, index) => `s${String(index).padStart(3, '0')}`);
+    const database = new DatabaseSync(path);
+    const insert = database.prepare(
+      "INSERT INTO c_schedules (id, partition, tenant, incarnation, sequence, state) VALUES (?, 0, 't', 1, 1, ?)",
+    );
+    const delivery = { sequence: 1 };
+    for (const id of ids) insert.run(id, JSON.stringify({ id, key: 'k', text: '', delivery, lines: [] }));
+    database.prepare('UPDATE c_schedules SET state = ? WHERE id = ?').run(Uint8Array.of(1, 255, 255), 's070');
+    database.close();
+    const found = await Array.fromAsync(runs.schedulesOf(0));
+    expect(found.map((one) => ('unreadable' in one ? one.id : one.state.id))).toEqual(ids);
+    expect(found.filter((one) => 'unreadable' in one)).toMatchObject([{ id: 's070' }]);
+  });
+
   it('that is none is refused as damaged, by its name, and left as it was', async () => {
     await writeFile(path, 'this is a diary and no database, for '.repeat(100));
     const before = await readFile(path);

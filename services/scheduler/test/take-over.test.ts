@@ -1,7 +1,7 @@
 import { machineTime } from '@penstock/async';
 import { describe, expect, it } from 'vitest';
 import type { AppendResult, LogEntry, PartitionLog } from '@penstock/bus';
-import { viewOf, type RunEvent } from '@penstock/run';
+import { viewOf, type RunEvent, type ScheduleEvent } from '@penstock/run';
 import {
   COMMIT_FORMAT,
   decodeCommit,
@@ -14,8 +14,16 @@ import {
   type Opening,
   type RunEntry,
 } from '@penstock/scheduler/testing';
-import type { Checkpoint, EncodedRun, RunDocument, RunsLedger, ScheduleDocument, UnreadableRun } from '@penstock/store';
-import { encodeEvent } from '../src/run/commit.ts';
+import type {
+  Checkpoint,
+  EncodedRun,
+  RunDocument,
+  RunsLedger,
+  ScheduleDocument,
+  UnreadableRun,
+  UnreadableSchedule,
+} from '@penstock/store';
+import { encodeEvent, type ScheduleEntry } from '../src/run/commit.ts';
 import { definitions, NOW, settings, stage, text } from './support.ts';
 
 const yaml = text([stage('a'), stage('b')]);
@@ -83,9 +91,11 @@ class StoredPartition implements PartitionLog {
       readonly number?: number;
       readonly runs?: readonly RunEntry[];
       readonly deleted?: readonly string[];
+      readonly schedules?: readonly ScheduleEntry[];
     } = {},
   ): LogEntry {
-    const { owner = 'old', epoch = 1, number = this.entries.length + 1, runs = [], deleted = [] } = more;
+    const { owner = 'old', epoch = 1, number = this.entries.length + 1 } = more;
+    const { runs = [], schedules = [], deleted = [] } = more;
     const head = { id: `x${++this.#ids}`, kind, partition: 0, epoch, number, owner, minReader: COMMIT_FORMAT, at: NOW };
     const entry = {
       sequence: ++this.#sequence,
@@ -93,7 +103,7 @@ class StoredPartition implements PartitionLog {
       bytes: encodeCommit(
         head,
         runs.map(({ id, from, events }) => ({ id, from, events: events.map(encodeEvent) })),
-        [],
+        schedules.map(({ id, events }) => ({ id, events: events.map((event) => JSON.stringify(event)) })),
         deleted.map((id) => JSON.stringify({ id, tenant: 'ada', event: { type: 'run_deleted', at: NOW, by: 'ada' } })),
       ),
     };
@@ -156,7 +166,7 @@ class StoredPartition implements PartitionLog {
     return 0;
   }
 
-  readonly schedules: ScheduleDocument[] = [];
+  readonly schedules: (ScheduleDocument | UnreadableSchedule)[] = [];
   readonly tombstones = new Set<string>();
   readonly #ledger: RunsLedger = {
     saveBatch: async (_documents: readonly (RunDocument | EncodedRun)[]) => ({ stale: [] }),
@@ -192,7 +202,7 @@ class StoredPartition implements PartitionLog {
     async *countersOf() {},
   };
 
-  async *#schedulesOf(): AsyncIterable<ScheduleDocument> {
+  async *#schedulesOf(): AsyncIterable<ScheduleDocument | UnreadableSchedule> {
     yield* this.schedules;
   }
 
@@ -433,6 +443,52 @@ describe('what is read back (P6)', () => {
     const [run] = await takeOver(stored);
     expect(run?.restoreError).toContain('1:1 no pipeline');
     expect(run?.state.liveAttempts).toBe(1);
+  });
+});
+
+describe('a schedule whose document is damaged', () => {
+  const unreadable = new SyntaxError('damaged');
+  const file: Extract<ScheduleEvent, { type: 'schedule_set' }> = {
+    type: 'schedule_set',
+    at: 1,
+    tenant: 'service',
+    key: 'service/o/r',
+    provider: 'git_host_a',
+    repository: 'o/r',
+    delivery: { sequence: 2, storedAt: 5 },
+    ref: 'refs/heads/main',
+    commit: 'c'.repeat(40),
+    cloneUrl: 'https://host.example/o/r.git',
+    source: 'nightly.yml',
+    text: '',
+    idKey: 'k',
+    lines: [{ id: 'line', cron: '* * * * *' }],
+  };
+  const paused: ScheduleEvent = { type: 'line_paused', at: 1, line: 'line' };
+  const restored = async (...events: readonly ScheduleEvent[]) => {
+    const stored = new StoredPartition();
+    const { sequence } = stored.add('runs');
+    stored.point = { partition: 0, incarnation: 1, sequence, commit: 1 };
+    stored.schedules.push({ id: 'damaged', unreadable });
+    for (const event of events) stored.add('runs', { schedules: [{ id: 'damaged', events: [event] }] });
+    const named: unknown[] = [];
+    const opening = stored.opening();
+    const opened = await openPartition(opening);
+    const log = { error: ({ schedule }: { schedule?: string }) => void named.push(schedule) };
+    const loaded = opened && (await loadPartition(opened, opening, { definitions, settings, log }));
+    expect(named).toEqual(['damaged']);
+    return loaded?.schedules;
+  };
+
+  it('costs itself alone, also where the log goes on with it, and is named', async () => {
+    expect(await restored()).toEqual([]);
+    expect(await restored(paused)).toEqual([]);
+  });
+
+  it('goes on with the next file that the log has of it', async () => {
+    expect(await restored(paused, file, paused)).toMatchObject([
+      { state: { id: 'damaged', lines: [{ id: 'line', from: 5, paused: true }] }, isDirty: true },
+    ]);
   });
 });
 

@@ -44,7 +44,7 @@ class MisorderedLedger implements RunsLedger {
     else await this.#ledger.saveSchedules(documents);
   }
 
-  schedulesOf(partition: number): AsyncIterable<ScheduleDocument> {
+  schedulesOf(partition: number): ReturnType<RunsLedger['schedulesOf']> {
     return this.#ledger.schedulesOf(partition);
   }
 

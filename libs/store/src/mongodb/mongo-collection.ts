@@ -16,6 +16,7 @@ import type {
   FreshList,
   KnownVersion,
   PartName,
+  Reading,
   Selection,
   Values,
 } from '../port.ts';
@@ -51,21 +52,19 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     this.#spec = spec;
   }
 
-  async get<P extends PartName<S> = PartName<S>>(
-    id: string,
-    options?: { readonly parts?: readonly P[] | undefined },
-  ): Promise<DocumentOf<S, P> | null> {
+  async get<P extends PartName<S> = PartName<S>>(id: string, options?: Reading<P>): Promise<DocumentOf<S, P> | null> {
     const [document] = await this.getMany([id], options);
     return document ?? null;
   }
 
   async getMany<P extends PartName<S> = PartName<S>>(
     asked: readonly string[],
-    options?: { readonly parts?: readonly P[] | undefined },
+    options?: Reading<P>,
   ): Promise<DocumentOf<S, P>[]> {
     const ids = possibleIds(this.#link.label, this.#spec, asked);
     const parts = this.#parts(options?.parts);
-    return ids.length === 0 ? [] : this.#link.call((call) => this.#getMany<P>(call, ids, parts));
+    if (ids.length === 0) return [];
+    return this.#link.call((call) => this.#getMany<P>(call, ids, parts, options?.isLenient));
   }
 
   async list<P extends PartName<S> = PartName<S>>(selection: Selection<S, P>): Promise<DocumentOf<S, P>[]> {
@@ -73,7 +72,8 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     planQuery(this.#link.label, this.#spec, selection);
     return this.#link.call(async (call) => {
       const listed = await this.#list(call, selection, parts);
-      return listed.map((document) => readDocument(this.#spec, parts, document) as DocumentOf<S, P>);
+      const { isLenient } = selection;
+      return listed.map((document) => readDocument(this.#spec, parts, document, isLenient) as DocumentOf<S, P>);
     });
   }
 
@@ -189,6 +189,7 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
     call: Call,
     ids: readonly string[],
     parts: readonly string[],
+    isLenient = false,
   ): Promise<DocumentOf<S, P>[]> {
     const missing = new Set(ids);
     const found: DocumentOf<S, P>[] = [];
@@ -196,7 +197,7 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
       const reply = await this.#find(call, { filter: idIn([...missing]) }, missing.size, parts);
       for (const document of reply.documents) {
         missing.delete(document['_id'] as string);
-        found.push(readDocument(this.#spec, parts, document) as DocumentOf<S, P>);
+        found.push(readDocument(this.#spec, parts, document, isLenient) as DocumentOf<S, P>);
       }
       isWhole = reply.isWhole;
     }
@@ -325,7 +326,7 @@ export class MongoCollection<S extends CollectionSpec> implements Collection<S> 
       const value =
         field === 'id'
           ? undefined
-          : (readDocument(this.#spec, [], last) as Readonly<Record<string, string | number | boolean>>)[field];
+          : (readDocument(this.#spec, [], last, true) as Readonly<Record<string, string | number | boolean>>)[field];
       rest = { ...selection, limit: selection.limit - listed.length, after: { id: String(last['_id']), value } };
     }
   }

@@ -3,7 +3,7 @@
  * call that wrote this version. By its mark a call that never heard the answer to a write finds out whether it was done.
  */
 import { Binary, Long, ObjectId, type Document } from 'mongodb';
-import type { Row } from '../checks.ts';
+import { isOfType, type Row } from '../checks.ts';
 import { StoreUsageError } from '../errors.ts';
 import { decodePart, encodePartAside } from '../part-codec.ts';
 import type { CollectionSpec, FieldType, Part, Scalar } from '../port.ts';
@@ -70,7 +70,13 @@ export function projectionOf(spec: CollectionSpec, parts: readonly string[]): Do
   return Object.fromEntries(['_id', ...Object.keys(spec.fields), ...parts].map((key) => [key, 1]));
 }
 
-export function readDocument(spec: CollectionSpec, parts: readonly string[], stored: Document): object {
+/** `isLenient`: see `Reading`. */
+export function readDocument(
+  spec: CollectionSpec,
+  parts: readonly string[],
+  stored: Document,
+  isLenient = false,
+): object {
   const id: unknown = stored['_id'];
   const problem = (what: string, cause?: unknown) =>
     new DecodeProblem(`document '${String(id)}' of the collection '${spec.name}': ${what}`, { cause });
@@ -78,8 +84,9 @@ export function readDocument(spec: CollectionSpec, parts: readonly string[], sto
   const document: Record<string, unknown> = { id };
   for (const [field, type] of Object.entries(spec.fields)) {
     const value: unknown = stored[field] ?? EMPTY[type];
-    if (typeof value !== typeof EMPTY[type]) throw problem(`'${field}' is kept as ${typeof value}, and not as ${type}`);
-    document[field] = value;
+    const isSound = isOfType(value, type);
+    if (!isSound && !isLenient) throw problem(`'${field}' is kept as ${typeof value}, and not as ${type}`);
+    document[field] = isSound ? value : EMPTY[type];
   }
   for (const part of parts) {
     const value: unknown = stored[part] ?? '';

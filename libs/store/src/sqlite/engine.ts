@@ -4,16 +4,11 @@ import type { Row } from '../checks.ts';
 import type { CollectionSpec, Scalar } from '../port.ts';
 import type { QueryPlan } from '../query-plan.ts';
 import { openDatabase, type DatabaseOptions } from './database.ts';
-import { Table, type FreshRows, type FreshWanted } from './table.ts';
+import { Table, type FreshRows, type FreshWanted, type RowsWanted } from './table.ts';
 
 export type Operation =
-  | {
-      readonly kind: 'get';
-      readonly collection: string;
-      readonly ids: readonly string[];
-      readonly parts: readonly string[];
-    }
-  | { readonly kind: 'list'; readonly collection: string; readonly plan: QueryPlan; readonly parts: readonly string[] }
+  | ({ readonly kind: 'get'; readonly collection: string; readonly ids: readonly string[] } & RowsWanted)
+  | ({ readonly kind: 'list'; readonly collection: string; readonly plan: QueryPlan } & RowsWanted)
   | ({ readonly kind: 'listFresh'; readonly collection: string } & FreshWanted)
   | { readonly kind: 'insert'; readonly collection: string; readonly row: Row }
   | { readonly kind: 'replaceNewer'; readonly collection: string; readonly rows: readonly Row[] }
@@ -52,9 +47,9 @@ export class SqliteEngine {
   execute(operation: Operation): Results[Operation['kind']] {
     switch (operation.kind) {
       case 'get':
-        return this.#table(operation.collection).get(operation.ids, operation.parts);
+        return this.#table(operation.collection).get(operation.ids, operation);
       case 'list':
-        return this.#table(operation.collection).list(operation.plan, operation.parts);
+        return this.#table(operation.collection).list(operation.plan, operation);
       case 'listFresh':
         return this.#table(operation.collection).listFresh(operation);
       case 'insert':

@@ -23,6 +23,7 @@ import type {
   FreshList,
   KnownVersion,
   PartName,
+  Reading,
   Selection,
   Values,
 } from '../port.ts';
@@ -97,28 +98,27 @@ class SqliteCollection<S extends CollectionSpec> implements Collection<S> {
     this.#spec = spec;
   }
 
-  async get<P extends PartName<S> = PartName<S>>(
-    id: string,
-    options?: { readonly parts?: readonly P[] | undefined },
-  ): Promise<DocumentOf<S, P> | null> {
+  async get<P extends PartName<S> = PartName<S>>(id: string, options?: Reading<P>): Promise<DocumentOf<S, P> | null> {
     const [document] = await this.getMany([id], options);
     return document ?? null;
   }
 
   async getMany<P extends PartName<S> = PartName<S>>(
     asked: readonly string[],
-    options?: { readonly parts?: readonly P[] | undefined },
+    options?: Reading<P>,
   ): Promise<DocumentOf<S, P>[]> {
     const ids = possibleIds(this.#path, this.#spec, asked);
     if (ids.length === 0) return [];
-    const parts = this.#parts(options?.parts);
-    return this.#documents(await this.#link.call({ kind: 'get', collection: this.#spec.name, ids, parts }), parts);
+    const wanted = { parts: this.#parts(options?.parts), isLenient: options?.isLenient === true };
+    const rows = await this.#link.call({ kind: 'get', collection: this.#spec.name, ids, ...wanted });
+    return this.#documents(rows, wanted.parts);
   }
 
   async list<P extends PartName<S> = PartName<S>>(selection: Selection<S, P>): Promise<DocumentOf<S, P>[]> {
     const plan = planQuery(this.#path, this.#spec, selection);
-    const parts = this.#parts(selection.parts);
-    return this.#documents(await this.#link.call({ kind: 'list', collection: this.#spec.name, plan, parts }), parts);
+    const wanted = { parts: this.#parts(selection.parts), isLenient: selection.isLenient === true };
+    const rows = await this.#link.call({ kind: 'list', collection: this.#spec.name, plan, ...wanted });
+    return this.#documents(rows, wanted.parts);
   }
 
   async listFresh<P extends PartName<S> = PartName<S>>(

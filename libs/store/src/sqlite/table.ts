@@ -15,6 +15,12 @@ const STATEMENTS_MAX = 100;
 const TRANSACTION_DOCUMENTS_MAX = 50;
 const TRANSACTION_BYTES_MAX = 4 * 1024 * 1024;
 
+export interface RowsWanted {
+  readonly parts: readonly string[];
+  /** See `Reading`. */
+  readonly isLenient: boolean;
+}
+
 export interface FreshWanted {
   readonly plan: QueryPlan;
   readonly parts: readonly string[];
@@ -47,29 +53,29 @@ export class Table {
     this.#partsFrom = this.#columns.length - spec.parts.length;
   }
 
-  get(ids: readonly string[], parts: readonly string[]): Row[] {
+  get(ids: readonly string[], { parts, isLenient }: RowsWanted): Row[] {
     if (ids.length === 0) return [];
     // Filled up to a power of two by repeating one, so that a few statements serve lists of every length.
     const marks = 2 ** Math.ceil(Math.log2(ids.length));
     const filled = Array.from({ length: marks }, (_, index) => ids[index] ?? ids[0] ?? '');
     const sql = `SELECT ${this.#wanted(parts)} FROM ${this.#name} WHERE id IN (${filled.map(() => '?').join(', ')})`;
-    return this.#decode(this.#statement(sql).all(...filled));
+    return this.#decode(this.#rows(sql, filled, isLenient));
   }
 
-  list(plan: QueryPlan, parts: readonly string[]): Row[] {
+  list(plan: QueryPlan, { parts, isLenient }: RowsWanted): Row[] {
     const { sql, values } = this.#listing(plan, this.#wanted(parts));
-    return this.#decode(this.#statement(sql).all(...values));
+    return this.#decode(this.#rows(sql, values, isLenient));
   }
 
   listFresh(wanted: FreshWanted): FreshRows {
     const { plan, parts, version } = wanted;
     const { sql, values } = this.#listing(plan, ['id', ...version].map(quoted).join(', '));
-    const listed = this.#statement(sql).all(...values) as unknown as KnownVersion[];
+    const listed = this.#rows(sql, values, false) as readonly unknown[] as KnownVersion[];
     const { versions, fresh } = cutFresh(listed, wanted);
     return {
       versions,
       fresh,
-      rows: fresh.length === 0 ? [] : this.get(fresh, parts),
+      rows: fresh.length === 0 ? [] : this.get(fresh, { parts, isLenient: false }),
       isLast: versions.length === listed.length && listed.length < plan.limit,
     };
   }
@@ -188,6 +194,32 @@ export class Table {
 
   #encode(row: Row): SQLInputValue[] {
     return row.map((value, index) => (index < this.#partsFrom ? bindable(value as Scalar) : encodePart(value as Part)));
+  }
+
+  #rows(sql: string, values: readonly SQLInputValue[], isLenient: boolean): unknown[][] {
+    const statement = this.#statement(sql);
+    try {
+      return statement.all(...values) as unknown as unknown[][];
+    } catch (error) {
+      if ((error as { readonly code?: unknown }).code !== 'ERR_OUT_OF_RANGE') throw error;
+    }
+    // Of some row a number is none that the port takes. Alone it is all that a STRICT table keeps otherwise than it is declared.
+    statement.setReadBigInts(true);
+    try {
+      const rows = statement.all(...values) as unknown as unknown[][];
+      return rows.map((row) =>
+        row.map((value) => (typeof value === 'bigint' ? this.#number(row[0], value, isLenient) : value)),
+      );
+    } finally {
+      statement.setReadBigInts(false);
+    }
+  }
+
+  #number(id: unknown, value: bigint, isLenient: boolean): number {
+    const number = Number(value);
+    if (Number.isSafeInteger(number)) return number;
+    if (isLenient) return 0;
+    throw new DecodeProblem(`document '${String(id)}' of the collection '${this.#spec.name}' has the number ${value}`);
   }
 
   #decode(rows: readonly unknown[]): Row[] {

@@ -19,14 +19,24 @@ interface Replayed {
 
 export class ReplayedSchedules {
   readonly #schedules = new Map<string, Replayed>();
+  /** Their documents are damaged: what is not in the log of such a schedule is lost. */
+  readonly #leftOut = new Set<string>();
 
   add({ state, incarnation, sequence }: ScheduleDocument): void {
     this.#schedules.set(state.id, { state, at: { incarnation, sequence }, isStored: true });
   }
 
+  /** It goes on where its file is next set: as a new one. */
+  leaveOut(id: string): void {
+    this.#leftOut.add(id);
+  }
+
   /** Of one commit. A document that was written later holds it already. */
   replay(entries: readonly ScheduleEntry[], at: Position): void {
-    for (const { id, events } of entries) {
+    for (const { id, events: all } of entries) {
+      const events = this.#leftOut.has(id) ? fromFile(all) : all;
+      if (events.length === 0) continue;
+      this.#leftOut.delete(id);
       const known = this.#schedules.get(id);
       if (known !== undefined && !isBehind(known.at, at)) continue;
       let state = known?.state;
@@ -47,4 +57,9 @@ export class ReplayedSchedules {
 
 export function isBehind(a: Position, b: Position): boolean {
   return a.incarnation < b.incarnation || (a.incarnation === b.incarnation && a.sequence < b.sequence);
+}
+
+function fromFile(events: ScheduleEntry['events']): ScheduleEntry['events'] {
+  const first = events.findIndex(({ type }) => type === 'schedule_set');
+  return first === -1 ? [] : events.slice(first);
 }

@@ -38,6 +38,9 @@ const LOAD_TRIES = 5;
 const DAMAGED =
   'the document of a run is damaged and stays as it is: the run goes on only if the journal has all of it, the other runs in any case';
 
+const DAMAGED_SCHEDULE =
+  'the document of a schedule is damaged: it starts nothing until its file is pushed again, the other schedules and the runs go on';
+
 export interface OpenedPartition {
   readonly epoch: Epoch;
   readonly incarnation: number;
@@ -322,7 +325,10 @@ async function loadHistories(
   for await (const document of ledger.laterThan(partition, position)) await takeFound(document);
   const schedules = new ReplayedSchedules();
   for await (const document of ledger.schedulesOf(partition)) {
-    schedules.add(document);
+    if ('unreadable' in document) {
+      told.error({ schedule: document.id, partition, err: document.unreadable }, DAMAGED_SCHEDULE);
+      schedules.leaveOut(document.id);
+    } else schedules.add(document);
     await turns.after(1);
   }
   const deletions = new ReplayedDeletions();
