@@ -1,5 +1,5 @@
 export { CommittingSchedulers } from './committing.ts';
 export { OwnerRefused, Owners } from './owners.ts';
-export { readRunEvents } from './run-events.ts';
+export { readRunEvents, StoryDamaged } from './run-events.ts';
 export { waitForRunEnd, type RunEndSources } from './run-end.ts';
 export { RunReads, unavailableStore, type RunsPage } from './run-reads.ts';

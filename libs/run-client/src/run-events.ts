@@ -1,7 +1,7 @@
 /** A run's events: from its owner while it goes on, then from the store. */
 import { NotFound, Unavailable } from '@penstock/errors';
 import { closesRun, isSettled, type RunEvent, type RunId } from '@penstock/run';
-import type { RunsReader } from '@penstock/store';
+import { isDamage, type RunsReader } from '@penstock/store';
 import type { Owners } from './owners.ts';
 import { unavailableStore } from './run-reads.ts';
 
@@ -10,9 +10,12 @@ export interface RunEventSources {
   readonly store: RunsReader;
 }
 
+/** What happened in the run stands in its document alone, and that cannot be read. */
+export class StoryDamaged extends NotFound {}
+
 /**
  * The committed events after this version, all of them, oldest first. Who asks has made sure that the run is one of the
- * tenants'. Throws `Unavailable`, and `NotFound` for a run that nobody knows any more.
+ * tenants'. Throws `Unavailable`, `StoryDamaged`, and `NotFound` for a run that nobody knows any more.
  */
 export async function readRunEvents(
   { owners, store }: RunEventSources,
@@ -46,7 +49,12 @@ async function documentEvents(
   try {
     document = await store.get(runId, { tenants });
   } catch (error) {
-    throw unavailableStore(error);
+    if (!isDamage(error)) throw unavailableStore(error);
+    throw new StoryDamaged(
+      `What happened in the run '${runId}' cannot be read: its document in the store is damaged.`,
+      {},
+      { cause: error },
+    );
   }
   if (document === null) throw new NotFound(`There is no run '${runId}'.`);
   if (!isSettled(document.state))

@@ -64,7 +64,7 @@ export class FakeOwner {
   /** Refuses these verbs. */
   readonly refusals = new Map<
     string,
-    { code: 'UNAVAILABLE' | 'QUOTA_EXCEEDED'; message: string; retryAfterSecs?: number }
+    { code: 'UNAVAILABLE' | 'QUOTA_EXCEEDED' | 'CONFLICT'; message: string; retryAfterSecs?: number }
   >();
   /** The verb of every request, in order. */
   readonly asked: string[] = [];

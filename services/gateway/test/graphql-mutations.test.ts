@@ -521,6 +521,24 @@ describe('cancelPipeline', () => {
     }
   });
 
+  it('a run that its owner can do nothing with, for its document is damaged, is told why; of another tenant it is NOT_FOUND', async () => {
+    const app = await world.gateway();
+    const [id, other] = [runIdFor(), runIdFor('u1')];
+    world.owner.adopt(id, YAML);
+    world.owner.adopt(other, YAML, 'u1');
+    for (const each of [id, other]) await world.owner.project(each);
+    world.owner.refusals.set('cancel', { code: 'CONFLICT', message: 'its document in the store is damaged' });
+    expect((await graphql(app, CANCEL, { variables: { id } })).errors).toMatchObject([
+      {
+        message: 'The run cannot be cancelled: its document in the store is damaged.',
+        extensions: { code: 'CONFLICT' },
+      },
+    ]);
+    expect((await graphql(app, CANCEL, { variables: { id: other } })).errors).toMatchObject([
+      { extensions: { code: 'NOT_FOUND' } },
+    ]);
+  });
+
   it("an unknown run, or another tenant's, is NOT_FOUND", async () => {
     const app = await world.gateway();
     const other = runIdFor('u1');

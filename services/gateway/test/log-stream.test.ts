@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { runCollections, type CollectionSpec } from '@penstock/store';
 import { API_KEY, happened, makeWorld, type World } from './harness.ts';
 import { logStreams } from './log-stream-fixtures.ts';
 import { SseClient } from './sse-client.ts';
@@ -81,6 +82,23 @@ describe('the stream', () => {
     await fromStore.ended;
     expect(fromOwner.outline()).toEqual(outline);
     expect(fromStore.messages).toEqual(fromOwner.messages);
+  });
+
+  it('of an ended run whose document is damaged ends, and who comes again is told why', async () => {
+    const { url } = await listening();
+    const { id, log } = newRun();
+    await play(id, log);
+    await world.owner.project(id);
+    const runs = world.store.collection(runCollections.find(({ name }) => name === 'runs') as CollectionSpec);
+    const document = await runs.get(id);
+    if (document === null) throw new Error('it was not saved');
+    const damaged: object = { ...document, incarnation: 2, story: '{' };
+    await runs.replaceNewer([damaged as typeof document]);
+    const client = await watch(url, id);
+    await client.ended;
+    expect(client.messages).toEqual([]);
+    const again = await fetch(`${url}/pipeline/${id}/logs`, { headers: { authorization: `Bearer ${API_KEY}` } });
+    expect([again.status, await again.text()]).toEqual([404, expect.stringContaining('is damaged')]);
   });
 
   it('who joins in the middle gets everything from the beginning, then what follows', async () => {

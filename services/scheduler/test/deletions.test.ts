@@ -1,6 +1,6 @@
 /** Runs that are deleted (P34), as the owner of a partition decides it. */
 import { describe, expect, it } from 'vitest';
-import type { CreateReply, DeleteReply } from '@penstock/bus';
+import type { CancelReply, CreateReply, DeleteReply } from '@penstock/bus';
 import { Harness, HOUR_MS, stage, text } from './support.ts';
 
 const ONE = text([stage('build')]);
@@ -41,7 +41,8 @@ function deletion(harness: Harness, runId: string, tenants: readonly string[] = 
   return replies;
 }
 
-const codes = (replies: readonly DeleteReply[]): string[] => replies.map((reply) => (reply.ok ? 'ok' : reply.code));
+const codes = (replies: readonly (DeleteReply | CancelReply)[]): string[] =>
+  replies.map((reply) => (reply.ok ? 'ok' : reply.code));
 
 describe('P34: a run', () => {
   it('that is closed is deleted by a commit, and answered once a tombstone stands for it', () => {
@@ -198,6 +199,22 @@ describe('P34: a run', () => {
     };
     expect(asked([id])).toEqual(['ok']);
     expect(asked([])).toEqual(['UNAVAILABLE']);
+  });
+
+  it('that a take-over has left out because its document is damaged cannot be cancelled, and says so until it is deleted', () => {
+    const id = new Harness().id();
+    const harness = new Harness({ leftOut: [id] });
+    harness.standings.set(id, { tenant: 'ada', parent: '', open: true });
+    const cancelled = (): string[] => {
+      const replies: CancelReply[] = [];
+      harness.partition.cancel({ runId: id, tenants: ['ada'] }, (reply) => void replies.push(reply));
+      return codes(replies);
+    };
+    expect(cancelled()).toEqual(['CONFLICT']);
+    deletion(harness, id);
+    harness.settle();
+    harness.project();
+    expect(cancelled()).toEqual(['NOT_FOUND']);
   });
 
   it('that is old is deleted like any other, where it can be', () => {

@@ -31,6 +31,9 @@ export async function cancelRun(
     const run = await reads.view(runId, tellableTenants(caller, tenants));
     if (run === null) throw new NotFound(`There is no run '${runId}'.`, {}, { cause });
     requireRole(tenants, run, 'cancel it');
+    // Its owner has it, and can do nothing with it.
+    if (!isEnded(run.status) && cause instanceof Conflict && !repeated)
+      throw new Conflict(`The run cannot be cancelled: ${cause.message}.`, {}, { cause });
     if (!isEnded(run.status))
       throw new Unavailable('The run is being taken over by another scheduler; try again in a moment.', { cause });
     if (repeated && run.status === 'CANCELLED') return { run, cancelledStages: run.cancelledStages ?? 0 };

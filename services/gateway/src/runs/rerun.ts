@@ -4,7 +4,7 @@ import { BadUserInput, NotFound, Unavailable } from '@penstock/errors';
 import type { CreateRequest } from '@penstock/bus';
 import { isRunId, type RunCreated, type RunEvent, type RunView } from '@penstock/run';
 import { changeableTenants, requireRole, tellableTenants } from '../people/granted-run.ts';
-import { readRunEvents, type Owners, type RunReads } from '@penstock/run-client';
+import { readRunEvents, StoryDamaged, type Owners, type RunReads } from '@penstock/run-client';
 import type { RunsReader } from '@penstock/store';
 
 export interface RerunArguments {
@@ -59,7 +59,7 @@ export async function createdOf(
     const { run } = await owners.watch({ runId: id, after: 0 });
     [created] = run?.events ?? (await readRunEvents({ owners, store }, id, [tenant], 0));
   } catch (error) {
-    if (error instanceof NotFound) return null;
+    if (error instanceof NotFound && !(error instanceof StoryDamaged)) return null;
     if (!(error instanceof Unavailable)) throw error;
     const document = await store.get(id, { tenants: [tenant] }).catch(() => null);
     if (document === null) throw error;

@@ -51,6 +51,7 @@ export function addStreamRoute(app: FastifyInstance, options: StreamRouteOptions
       let isLive = !isEnded(run.status);
 
       let cursor = cursorOf(request, runId);
+      if (streams.foundNoEvents(runId)) await source.events(run.version);
       if (!isLive && (cursor.version > 0 || mayStillStop(run))) {
         const events = await source.events(0);
         isLive = !events.some(closesRun);

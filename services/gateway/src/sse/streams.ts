@@ -16,6 +16,8 @@ import type { RunSource } from './run-source.ts';
 const PING_MS = 15_000;
 /** Pings are timed this finely: they are late by that much at most. */
 const WHEEL_MS = 500;
+/** Runs are remembered of which nobody has the events; of more it is found out again. */
+const WITHOUT_EVENTS_MAX = 1_000;
 /** The time before a source that could not be read is tried again. */
 const RETRY_MS = 1_000;
 
@@ -32,6 +34,7 @@ export interface StreamsOptions {
 export class Streams {
   readonly #log: Log;
   readonly #feeds = new Map<string, Watched>();
+  readonly #withoutEvents = new Set<string>();
   /** Each client has the time of its next ping. */
   readonly #clients = new Map<StreamSink, number>();
   readonly #time: Time;
@@ -88,6 +91,16 @@ export class Streams {
     }
   }
 
+  /** Whether a stream of the run has ended because nobody has its events: who comes again is to be told so, and not to wait. */
+  foundNoEvents(runId: string): boolean {
+    return this.#withoutEvents.has(runId);
+  }
+
+  #hasNoEvents(runId: string): void {
+    if (this.#withoutEvents.size >= WITHOUT_EVENTS_MAX) this.#withoutEvents.clear();
+    this.#withoutEvents.add(runId);
+  }
+
   /** Ends all streams with the hint to come back. */
   stop(): void {
     this.#stopping = true;
@@ -112,6 +125,7 @@ export class Streams {
       } catch (error) {
         if (client.closed.aborted) return;
         if (error instanceof NotFound) {
+          this.#hasNoEvents(source.runId);
           client.end();
           return;
         }

@@ -88,6 +88,11 @@ export class Deletions {
     return this.#deleting.has(runId);
   }
 
+  /** Whether it was left out at the take-over: its document is damaged. */
+  isLeftOut(runId: RunId): boolean {
+    return this.#leftOut.has(runId) && !this.#gone.has(runId) && !this.has(runId);
+  }
+
   /** How many more can be under way. */
   get room(): number {
     return Math.max(0, AT_ONCE_MAX - this.#deleting.size);

@@ -279,6 +279,7 @@ export class PartitionParts {
       cycle: this.cycle,
       reads: this.reads,
       decisions: this.decisions,
+      isLeftOut: (runId) => this.deletions.isLeftOut(runId),
       bootNow: () => ports.bootNow(),
       accepts: () => host.accepts(),
       mayAnswer: () => host.mayAnswer(),

@@ -2,7 +2,15 @@
  * Requests that decide about one run: cancel it, decide a gate of it, end an attempt of it. Answered once what they decided is
  * committed (PARTITION-1). Owns nothing.
  */
-import type { CancelReply, CancelRequest, DecideReply, DecideRequest, ResultReply, ResultRequest } from '@penstock/bus';
+import type {
+  CancelReply,
+  CancelRequest,
+  DecideReply,
+  DecideRequest,
+  OwnerRefusal,
+  ResultReply,
+  ResultRequest,
+} from '@penstock/bus';
 import { viewOf, type AddedTextOptions, type RunId } from '@penstock/run';
 import type { Dispatch } from '../dispatch/dispatch.ts';
 import type { LiveRun } from '../run/live-run.ts';
@@ -23,6 +31,8 @@ export interface RunRequestsHost {
   readonly cycle: Pick<CommitCycle, 'whenCommitted'>;
   readonly reads: Pick<Reads, 'whenCommitted'>;
   readonly decisions: Pick<Decisions, 'at' | 'decide'>;
+  /** Its document is damaged, and nothing more is decided of it. */
+  isLeftOut(runId: RunId): boolean;
   bootNow(): number;
   /** Whether the partition still decides. */
   accepts(): boolean;
@@ -48,7 +58,7 @@ export class RunRequests {
     const run = runs.get(request.runId);
     if (run === undefined || !request.tenants.includes(run.state.tenant)) {
       // What is not here is a read like any other: an owner that was frozen may have missed the run (P4).
-      if (this.#host.mayAnswer()) reply(refusal(settings.epoch, 'NOT_FOUND', 'there is no such run'));
+      if (this.#host.mayAnswer()) reply(this.#notHere(request.runId));
       return;
     }
     if (run.ended) {
@@ -79,7 +89,7 @@ export class RunRequests {
     const { epoch } = this.#host.settings;
     const run = runs.get(request.runId);
     if (run === undefined) {
-      if (this.#host.mayAnswer()) reply(refusal(epoch, 'NOT_FOUND', 'there is no such run'));
+      if (this.#host.mayAnswer()) reply(this.#notHere(request.runId));
       return;
     }
     const fault = faultOf(run, request);
@@ -90,6 +100,14 @@ export class RunRequests {
       cycle.whenCommitted(run, () => reply({ ok: true, epoch, run: viewOf(run.committedState()) }));
     } else reads.whenCommitted(run, () => reply(refusal(epoch, fault.code, fault.message)));
     this.#host.advance();
+  }
+
+  /** Of whom one is that was left out nobody here knows: who asked on somebody's behalf finds that out. */
+  #notHere(runId: RunId): OwnerRefusal {
+    const { epoch } = this.#host.settings;
+    return this.#host.isLeftOut(runId)
+      ? refusal(epoch, 'CONFLICT', 'its document in the store is damaged; it can be deleted')
+      : refusal(epoch, 'NOT_FOUND', 'there is no such run');
   }
 
   /** How what the result adds to its run is to be read before it is decided, and for whom; undefined: it adds nothing. */
