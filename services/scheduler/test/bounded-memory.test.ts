@@ -56,6 +56,21 @@ describe('bounded memory', () => {
     expect(world.load.liveRuns).toBe(1);
   });
 
+  it('HELD-3: each set of labels that a file asks for counts as the three KiB that it takes among those that wait, once for all runs of the file', () => {
+    const world = new Harness();
+    const bytesOf = (labelOf: (index: number) => string): number => {
+      const yaml = text(Array.from({ length: 500 }, (_, index) => stage(`s${index}`, { runsOn: [labelOf(index)] })));
+      const before = world.load.liveBytes;
+      world.create(yaml);
+      const first = world.load.liveBytes - before;
+      world.create(yaml);
+      expect(world.load.liveBytes - before).toBeLessThan(2 * first - 500);
+      return first;
+    };
+    const ofOne = bytesOf(() => 'l100');
+    expect(bytesOf((index) => `l${100 + index}`) - ofOne).toBeGreaterThan(499 * 3 * 1024);
+  });
+
   it('a key may take a quarter of the memory for live runs, and the others go on', () => {
     const world = new Harness();
     const large = text(Array.from({ length: 200 }, (_, index) => stage(`s${index}`)));

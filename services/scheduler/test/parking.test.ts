@@ -165,6 +165,18 @@ describe('a partition whose live runs take what they may', () => {
     expect(inMemory(world)).not.toContain(outside);
   });
 
+  it('P13: an attempt of a parked run that a runner lists is stopped, and brings none back: there may be any number of them', () => {
+    const { world, ids } = crowded(40);
+    const attempts = ids.map((runId) => ({ runId, stage: 'a', attempt: 1, session: 'r1-s', credit: 1 }));
+    world.session('r1-s', { attempts });
+    world.answerReads();
+    expect(inMemory(world)).toEqual(ids.slice(0, KEPT));
+    expect(world.stops.map(({ message }) => message.runId).toSorted()).toEqual(ids.toSorted());
+    world.mayAct = false;
+    world.session('r1-s', { attempts });
+    expect(world.stops).toHaveLength(ids.length);
+  });
+
   it('brings a run back to cancel it, whatever room there is; of another tenant it is none', () => {
     const { world, ids } = crowded(8);
     const outside = ids.at(-1) ?? '';

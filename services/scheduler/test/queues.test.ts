@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 import { demandOfTenants } from '../src/dispatch/demand-sets.ts';
 import { DispatchInvariants } from '../src/dispatch/dispatch-invariants.ts';
+import { OwnLanes } from '../src/dispatch/own-lanes.ts';
 import { classId } from '../src/dispatch/place.ts';
 import { isServed, Pools } from '../src/dispatch/pools.ts';
 import { lanesOf, ReadyClass } from '../src/dispatch/ready-class.ts';
@@ -33,13 +34,12 @@ function queued(...all: readonly ReadyStages[]): Map<string, ReadyClass> {
 const sessionWith = (labels: readonly string[], tenant?: string): Session =>
   ({ runner: labels.join(), tenant, labels: new Set(labels), slots: 1, leased: true }) as Partial<Session> as Session;
 
-/** The lanes of one tenant, as `OwnLanes` has them. */
-const ownOf = (tenant: string, classes: ReadonlyMap<string, ReadyClass>) => ({
-  tenants: [tenant],
-  *of() {
-    yield* lanesOf(classes).filter(({ lane }) => lane.tenant === tenant);
-  },
-});
+/** A tenant that has a runner of its own. */
+function ownOf(tenant: string, classes: ReadonlyMap<string, ReadyClass>): OwnLanes {
+  const own = new OwnLanes();
+  own.join(sessionWith([], tenant), () => lanesOf(classes));
+  return own;
+}
 
 describe('what is told of what waits', () => {
   it('of each key, what it waits for and since when, what is paused among it, and nothing that is all taken', () => {
@@ -73,6 +73,19 @@ describe('what is told of what waits', () => {
         ],
       ],
     ]);
+  });
+
+  it('of a tenant with runners of its own whose files ask for very many sets of labels, some in each answer, and all of them in turn', () => {
+    const SETS = 25_000;
+    const classes = queued(...Array.from({ length: SETS }, (_, index) => stagesOf('ada', [`l${index}`])));
+    const own = ownOf('ada', classes);
+    const named = new Set<string | undefined>();
+    for (let answer = 0; answer < 3; answer += 1)
+      for (const [, waiting] of demandOfTenants(own, () => false)) {
+        expect(waiting.length).toBeLessThan(SETS / 2);
+        for (const { labels } of waiting) named.add(labels[0]);
+      }
+    expect(named.size).toBe(SETS);
   });
 
   it('of what no runner could take, all but what waits for its one runner or has a runner of its tenant', () => {

@@ -44,6 +44,8 @@ interface Counted {
 const CLASSES_MAX = 10_000;
 const LOOKS_MAX = 10_000;
 const OTHERS_MAX = 1_000;
+/** Of a tenant with runners of its own, however many such tenants there are. */
+const OWN_LOOKS_MIN = 100;
 
 export class DemandSets {
   readonly #parts: DemandSetsParts;
@@ -157,14 +159,16 @@ function nextOf<Item>(
 /** What waits of a tenant, as it is announced to its own runners. */
 type WaitingOfTenant = Pick<Waiting, 'labels' | 'least' | 'count'>;
 
-/** Tenants with runners of their own, and what of theirs waits, per set of labels. */
+/** Tenants with runners of their own, and what of theirs waits, per set of labels: of very many sets some in each answer, and the others in turn. */
 export function* demandOfTenants(
-  own: Pick<OwnLanes, 'tenants' | 'of'>,
+  own: Pick<OwnLanes, 'tenants' | 'someOf'>,
   isPaused: (ready: ReadyClass, lane: Lane) => boolean,
 ): Generator<readonly [tenant: string, waiting: readonly WaitingOfTenant[]]> {
-  for (const tenant of own.tenants) {
+  const { tenants } = own;
+  const looksOfEach = Math.max(OWN_LOOKS_MIN, Math.floor(LOOKS_MAX / Math.max(1, tenants.length)));
+  for (const tenant of tenants) {
     const counts = new Map<string, WaitingOfTenant & { count: number }>();
-    for (const { ready, lane } of own.of(tenant)) {
+    for (const { ready, lane } of own.someOf(tenant, looksOfEach)) {
       if (lane.count === 0 || isPaused(ready, lane)) continue;
       const known = counts.get(ready.labelSet);
       if (known === undefined)

@@ -118,8 +118,7 @@ export class JobDeliveries {
       const live = liveAttemptOf(run, ref.stage);
       const isIt = live?.attempt === ref.attempt && live.session === ref.session && live.credit === ref.credit;
       if (!isIt || live.runner !== lease.runner) {
-        if (run.isCommitted && this.#ports.mayAct())
-          this.#ports.sendStop(lease.runner, { ...ref, reason: 'cancelled' }, () => {});
+        if (run.isCommitted) this.stopUnknown(lease.runner, ref);
         continue;
       }
       const grant = this.#grants.get(run, ref.stage);
@@ -127,6 +126,12 @@ export class JobDeliveries {
       const stop = this.#stops.get(run, ref.stage);
       if (stop !== undefined) this.#sendStop(stop);
     }
+  }
+
+  /** A runner lists an attempt that its run, as it is committed, does not have. */
+  stopUnknown(runner: string, { runId, stage, attempt, session, credit }: AttemptRef): void {
+    const ref = { runId, stage, attempt, session, credit };
+    if (this.#ports.mayAct()) this.#ports.sendStop(runner, { ...ref, reason: 'cancelled' }, () => {});
   }
 
   /** A round of `repeat` is under way. */

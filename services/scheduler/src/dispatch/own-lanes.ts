@@ -4,6 +4,7 @@
  * among others are its class's.
  *
  *  OWNLANES-1 Of a tenant with sessions here every lane is known. What is of no class any more is forgotten when it is met.
+ *  OWNLANES-2 A look at some of them goes on where the last one has stopped: a file may ask for any number of sets of labels.
  */
 import { NOBODY } from './fleet-entries.ts';
 import type { Lane } from './lane.ts';
@@ -13,14 +14,16 @@ import type { Session } from './sessions.ts';
 interface Own {
   readonly sessions: Set<Session>;
   readonly lanes: Map<Lane, ReadyClass>;
+  /** Where the look at some of them stands. */
+  walk: Iterator<readonly [Lane, ReadyClass]>;
 }
 
 export class OwnLanes {
   readonly #tenants = new Map<string, Own>();
 
   /** Those that have sessions here. */
-  get tenants(): Iterable<string> {
-    return this.#tenants.keys();
+  get tenants(): readonly string[] {
+    return [...this.#tenants.keys()];
   }
 
   has(tenant: string | undefined): boolean {
@@ -37,7 +40,7 @@ export class OwnLanes {
     if (tenant === undefined || tenant === NOBODY) return;
     let own = this.#tenants.get(tenant);
     if (own === undefined) {
-      this.#tenants.set(tenant, (own = { sessions: new Set(), lanes: new Map() }));
+      this.#tenants.set(tenant, (own = { sessions: new Set(), lanes: new Map(), walk: [].values() }));
       for (const { ready, lane } of all()) if (lane.tenant === tenant) own.lanes.set(lane, ready);
     }
     own.sessions.add(session);
@@ -52,6 +55,23 @@ export class OwnLanes {
 
   added(ready: ReadyClass, lane: Lane): void {
     this.#tenants.get(lane.tenant ?? NOBODY)?.lanes.set(lane, ready);
+  }
+
+  /** The next ones, at most so many, each once. */
+  *someOf(tenant: string, max: number): Generator<ClassLane> {
+    const own = this.#tenants.get(tenant);
+    if (own === undefined) return;
+    for (let left = Math.min(max, own.lanes.size); left > 0; left -= 1) {
+      let next = own.walk.next();
+      if (next.done === true) {
+        own.walk = own.lanes.entries();
+        next = own.walk.next();
+      }
+      if (next.done === true) return;
+      const [lane, ready] = next.value;
+      if (ready.has(lane)) yield { ready, lane };
+      else own.lanes.delete(lane);
+    }
   }
 
   *of(tenant: string | undefined): Generator<ClassLane> {

@@ -253,9 +253,9 @@ export class Partition {
     if (!this.#open) return;
     this.#parts.absentRunners.delete(lease.runner);
     this.#parts.runnerRuns.seen(lease.runner, lease.session, lease.labels);
-    // An attempt that nobody knows of any more is stopped by the run that it is of.
-    for (const { runId } of lease.attempts)
-      if (this.#parts.parking.find(runId) !== undefined) this.#parts.parking.bringBack(runId, () => {});
+    // No run that waits outside has an attempt. It is not brought back: a tenant's runner may list any number of that tenant's.
+    for (const attempt of lease.attempts)
+      if (this.#parts.parking.find(attempt.runId) !== undefined) this.#parts.jobs.stopUnknown(lease.runner, attempt);
     this.#parts.jobs.leaseLists(lease, (runId) => {
       const run = this.#parts.runs.get(runId);
       if (run !== undefined) this.#parts.resumption.resume(run);

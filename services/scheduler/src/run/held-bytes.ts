@@ -4,9 +4,10 @@
  *
  *  HELD-1 The scheduler's sum is that of its partitions' runs: a run that leaves memory takes away what it has added.
  *  HELD-2 A definition counts once for all runs of a key that share it.
+ *  HELD-3 What stages ask for counts, too, once for each definition: a file may ask for a hundred sets of labels that no runner has.
  */
 import { definitionBytes, type PipelineDefinition } from '@penstock/pipeline';
-import type { RunEvent } from '@penstock/run';
+import { planOf, type RunEvent } from '@penstock/run';
 import type { LiveRun } from './live-run.ts';
 import type { SchedulerLoad } from './scheduler-load.ts';
 import { WideMap } from './wide-map.ts';
@@ -20,6 +21,8 @@ const RECORD_BYTES = 256;
 const EVENT_BYTES = 320;
 /** Of a stage that was added: what it does, its place in the plan and its name. */
 const ADDED_STAGE_BYTES = 2 * 1024;
+/** Of a set of labels and sizes: its class and lane, and their places among those that wait. Most files have one, which counts with a run. */
+const CLASS_BYTES = 3_300;
 /** Objects on the heap for a byte of JSON; the plan of a definition included. */
 const DEFINITION_FACTOR = 2;
 
@@ -109,7 +112,9 @@ export class HeldBytes {
       known.runs += 1;
       return;
     }
-    const bytes = DEFINITION_FACTOR * definitionBytes(definition) + 2 * textLength;
+    const sets = new Set(planOf(definition).stages.map(({ wanted }) => wanted)).size;
+    const bytes =
+      DEFINITION_FACTOR * definitionBytes(definition) + 2 * textLength + CLASS_BYTES * Math.max(0, sets - 1);
     ofKey.set(definition, { bytes, runs: 1 });
     this.#countKey(key, bytes);
   }
