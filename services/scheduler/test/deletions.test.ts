@@ -267,6 +267,18 @@ describe('DELETIONS-3', () => {
     expect(codes(deletion(harness, stored('ada')))).toEqual([]);
   });
 
+  it('what is old takes no share of its tenant, and no more places than there are', () => {
+    const harness = world();
+    const old = many.map(() => ({ id: harness.id(), tenant: 'ada', parent: '', open: false }));
+    expect([harness.partition.expire(old), harness.partition.roomToExpire]).toEqual([1_000, 0]);
+    const id = harness.id();
+    harness.standings.set(id, { tenant: 'ada', parent: '', open: false });
+    expect(codes(deletion(harness, id))).toEqual([]);
+    harness.settle();
+    harness.project();
+    expect(harness.partition.roomToExpire).toBe(1_000);
+  });
+
   it('so does one that waits for more of its runs to be closed', () => {
     const harness = new Harness({ settings: { liveRunsPerKeyMax: 2_000 } });
     Object.assign(harness.load, { liveRunsMax: 2_000 });

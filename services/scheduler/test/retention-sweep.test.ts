@@ -45,24 +45,30 @@ class World {
   isAway = false;
   /** Called for each view that is read. */
   onView: (id: string) => void = () => {};
-  room = Infinity;
+  /** Of a page. */
+  takesMax = Infinity;
   boot = 0;
+  leaptMs = 0;
   readonly #runs: StoredRun[];
+  readonly partition;
   readonly sweep: RetentionSweep;
 
-  constructor(runs: readonly StoredRun[], options: Partial<Retention> = {}, partition = 0) {
+  constructor(runs: readonly StoredRun[], options: Partial<Retention & { newestRunAt: number }> = {}, partition = 0) {
     this.#runs = runs.toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    this.partition = {
+      settings: { partition } as never,
+      roomToExpire: 1_000,
+      expire: (old: readonly OldRun[]): number => {
+        const taken = old.slice(0, this.takesMax);
+        this.expired.push(...taken.map(({ id }) => id));
+        return taken.length;
+      },
+    };
     this.sweep = new RetentionSweep({
       retention: { ledger: this.#ledger, runMs: 90 * DAY_MS, runs: 2, auditMs: 400 * DAY_MS, ...options },
-      partition: {
-        settings: { partition } as never,
-        expire: (old) => {
-          const taken = old.slice(0, this.room);
-          this.expired.push(...taken.map(({ id }) => id));
-          return taken.length;
-        },
-      },
-      now: () => NOW,
+      partition: this.partition,
+      newestRunAt: options.newestRunAt ?? NOW,
+      now: () => NOW + this.leaptMs,
       bootNow: () => this.boot,
       log: { info: (about) => void this.told.push(about), warn: (about) => void this.told.push(about) },
     });
@@ -137,17 +143,27 @@ describe('P34: the retention of runs', () => {
   it('RETENTION-1: of very many reads a page a second, and looks again an hour later', async () => {
     const runs = Array.from({ length: 950 }, () => run(200));
     const world = new World(runs);
-    world.room = 0;
+    world.takesMax = 0;
     await world.pass(59_000);
     expect(world.read).toEqual([]);
     await world.pass(11_000);
     expect(world.read).toEqual([200, 200, 200, 200, 150]);
     await world.pass(HOUR_MS - 60_000);
     expect(world.read).toHaveLength(5);
-    world.room = 30;
+    world.takesMax = 30;
     await world.pass(120_000);
     expect(world.read.length).toBeGreaterThanOrEqual(10);
     expect(world.expired).toHaveLength(5 * 30);
+  });
+
+  it('RETENTION-1: reads no page while there is no room for what it may hold, and loses none of it', async () => {
+    const world = new World(Array.from({ length: 450 }, () => run(200)));
+    world.partition.roomToExpire = 199;
+    await world.pass(90_000);
+    expect(world.read).toEqual([]);
+    world.partition.roomToExpire = 200;
+    await world.pass(10_000);
+    expect(world.expired).toHaveLength(448);
   });
 
   it('RETENTION-3: waits a minute where the store is away, and goes on', async () => {
@@ -181,6 +197,26 @@ describe('P34: the retention of runs', () => {
     await world.pass(70_000);
     expect(world.told).toMatchObject([{ err: new StoreUnavailable('store', 'away') }]);
     world.onView = () => {};
+    await world.pass(70_000);
+    expect(world.expired).toHaveLength(1);
+  });
+
+  it('RETENTION-4: rests for an hour where the clock has leapt ahead, and takes nothing where it is set right meanwhile', async () => {
+    const world = new World([run(80), run(70), run(60)]);
+    await world.pass(10_000);
+    world.leaptMs = 400 * DAY_MS;
+    await world.pass(HOUR_MS - 1_000);
+    expect(world.read).toEqual([]);
+    expect(world.told).toEqual([{ partition: 0, leapMs: expect.closeTo(400 * DAY_MS, -4) }]);
+    world.leaptMs = 0;
+    await world.pass(HOUR_MS);
+    expect([world.read, world.expired]).toEqual([[3], []]);
+  });
+
+  it('RETENTION-4: rests for an hour where by the clock there was no run for a day', async () => {
+    const world = new World([run(300), run(200), run(100)], { newestRunAt: NOW - 2 * DAY_MS });
+    await world.pass(HOUR_MS);
+    expect(world.read).toEqual([]);
     await world.pass(70_000);
     expect(world.expired).toHaveLength(1);
   });

@@ -7,6 +7,7 @@
  *  DELETIONS-2 No run is deleted that another one reads, or takes over from and has not ended (P30); from the decision on nobody reads
  *     it here.
  *  DELETIONS-3 What waits here is bounded, and nobody's share of it is another's: beyond it a request is `unavailable`, to be asked again.
+ *     What is old takes nobody's share, and has a bound of its own.
  *  DELETIONS-4 No run is deleted twice by one owner: what the store was asked before the tombstone stood may come after it.
  */
 import { FairRoom } from '@penstock/async';
@@ -45,7 +46,7 @@ export interface DeletionsHost {
 
 interface Deleting {
   readonly entry: DeletedEntry;
-  /** An earlier owner's has no place. */
+  /** Of its tenant's share. An earlier owner's has none, nor has what is old. */
   readonly hasPlace: boolean;
   /** Undefined: not committed yet. */
   sequence: Sequence | undefined;
@@ -93,8 +94,8 @@ export class Deletions {
     return this.#leftOut.has(runId) && !this.#gone.has(runId) && !this.has(runId);
   }
 
-  /** How many more can be under way. */
-  get room(): number {
+  /** How many more that are old can be under way. */
+  get roomToExpire(): number {
     return Math.max(0, AT_ONCE_MAX - this.#deleting.size);
   }
 
@@ -155,23 +156,24 @@ export class Deletions {
   expire(runs: readonly (StoredStanding & { readonly id: RunId })[]): number {
     if (!this.#host.accepts()) return 0;
     let decided = 0;
-    for (const { id, ...standing } of runs) {
+    for (const { id, ...standing } of runs.slice(0, this.roomToExpire)) {
       const isHere = this.#host.runs.has(id) || this.#host.parkedTenant(id) !== undefined || this.has(id);
-      if (!isHere && !this.#gone.has(id) && this.#decide(id, standing, 'retention') === undefined) decided += 1;
+      if (!isHere && !this.#gone.has(id) && this.#decide(id, standing) === undefined) decided += 1;
     }
     return decided;
   }
 
-  /** Undefined: it is decided. */
-  #decide(id: RunId, { tenant, parent, open }: StoredStanding, by: string) {
+  /** Undefined: it is decided. `by` undefined: it is old. */
+  #decide(id: RunId, { tenant, parent, open }: StoredStanding, by?: string) {
     const { epoch, ports, cycle, isTakenFrom, advance } = this.#host;
     if (open && !this.#leftOut.has(id)) return unavailable(epoch, 'the run is being taken over');
     if (isTakenFrom(id)) return refusal(epoch, 'CONFLICT', 'a run that repeats it still takes over from it');
-    if (cycle.isTooSlow || !this.#deletingRoom.take(tenant, 1))
+    const hasPlace = by !== undefined;
+    if (cycle.isTooSlow || (hasPlace && !this.#deletingRoom.take(tenant, 1)))
       return unavailable(epoch, 'too many runs are being deleted');
-    const event = { type: 'run_deleted', at: ports.now(), by } as const;
+    const event = { type: 'run_deleted', at: ports.now(), by: by ?? 'retention' } as const;
     const entry: DeletedEntry = { id, tenant, ...(parent === '' ? {} : { parent }), event };
-    this.#deleting.set(id, { entry, hasPlace: true, sequence: undefined, askers: [] });
+    this.#deleting.set(id, { entry, hasPlace, sequence: undefined, askers: [] });
     cycle.addDeletion(entry);
     advance();
     return undefined;

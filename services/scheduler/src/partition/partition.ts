@@ -189,7 +189,12 @@ export class Partition {
 
   /** Of closed runs that are too old as many are deleted as can be; how many. */
   expire(runs: readonly (StoredStanding & { readonly id: RunId })[]): number {
-    return this.#open ? this.#parts.deletions.expire(runs.slice(0, this.#parts.deletions.room)) : 0;
+    return this.#open ? this.#parts.deletions.expire(runs) : 0;
+  }
+
+  /** How many closed runs that are too old can be deleted now. */
+  get roomToExpire(): number {
+    return this.#open ? this.#parts.deletions.roomToExpire : 0;
   }
 
   approve(request: ApproveRequest, reply: (reply: ApproveReply) => void): void {

@@ -221,6 +221,7 @@ export class PartitionOwner {
       this.#retention = new RetentionSweep({
         retention,
         partition: core,
+        newestRunAt: opened.idsTo,
         now: () => time.wallNow(),
         bootNow: () => time.bootNow(),
         log,

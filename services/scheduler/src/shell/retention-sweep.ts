@@ -3,10 +3,12 @@
  * tombstones that nobody needs any more; for partition 0 the audit log too. It owns where it is in each of these.
  *
  *  RETENTION-1 A step is bounded, whatever there is: a page of ids by their index, and the views of those alone that are to go.
- *     The next one comes a second later at the earliest, and none while deletions of steps before fill the partition's bound.
+ *     The next one comes a second later at the earliest, and none while deletions of steps before leave no room for a page.
  *  RETENTION-2 The newest runs of a pipeline stay, whatever their age, and so does a run that has ended within its retention,
  *     however long it went on.
  *  RETENTION-3 What cannot be read or deleted now is come back to by the next pass, and holds up nothing of this one.
+ *  RETENTION-4 A clock that may have leapt ahead deletes nothing for an hour, in which it may be set right: one that leaps while the owner
+ *     runs, and one by which the partition had no run for a day when the owner began.
  */
 import { runIdTime } from '@penstock/run';
 import { StoreUnavailable, type OldRun, type RetentionLedger } from '@penstock/store';
@@ -23,7 +25,9 @@ export interface Retention {
 
 export interface RetentionSweepDependencies {
   readonly retention: Retention;
-  readonly partition: Pick<Partition, 'expire' | 'settings'>;
+  readonly partition: Pick<Partition, 'expire' | 'roomToExpire' | 'settings'>;
+  /** The latest time in an id of the partition's runs; 0: there was none. */
+  readonly newestRunAt: number;
   /** The wall clock. */
   now(): number;
   bootNow(): number;
@@ -39,6 +43,9 @@ const FAILED_MS = 60_000;
 /** Between two passes; and before the first one of an owner, which has other things to do. */
 const PASS_MS = 60 * 60_000;
 const FIRST_MS = 60_000;
+/** Further than a clock is set while it is kept right; and for how long it rests then. */
+const LEAP_MS = DAY_MS;
+const REST_MS = 60 * 60_000;
 const PAGE = 200;
 const AUDIT_PAGE = 500;
 /** No tier keeps less than a day: what is younger is not even looked at. */
@@ -51,6 +58,8 @@ export class RetentionSweep {
   #phase: Phase = 'runs';
   #after: string | undefined;
   #nextAt: number;
+  /** Of the wall clock to the boot clock, when last looked at. */
+  #offset: number;
   #working: Promise<void> | undefined;
   /** In this pass. */
   #removed = { runs: 0, tombstones: 0, audit: 0 };
@@ -58,22 +67,39 @@ export class RetentionSweep {
 
   constructor(dependencies: RetentionSweepDependencies) {
     this.#dependencies = dependencies;
-    this.#nextAt = dependencies.bootNow() + FIRST_MS;
+    const { bootNow, now, newestRunAt } = dependencies;
+    this.#offset = now() - bootNow();
+    this.#nextAt = bootNow() + (now() - newestRunAt > LEAP_MS ? REST_MS : FIRST_MS);
   }
 
   /** About every second. */
   tick(): void {
     const { bootNow, log, partition } = this.#dependencies;
+    this.#watchClock();
     if (this.#stopped || this.#working !== undefined || bootNow() < this.#nextAt) return;
     const about = { partition: partition.settings.partition };
     this.#working = this.#step()
       .catch((error: unknown) => {
         if (!this.#stopped) log.warn({ err: error, ...about }, 'what is past its retention stays for now');
-        this.#nextAt = bootNow() + FAILED_MS;
+        this.#nextAt = Math.max(this.#nextAt, bootNow() + FAILED_MS);
       })
       .finally(() => {
         this.#working = undefined;
       });
+  }
+
+  /** RETENTION-4 */
+  #watchClock(): void {
+    const { bootNow, now, log, partition } = this.#dependencies;
+    const offset = now() - bootNow();
+    const leap = offset - this.#offset;
+    this.#offset = offset;
+    if (leap <= LEAP_MS) return;
+    this.#nextAt = bootNow() + REST_MS;
+    log.warn(
+      { partition: partition.settings.partition, leapMs: leap },
+      'the clock has leapt ahead: nothing is removed for an hour; set it right before then if it is wrong',
+    );
   }
 
   /** Ends after the step that is under way. */
@@ -92,6 +118,8 @@ export class RetentionSweep {
 
   async #runs(): Promise<void> {
     const { retention, partition, now } = this.#dependencies;
+    // A page of which some were left would be come back to an hour later.
+    if (partition.roomToExpire < PAGE) return;
     const page = { after: this.#after, limit: PAGE };
     const shortest = Math.min(retention.runMs, KEEP_MS_MIN);
     const { runs, last } = await retention.ledger.closedBefore(partition.settings.partition, now() - shortest, page);
