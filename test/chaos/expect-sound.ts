@@ -4,6 +4,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { reportLines } from './report.ts';
 import { runChaos } from './run-chaos.ts';
 import { schedules } from './schedules.ts';
+import { toldOf } from './told.ts';
 
 /** Of schedules whose runners meet faults: short enough that one that is frozen for 9 s loses its lease. */
 export const SHORT_LEASE_SECS = 8;
@@ -31,6 +32,7 @@ export async function expectSound(
   const account = [
     `replay: npm run chaos -- --schedule ${name} --seed ${seed} --seconds ${seconds} --lease-secs ${leaseSecs}`,
     ...reportLines(report),
+    ...toldOf(cluster, report.violations),
   ].join('\n');
   expect(report.violations, account).toEqual([]);
   expect(report.totals.accepted, account).toBeGreaterThan(0);

@@ -38,8 +38,8 @@ export const operating: readonly Mutant[] = [
     rule: 'P34',
     breaks: 'lets age delete a run twice, by a page that was read before its tombstone stood',
     file: 'services/scheduler/src/partition/deletions.ts',
-    find: "if (!isHere && !this.#gone.has(id) && this.#decide(id, standing) === undefined) decided += 1;",
-    replace: "if (!isHere && this.#decide(id, standing) === undefined) decided += 1;",
+    find: 'if (!isHere && !this.#gone.has(id) && this.#decide(id, standing) === undefined) decided += 1;',
+    replace: 'if (!isHere && this.#decide(id, standing) === undefined) decided += 1;',
     noticedBy: [deletions],
   },
   {
