@@ -10,6 +10,7 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { buildFolder } from './build.js';
 import { withLock } from './lock.js';
+import { hasEnded } from './process-name.js';
 
 /** Resolves to whether the dashboard is there; `say` gets a line where it had to be built, or could not be. */
 export async function ensureDashboard({ root, node, say }) {
@@ -53,21 +54,12 @@ function isBuilt(root, folder) {
 function removeLeft(folder) {
   for (const name of readdirSync(folder)) {
     const pid = /^\.dist-(\d+)$/u.exec(name)?.[1];
-    if (pid === undefined || isAlive(Number(pid))) continue;
+    if (pid === undefined || !hasEnded({ pid: Number(pid) })) continue;
     try {
       rmSync(join(folder, name), { recursive: true, force: true });
     } catch {
       // Another user's: it is in nobody's way.
     }
-  }
-}
-
-function isAlive(pid) {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return error.code !== 'ESRCH';
   }
 }
 

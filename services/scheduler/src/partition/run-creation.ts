@@ -184,7 +184,7 @@ export class RunCreation {
       advance();
       return;
     }
-    this.#take(run, made.request);
+    this.#take(run, made.request, superseded);
     const { rerun } = made;
     if (rerun !== undefined) this.#partition.adopt(run, adoptionsOf(rerun.parent, run.state, rerun.grown) ?? []);
     cycle.whenCommitted(run, () => reply({ ok: true, created: true, epoch, run: viewOf(run.committedState()) }));
@@ -217,8 +217,8 @@ export class RunCreation {
     }
   }
 
-  #take(run: LiveRun, request: CreateRequest): void {
-    const { limits, ended } = request;
+  /** `superseded`: the older heads whose place it takes; none for what is no new head. */
+  #take(run: LiveRun, { limits, ended }: CreateRequest, superseded: readonly LiveRun[] = []): void {
     const { parking, slots, counts, pulls, remember, begin, supersede, cancel, giveUp, bootNow } = this.#partition;
     const { key, group, createdAt: at, awaitsApproval, lineage } = run.state;
     const supersedes = awaitsApproval !== true && run.definition.concurrency?.cancelInProgress === true;
@@ -240,7 +240,7 @@ export class RunCreation {
     }
     const tooMany = awaitsApproval === true ? pulls.tooMany(run) : undefined;
     if (tooMany !== undefined) giveUp(tooMany);
-    if (isNewHead(run, request)) for (const each of pulls.supersededBy(run)) cancel(each);
+    for (const each of superseded) if (!each.ended) cancel(each);
     if (supersedes) supersede(before.filter((id) => !spares(lineage, id)));
   }
 
